@@ -48,8 +48,8 @@ def test_scan_shows_all_tables_and_stops_at_none() -> None:
     assert "\n  merge 12 small files" in text
     assert found[-1] == "    icewright plan lake.db.events"
     assert hostile.startswith("lake.`we'ird`.`[bold]x``\\x1b[31m\\n\\u202e🧊` ")
-    assert summary.startswith("5 looked at, 2 with something to say.")
-    assert unknown == "place: lake.db.broken"
+    assert summary == "5 tables, 2 with findings."
+    assert unknown == "removed: lake.db.broken"
 
 
 def test_scan_as_json_is_complete() -> None:

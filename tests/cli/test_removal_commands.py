@@ -47,7 +47,7 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
     assert "icewright remove-orphan-files lake.db.events" in told.out
     listed = icewright("approve")
     assert (listed.status, "no file of this table was ever removed" in listed.out) == (1, True)
-    assert "waiting for a person: 1 plan (`icewright approve`)" in icewright("status").out
+    assert "waiting for approval: 1 plan (`icewright approve`)" in icewright("status").out
     (waiting,) = icewright("approve", "--json").json["items"]
     shown = icewright("approve", waiting["plan_id"], "--show")
     assert (shown.status, str(left) in shown.out, left.exists()) == (0, True, True)
@@ -228,7 +228,7 @@ def test_one_table_that_may_not_be_touched_any_more_keeps_no_other_from_being_ap
     for table in tables:
         litter(table, "aborted.parquet")
     house.days(10)
-    assert "waiting for a person: 3 plans" in icewright("status").out
+    assert "waiting for approval: 3 plans" in icewright("status").out
     owner = tables[0].transaction()
     owner.set_properties({"icewright.mode": "observe"})
     owner.commit_transaction()

@@ -116,6 +116,26 @@ class TestWithoutCatalogs:
         assert (said.status, said.err, says in said.out) == (status, "", True), said
 
     @pytest.mark.usefixtures("remote")
+    def test_who_may_only_read_is_shown_the_plan_that_the_server_has(
+        self, monkeypatch: pytest.MonkeyPatch, lake: Path
+    ) -> None:
+        known = icewright("table", "show", "lake.db.watched", "--json").json["uuid"]
+        made = icewright("--config", str(lake / "icewright.toml"), "token", "create", "reads", "--scope", "lake")
+        monkeypatch.setenv("ICEWRIGHT_TOKEN", made.out.strip())
+        explained, planned = icewright("explain", "lake.db.watched"), icewright("plan", "lake.db.watched", "--json")
+        assert (explained.status, "lake.db.watched: merge 6 small files" in explained.out) == (0, True)
+        assert "lacks the permission `operate` on lake.db, so it is not planned again" in explained.err
+        assert (planned.status, planned.json["plan"]["uuid"], planned.json["from_server"]) == (1, known, True)
+        asked = icewright("plan", "lake.db.watched", "--action", "expire-snapshots")
+        assert (asked.status, "lacks the permission" in asked.err) == (2, True)
+
+    @pytest.mark.usefixtures("remote")
+    def test_what_is_only_observed_is_not_told_to_be_applied(self) -> None:
+        observed, waiting = icewright("plan", "lake.db.watched"), icewright("plan", "lake.db.again")
+        assert observed.out.splitlines()[-1] == "Next: icewright policy set lake.db.watched mode=approve --yes"
+        assert waiting.out.splitlines()[-1].startswith("Next: icewright approve plan-")
+
+    @pytest.mark.usefixtures("remote")
     def test_scan_says_what_the_server_has_found(self) -> None:
         said = icewright("scan")
         assert (said.status, said.err) == (1, "")

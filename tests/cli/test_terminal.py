@@ -69,6 +69,46 @@ def test_long_cells_are_neither_cut_nor_wrapped_in_a_pipe(capsys: pytest.Capture
     assert capsys.readouterr().out == f"a{' ' * 501}b\n{'x' * 500}  {'y' * 500}\n"
 
 
+def narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """A terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("sys.stdout", screen := Screen())
+    return screen
+
+
+def test_sentences_break_between_words_of_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = narrow_terminal(monkeypatch)
+    Terminal(as_json=False).prose(f"{'word ' * 30}/{'x' * 90}", indent=2)
+    Terminal(as_json=False).pairs([("plan", "p"), ("because", "word " * 20)])
+    lines = [line.rstrip() for line in narrow.getvalue().splitlines()]
+    assert [line for line in lines if len(line) > 80] == ["  /" + "x" * 90]
+    assert all(line.startswith("  word") for line in lines[:2])
+    assert lines[-2:] == ["because  " + ("word " * 14).rstrip(), "         " + ("word " * 6).rstrip()]
+
+
+def test_a_table_that_has_no_room_is_printed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = narrow_terminal(monkeypatch)
+    plan_id = "plan-01a214ed-5b5f-7000-bae1-53f09aa947f4"
+    columns = [Column("plan"), *(Column(name) for name in ("table", "action", "since", "because"))]
+    row = (plan_id, "lake.sales.fat", "rewrite_data_files", "2026-11-25 22:57:09 UTC", "in mode approve each waits")
+    Terminal(as_json=False).table(columns, [row, row])
+    lines = narrow.getvalue().splitlines()
+    assert lines[:2] == [f"plan     {plan_id}", "table    lake.sales.fat"]
+    assert lines[5] == ""
+    assert max(map(len, lines)) <= 80
+
+
+def test_cells_are_folded_where_words_have_room_and_ids_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = narrow_terminal(monkeypatch)
+    plan_id = "plan-01a214ed-5b5f-7000-bae1-53f09aa947f4"
+    Terminal(as_json=False).table([Column("plan"), Column("because")], [(plan_id, "word " * 20)])
+    lines = narrow.getvalue().splitlines()
+    assert lines[0].split() == ["plan", "because"], lines
+    assert lines[1].startswith(f"{plan_id}  word")
+    assert max(len(line.rstrip()) for line in lines) <= 80
+
+
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
 def test_colours_only_on_a_terminal_that_wants_them(
     monkeypatch: pytest.MonkeyPatch, no_color: str, *, coloured: bool

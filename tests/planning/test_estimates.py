@@ -8,6 +8,8 @@ from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteData
 from icewright.domain.files import DeleteFile
 from icewright.domain.observation import Observation, Removals
 from icewright.domain.plans import Risk
+from icewright.domain.tables import Snapshot
+from icewright.planning.commits import commits_said
 from icewright.planning.estimates import estimate
 from icewright.planning.policy import effective_policy
 from tests.planning.observations import (
@@ -18,6 +20,7 @@ from tests.planning.observations import (
     WHOLE,
     month,
     observe,
+    snapshot,
     table,
 )
 
@@ -31,8 +34,26 @@ def rewrite(*groups: FileGroup) -> RewriteDataFiles:
     return RewriteDataFiles(1, 0, groups, 512 * MIB)
 
 
-def observed(removals: Removals | None = None, interval_ms: int | None = None) -> Observation:
-    return replace(observe([]), removals=removals or Removals(), commit_interval_ms=interval_ms)
+def observed(
+    removals: Removals | None = None, interval_ms: int | None = None, commits: tuple[Snapshot, ...] = (snapshot(1),)
+) -> Observation:
+    found = observe([], table(commits))
+    return replace(found, removals=removals or Removals(), commit_interval_ms=interval_ms)
+
+
+@pytest.mark.parametrize(
+    ("ages_ms", "said"),
+    [
+        ((HOUR_MS,), ""),
+        ((500, 400, 300, 200, 100), "others last committed 0.1 s ago"),  # one burst is no rhythm
+        ((90_000, 60_000, 30_000), "others commit every 30 s"),
+        ((HOUR_MS + 60_000, HOUR_MS + 30_000, HOUR_MS), "others last committed 60.0 min ago"),  # it has ended
+        ((3 * HOUR_MS, 2 * HOUR_MS), "others commit every 1 h"),
+    ],
+)
+def test_a_burst_of_commits_is_no_rhythm_and_neither_is_one_that_ended(ages_ms: tuple[int, ...], said: str) -> None:
+    commits = tuple(snapshot(number, NOW - age_ms) for number, age_ms in enumerate(ages_ms, start=1))
+    assert commits_said(table(commits), NOW) == said
 
 
 POLICY = effective_policy(table(), ())
@@ -70,6 +91,7 @@ def test_the_later_rows_were_removed_the_higher_the_risk(ago_ms: int, risk: Risk
 
 
 def test_removals_elsewhere_are_no_risk_and_commits_are_told() -> None:
-    found = estimate(observed(Removals({WHOLE: NOW}), 10_000), POLICY, rewrite(group()))
+    commits = tuple(snapshot(number, NOW - 10_000 * (20 - number)) for number in range(1, 21))
+    found = estimate(observed(Removals({WHOLE: NOW}), 10_000, commits), POLICY, rewrite(group()))
     assert found.risk is Risk.LOW
     assert found.risk_reason.text == "no rows were removed lately from its 1 partition; others commit every 10 s"

@@ -20,6 +20,7 @@ from icewright.domain.files import FileContent, Partition
 from icewright.domain.names import TableName
 from icewright.domain.orphans import SeenFiles
 from icewright.domain.policy import PolicyRule
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import TASK_ID_KEY, PartitionField, RefKind, SortField, TableMetadata
 from icewright.services import rewrites, views
 from icewright.services.findings import findings, help_with, layout_findings, metadata_findings, orphan_findings
@@ -250,11 +251,11 @@ class TestWhatElseIsWrong:
 
     def test_two_thousand_partitions_of_two_files_each(self, world: World) -> None:
         figures, planned = self.of(world, partitions=2000, data_files=4000, size_bytes=2000 * MIB)
-        (found,) = layout_findings(figures, planned.policy)
+        (found,) = layout_findings(figures, planned.policy.small_file_size_bytes)
         assert found.text == "2,000 partitions of 2 files and 1.0 MiB each: a coarser partition spec"
         assert help_with(found, "lake.db.t").endswith("icewright plan lake.db.t --migrate spec")
-        assert layout_findings(replace(figures, partitions=499), planned.policy) == ()
-        assert layout_findings(replace(figures, size_bytes=10**6 * MIB), planned.policy) == ()
+        assert layout_findings(replace(figures, partitions=499), planned.policy.small_file_size_bytes) == ()
+        assert layout_findings(replace(figures, size_bytes=10**6 * MIB), planned.policy.small_file_size_bytes) == ()
 
     def test_two_hundred_snapshots_and_more_metadata_than_data(self) -> None:
         world = World()
@@ -262,10 +263,23 @@ class TestWhatElseIsWrong:
             world.catalog.append(NAME, [MemoryFile(f"f{number}", KYOTO, 2_500, 10)])
         figures, planned = self.of(world)
         snapshots, metadata = metadata_findings(planned.observation, figures, lambda: 50_000)
-        assert snapshots.text.startswith("200 snapshots, the first of 20")
+        assert snapshots.text == "200 snapshots"
         assert help_with(snapshots, "lake.db.t") == "icewright expire-snapshots lake.db.t"
         assert (" of metadata for 488.3 KiB of data" in metadata.text, "200 manifests" in metadata.text) == (True, True)
-        assert help_with(metadata, "lake.db.t") == "icewright plan lake.db.t --action rewrite-manifests"
+        assert help_with(metadata, "lake.db.t") == "icewright expire-snapshots lake.db.t"
+
+    def test_the_help_for_metadata_is_for_most_of_it(self) -> None:
+        """Manifests that a rewrite does not make smaller, and metadata files that only snapshots or a property do."""
+
+        def help_for(manifest_bytes: int, snapshots: int) -> str:
+            counted = {"bytes": 10 * MIB, "manifest_bytes": manifest_bytes, "snapshots": snapshots}
+            return help_with(Reason("much-metadata", "much", counted), "lake.db.t")
+
+        assert help_for(6 * MIB, 200) == "icewright plan lake.db.t --action rewrite-manifests"
+        assert help_for(4 * MIB, 200) == "icewright expire-snapshots lake.db.t"
+        lines = help_for(4 * MIB, 60).splitlines()
+        assert lines[0] == "ALTER TABLE ... SET TBLPROPERTIES ("
+        assert "write.metadata.previous-versions-max" in lines[-1]
 
     def test_a_few_snapshots_and_little_metadata_are_well(self, world: World) -> None:
         figures, planned = self.of(world)
@@ -278,7 +292,7 @@ class TestWhatElseIsWrong:
         moved = SeenFiles(1, 1 * MIB)
         (found,) = orphan_findings(UnneededView(OrphansView(DAY_MS, True, 3, 3 * MIB, None, moved), nothing))
         assert found.text.startswith("2 orphan files (2.0 MiB), as of 1970-01-02")
-        assert help_with(found, "lake.db.t") == "icewright remove-orphan-files lake.db.t"
+        assert help_with(found, "lake.db.t") == "icewright orphans lake.db.t"
         gone = SeenFiles(3, 3 * MIB)
         assert orphan_findings(UnneededView(OrphansView(DAY_MS, True, 3, 3 * MIB, None, gone), nothing)) == ()
 

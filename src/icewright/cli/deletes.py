@@ -1,11 +1,18 @@
-"""What deletes cost readers, as the command line shows it."""
+"""What deletes cost readers, and which files are moved, as the command line shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from icewright.cli import figures as text
 from icewright.domain.delete_costs import DeleteCosts
+from icewright.domain.remove_expired_files import RemoveExpiredFilesPrediction
+from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
+from icewright.domain.restore_files import RestoreFilesPrediction
+
+if TYPE_CHECKING:
+    from icewright.services.plan_views import PlanView
 
 
 def delete_costs_pairs(before: DeleteCosts, after: DeleteCosts) -> list[tuple[str, str]]:
@@ -32,3 +39,27 @@ def delete_costs_cells(
             said = text.size if key == "opened_bytes" else text.number
             rows.append((name, said(fewer), said(was - now)))
     return [(name, predicted, measured) for name, predicted, measured in rows if measured]
+
+
+def files_moved_pairs(
+    view: PlanView, said: RemoveOrphanFilesPrediction | RemoveExpiredFilesPrediction | RestoreFilesPrediction
+) -> list[tuple[str, str]]:
+    """What goes into quarantine, or comes back from there."""
+    files = f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)})"
+    if isinstance(said, RestoreFilesPrediction):
+        purged = f", {said.purged_files:,} were purged and are gone" if said.purged_files else ""
+        return [("come back", files + purged)]
+    later = f", {said.left_for_later:,} more later" if said.left_for_later else ""
+    if isinstance(said, RemoveExpiredFilesPrediction):
+        return [
+            ("go", f"{files} into quarantine{later}"),
+            ("needed", f"{said.needed_files:,} of what expired snapshots needed"),
+            ("gone", f"{said.gone_files:,}, or other files by now" if said.gone_files else ""),
+        ]
+    listed = f"{text.count(said.listed_files, 'file')} ({text.size(said.listed_bytes)})"
+    return [
+        ("go", f"{files} into quarantine{later}"),
+        ("listed", listed + ("" if said.listing_is_complete else ", not all of it: see the notes")),
+        ("needed", f"{text.count(said.reachable_files, 'file')} ({text.size(said.reachable_bytes)})"),
+        *(("note", note.text) for note in view.rules),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
@@ -9,7 +10,7 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.data import data_pairs, data_undo_pairs
-from icewright.cli.deletes import delete_costs_pairs
+from icewright.cli.deletes import delete_costs_pairs, files_moved_pairs
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.statistics import statistics_pairs
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
@@ -26,10 +27,11 @@ from icewright.domain.asked import (
     AskedRewritePositionDeletes,
 )
 from icewright.domain.compute_statistics import ComputeStatisticsPrediction
-from icewright.domain.errors import NotFound, Rejected, Unavailable
+from icewright.domain.errors import Forbidden, NotFound, Rejected, Unavailable
 from icewright.domain.expire_data import ExpireDataPrediction
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
+from icewright.domain.policy import Mode
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.domain.remove_expired_files import RemoveExpiredFilesPrediction
 from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
@@ -137,9 +139,9 @@ def explain(
         invocation.terminal.document({**planned.document, "upkeep": planned.upkeep})
         return
     if planned.problem is not None:
-        invocation.terminal.say(f"Nothing is queued by itself: {planned.problem.text}.")
+        invocation.terminal.prose(f"Nothing is queued by itself: {planned.problem.text}.")
     for line in (*planned.view.explanation, *(f"{reason.text}." for reason in planned.upkeep)):
-        invocation.terminal.say(line)
+        invocation.terminal.prose(line)
 
 
 def apply(
@@ -259,7 +261,14 @@ def _plan_by_server(invocation: Invocation, name: TableName, asked: Asked | None
     with server(invocation, show_api=show_api) as client:
         found = client.table(name)
         of = found["uuid"], found["catalog"]
-        looked = client.plan_table(*of) if asked is None else {"plan": client.plan_asked(*of, asked)}
+        try:
+            looked = client.plan_table(*of) if asked is None else {"plan": client.plan_asked(*of, asked)}
+        except Forbidden as error:
+            if asked is not None or found["plan"] is None:
+                raise
+            planned_at = text.instant(found["plan"]["planned_at"])
+            invocation.terminal.note(f"the server's plan of {planned_at}: {error.message}, so it is not planned again")
+            looked = {"plan": client.plan(found["plan"]["plan_id"])}
         view = from_json(PlanView, looked.get("plan"))
         problem = client.table(name).get("problem")
         upkeep = tuple(from_json(Reason, said) for said in looked.get("upkeep", ()))
@@ -295,12 +304,17 @@ def print_plan(terminal: Terminal, planned: Planned, *, waits: bool = False) -> 
         terminal.say(f"  {view.prediction.call}")
     if view.can_apply:
         terminal.say()
-        verb = "approve" if waits or view.to_approve is not None else "apply"
-        terminal.say(
-            f"Next: icewright {verb} {view.plan_id}"
-            if from_server
-            else "To carry it out: start `icewright serve` and `icewright optimizer`, then plan again."
-        )
+        terminal.say(_next_step(view, from_server=from_server, waits=waits))
+
+
+def _next_step(view: PlanView, *, from_server: bool, waits: bool) -> str:
+    """What carries a plan out: nothing does in mode observe, but for removed files that come back."""
+    if not from_server:
+        return "To carry it out: start `icewright serve` and `icewright optimizer`, then plan again."
+    if view.mode is Mode.OBSERVE and not isinstance(view.prediction, RestoreFilesPrediction):
+        return f"Next: icewright policy set {shlex.quote(view.table)} mode=approve --yes"
+    verb = "approve" if waits or view.to_approve is not None else "apply"
+    return f"Next: icewright {verb} {view.plan_id}"
 
 
 def print_waiting_plan(terminal: Terminal, view: PlanView) -> None:
@@ -343,31 +357,7 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a ca
         case RollbackPrediction() | UndoExpiryPrediction() as said:
             return _recovered(view, said)
         case RemoveOrphanFilesPrediction() | RemoveExpiredFilesPrediction() | RestoreFilesPrediction() as said:
-            return _files_moved(view, said)
-
-
-def _files_moved(
-    view: PlanView, said: RemoveOrphanFilesPrediction | RemoveExpiredFilesPrediction | RestoreFilesPrediction
-) -> list[tuple[str, str]]:
-    """What goes into quarantine, or comes back from there."""
-    files = f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)})"
-    if isinstance(said, RestoreFilesPrediction):
-        purged = f", {said.purged_files:,} were purged and are gone" if said.purged_files else ""
-        return [("come back", files + purged)]
-    later = f", {said.left_for_later:,} more later" if said.left_for_later else ""
-    if isinstance(said, RemoveExpiredFilesPrediction):
-        return [
-            ("go", f"{files} into quarantine{later}"),
-            ("needed", f"{said.needed_files:,} of what expired snapshots needed"),
-            ("gone", f"{said.gone_files:,}, or other files by now" if said.gone_files else ""),
-        ]
-    listed = f"{text.count(said.listed_files, 'file')} ({text.size(said.listed_bytes)})"
-    return [
-        ("go", f"{files} into quarantine{later}"),
-        ("listed", listed + ("" if said.listing_is_complete else ", not all of it: see the notes")),
-        ("needed", f"{text.count(said.reachable_files, 'file')} ({text.size(said.reachable_bytes)})"),
-        *(("note", note.text) for note in view.rules),
-    ]
+            return files_moved_pairs(view, said)
 
 
 def _recovered(view: PlanView, said: RollbackPrediction | UndoExpiryPrediction) -> list[tuple[str, str]]:

@@ -15,13 +15,15 @@ import typer
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
-from icewright.domain.errors import IcewrightError, NotFound
+from icewright.domain.errors import IcewrightError, NotFound, Unavailable, Unreadable
 from icewright.domain.ownership import Claim, Missing
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.planning.wording import cut
 
 if TYPE_CHECKING:
+    from icewright.adapters.http.client import Client
+    from icewright.api.table_views import TableSummary
     from icewright.cli.offline import Offline
     from icewright.domain.figures import FiguresView
     from icewright.domain.names import TableName
@@ -70,9 +72,9 @@ def scan(
 
     Under the table stands what was found: small files, partitions that are too many, snapshots, metadata that is too
     much for the data, deletes, settings that cannot be used, and orphan files where a server runs that has looked for
-    them; each with the command to begin with. Without a catalog in the configuration the server says what its looks
-    have found, which is less. Exit status 1 when something was found. "done" is how much of what merging can do is
-    done.
+    them; each with the command to begin with. Without a catalog in the configuration the server says what it has found,
+    which is all but metadata that is too much for the data. Exit status 1 when something was found. "done" is how much
+    of what merging can do is done.
     """
     from icewright.cli.offline import Offline, reads_here  # noqa: PLC0415 - `--help` stays quick
 
@@ -126,12 +128,27 @@ def _served(invocation: Invocation, catalogs: list[str] | None) -> Iterator[Scan
         for item in pages(lambda cursor: client.tables(limit=1000, cursor=cursor)):
             known = from_json(TableSummary, item)
             plan, mode = known.plan, None if known.mode is None else known.mode.value
-            found = () if plan is None or not plan.can_apply else (plan.reason,)
             if not catalogs or known.catalog in catalogs:
+                planned = () if plan is None or not plan.can_apply else (plan.reason,)
+                found = (*planned, *_of_document(invocation, client, known))
                 yield ScanRow(known.name, known.uuid, mode, known.figures, None, found, known.problem)
         for table in client.status()["unreadable"]:
             if not catalogs or split_parts(table["name"])[0] in catalogs:
                 yield ScanRow(table["name"], None, None, None, None, (), from_json(Reason, table["reason"]))
+
+
+def _of_document(invocation: Invocation, client: Client, known: TableSummary) -> tuple[Reason, ...]:
+    """What a table's own document tells beside its line in the list: partitions and snapshots that are too many."""
+    from icewright.api.table_views import TableDocument  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.services.findings import layout_findings, snapshot_findings  # noqa: PLC0415 - see above
+
+    try:
+        table = from_json(TableDocument, client.table_document(known.uuid, known.catalog)).table
+    except (NotFound, Unreadable, Unavailable) as error:
+        invocation.terminal.note(f"{known.name}: without its snapshots and partitions: {error.message}")
+        return ()
+    return (*layout_findings(table.figures, table.small_file_size_bytes), *snapshot_findings(table.snapshots))
 
 
 def _with_orphans(invocation: Invocation, rows: list[ScanRow]) -> list[ScanRow]:
@@ -200,7 +217,7 @@ def _look(offline: Offline, name: TableName) -> _Looked:
     metadata = observation.metadata
     found = (
         *findings(figures, planned.policy, planned.plan),
-        *layout_findings(figures, planned.policy),
+        *layout_findings(figures, planned.policy.small_file_size_bytes),
         *metadata_findings(observation, figures, lambda: offline.metadata_file_bytes(metadata)),
     )
     uuid, mode = observation.metadata.table_id.uuid, planned.policy.mode.value
@@ -223,12 +240,12 @@ def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: lis
     for row in rows:
         _print_findings(terminal, row)
     terminal.say()
-    terminal.say(f"{len(rows):,} looked at, {found:,} with something to say.")
+    terminal.say(f"{text.count(len(rows), 'table')}, {found:,} with findings.")
     if missing:
         names = ", ".join(cut(one.what) for one in missing[:_NAMED_MAX]) + (
             ", ..." if len(missing) > _NAMED_MAX else ""
         )
-        said = f"{names}: where these have files is not known, so that nothing is removed in any place where they may"
+        said = f"{names}: the places of these tables are unknown, so no file is removed where theirs may lie"
         for line in wrap(said, _WIDTH):
             terminal.say(line)
 
@@ -260,7 +277,8 @@ def _print_findings(terminal: Terminal, row: ScanRow) -> None:
         for line in wrap(reason.text, _WIDTH, initial_indent="  ", subsequent_indent="    "):
             terminal.say(line)
         if row.problem is None:
-            terminal.say(f"    {help_with(reason, shlex.quote(row.name))}")
+            for line in help_with(reason, shlex.quote(row.name)).splitlines():
+                terminal.say(f"    {line}")
 
 
 def _style(row: ScanRow) -> str:

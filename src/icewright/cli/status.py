@@ -60,9 +60,9 @@ def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> 
     _print_receivers(terminal, answer)
     if waiting.items:
         said = text.count(len(waiting.items), "plan") + (" and more" if waiting.next_cursor else "")
-        terminal.say(f"waiting for a person: {said} (`icewright approve`)")
+        terminal.say(f"waiting for approval: {said} (`icewright approve`)")
     for table in answer.get("unreadable", ()):
-        terminal.say(f"unreadable: {table['name']}: {table['reason']['text']}", style="red")
+        terminal.prose(f"unreadable: {table['name']}: {table['reason']['text']}", style="red")
 
 
 def _print_workers(terminal: Terminal, answer: Json) -> None:
@@ -74,10 +74,13 @@ def _print_workers(terminal: Terminal, answer: Json) -> None:
     optimizers = [from_json(OptimizerRecord, item) for item in answer.get("optimizers", ())]
     for record in optimizers:
         hello, seen = record.hello, text.instant(record.seen_at)
-        terminal.say(f"optimizer {hello.optimizer_id}: {hello.slots} at once, Spark {hello.spark_version}, seen {seen}")
+        terminal.prose(
+            f"optimizer {hello.optimizer_id}: {hello.slots} at once, Spark {hello.spark_version}, seen {seen}"
+        )
         if hello.workers is not None:
             packages = ", ".join(f"{name} {version}" for name, version in sorted(hello.workers.packages.items()))
-            terminal.say(f"  its workers: Python {hello.workers.python}, Spark {hello.workers.spark}, {packages}")
+            workers = f"its workers: Python {hello.workers.python}, Spark {hello.workers.spark}, {packages}"
+            terminal.prose(workers, indent=2)
     submitters = [from_json(SeenSubmitter, item) for item in answer.get("submitters", ())]
     for seen_submitter in submitters:
         terminal.say(f"submitter {submitter_said(seen_submitter)}")

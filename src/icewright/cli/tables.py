@@ -397,12 +397,12 @@ def _sections(view: TableView) -> list[tuple[str, tuple[Column, ...], list[tuple
     settings = [(setting.key, setting.value or "-", setting.origin) for setting in view.policy]
     problems = [(problem.origin, problem.key, problem.problem) for problem in view.policy_problems]
     columns = [(str(c.field_id), c.name, c.type, "required" if c.required else "", c.doc or "") for c in view.columns]
-    place = [("what may be cleaned", root, "") for root in view.place.roots]
+    place = [("may be cleaned", root, "") for root in view.place.roots]
     place += [("not ours", outside, "") for outside in view.place.not_ours]
     place += [("nothing may be deleted", reason.text, reason.code) for reason in view.place.findings]
     place += [("not known", gap.what, gap.reason.text) for gap in view.place.unknown]
     parts = [
-        ("Place", (Column(""), Column("what"), Column("")), place),
+        ("Place", (Column("finding"), Column("place"), Column("because")), place),
         ("Policy", (Column("property"), Column("value"), Column("from")), settings),
         ("Settings that cannot be used", (Column("from"), Column("property"), Column("problem")), problems),
         ("Refs", REFS, [ref_cells(ref) for ref in view.refs]),

@@ -7,11 +7,13 @@ nothing is ever read as rich's markup.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from icewright.domain.codec import to_json
@@ -26,6 +28,9 @@ FINE, FOUND, WRONG_USE = 0, 1, 2
 
 T = TypeVar("T")
 _PIPED_WIDTH = 100_000
+_PROSE_WIDTH_MIN = 30
+_COLUMN_WIDTH_MIN = 12
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REFUSALS = (NotAllowed, Unsupported)
 
 
@@ -73,26 +78,43 @@ class Terminal:
         """Print a line of the result."""
         _print(self.out, text, style)
 
+    def prose(self, text: str, *, indent: int = 0, style: str = "") -> None:
+        """Print a sentence, broken between words where a terminal is too narrow; piped, it stays one line."""
+        for line in _wrapped(self.out, text, indent, indent):
+            _print(self.out, line, style)
+
     def note(self, text: str) -> None:
         """Print a remark to standard error; programs that read JSON do not need it."""
-        if not self.as_json:
-            _print(self.err, text, "dim")
+        for line in () if self.as_json else _wrapped(self.err, text):
+            _print(self.err, line, "dim")
 
     def aside(self, text: str) -> None:
         """Print what was asked for beside the result, to standard error."""
         _print(self.err, text, "")
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
-        """Print a table. ``styles`` has a style per row, where there is one."""
+        """Print a table. ``styles`` has a style per row, where there is one.
+
+        Where a terminal is too narrow for it, cells are folded; where that would break ids, which are copied, or leave
+        columns of a few letters, each row is a block of names and values.
+        """
         from rich.table import Table  # noqa: PLC0415 - `--help` stays quick
         from rich.text import Text  # noqa: PLC0415 - see above
 
+        rows = [tuple(map(safe, row)) for row in rows]
+        if self.out.is_terminal and not _fits(columns, rows, self.out.width):
+            for index, row in enumerate(rows):
+                if index:
+                    self.say()
+                self.pairs(zip((column.title for column in columns), row, strict=True))
+            return
         drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
         for column in columns:
-            overflow = {"no_wrap": True} if column.is_number or not self.out.is_terminal else {"overflow": "fold"}
+            is_whole = column.is_number or not self.out.is_terminal or _has_ids(columns, rows, column)
+            overflow = {"no_wrap": True} if is_whole else {"overflow": "fold"}
             drawn.add_column(Text(column.title), justify="right" if column.is_number else "left", **overflow)
         for index, row in enumerate(rows):
-            drawn.add_row(*(Text(safe(cell)) for cell in row), style=styles[index] if styles else None)
+            drawn.add_row(*(Text(cell) for cell in row), style=styles[index] if styles else None)
         if self.out.is_terminal:
             self.out.print(drawn, crop=False)
             return
@@ -126,7 +148,8 @@ class Terminal:
         kept = [(name, value) for name, value in rows if value]
         width = max((len(name) for name, _ in kept), default=0)
         for name, value in kept:
-            self.say(f"{name:<{width}}  {value}")
+            for line in _wrapped(self.out, value, width + 2, width + 2, first=f"{name:<{width}}  "):
+                self.say(line)
 
     def problem(self, error: IcewrightError) -> int:
         """Print an error as one line and a hint, or as JSON; the exit status that it means."""
@@ -139,9 +162,10 @@ class Terminal:
             stream = sys.stderr if self._in_list else sys.stdout
             stream.write(json.dumps(document, indent=2) + "\n")
             return status
-        _print(self.err, f"icewright: {error.message}", "red")
-        if error.hint:
-            _print(self.err, f"hint: {error.hint}", "")
+        told = [(f"icewright: {error.message}", "red"), (f"hint: {error.hint}" if error.hint else "", "")]
+        for text, style in told:
+            for line in _wrapped(self.err, text) if text else ():
+                _print(self.err, line, style)
         return status
 
 
@@ -155,6 +179,42 @@ def _console(stream: Any) -> Console:
 
     width = None if stream.isatty() else _PIPED_WIDTH
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+def _has_ids(columns: Sequence[Column], rows: Sequence[Sequence[str]], column: Column) -> bool:
+    index = columns.index(column)
+    return any(_ID.search(row[index]) for row in rows)
+
+
+def _fits(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether a table has room: its numbers and ids whole, and of each other column a width that words fit into."""
+    from rich.cells import cell_len  # noqa: PLC0415 - `--help` stays quick
+
+    least = 2 * (len(columns) - 1)
+    for index, column in enumerate(columns):
+        longest = max(cell_len(text) for text in (column.title, *(row[index] for row in rows)))
+        is_whole = column.is_number or _has_ids(columns, rows, column)
+        least += longest if is_whole else min(longest, _COLUMN_WIDTH_MIN)
+    return least <= width
+
+
+def _wrapped(console: Console, text: str, indent: int = 0, hanging: int = 0, *, first: str | None = None) -> list[str]:
+    """The lines of a text: as wide as a terminal, or one where there is none. Words that are too long stay whole.
+
+    ``first`` stands before the first line, in place of ``indent`` blanks.
+    """
+    begin = " " * indent if first is None else first
+    room = console.width
+    if not console.is_terminal or len(begin) + len(text) <= room or room - hanging < _PROSE_WIDTH_MIN:
+        return [begin + text]
+    return wrap(
+        safe(text),
+        room,
+        initial_indent=begin,
+        subsequent_indent=" " * hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _print(console: Console, text: str, style: str) -> None:

@@ -64,15 +64,15 @@ def _print_unreadable(terminal: Terminal, name: TableName, error: Unreadable) ->
     if terminal.as_json:
         terminal.document({"table": str(name), "answer": error.message, "hint": error.hint})
     else:
-        terminal.say(error.message, style="bold")
-        terminal.say(f"Next: {error.hint}.")
+        terminal.prose(error.message, style="bold")
+        terminal.prose(f"Next: {error.hint}.")
 
 
 def print_why(terminal: Terminal, found: Why, *, verbose: bool = False) -> None:
     """The answer first, then what holds for all of the table, then each kind of action."""
-    terminal.say(f"{found.table}: {found.answer}", style="bold")
+    terminal.prose(f"{found.table}: {found.answer}", style="bold")
     for line in found.says:
-        terminal.say(line)
+        terminal.prose(line)
     shown = [each for each in found.kinds if each.stance is not Stance.OFF]
     for (stance, says), alike in groupby(shown, key=lambda each: (each.stance, each.says)):
         kinds = list(alike)
@@ -80,10 +80,10 @@ def print_why(terminal: Terminal, found: Why, *, verbose: bool = False) -> None:
         names = ", ".join(each.kind.value for each in kinds)
         terminal.say(f"{names}: {stance.value.replace('-', ' ')}", style=_STYLES[stance])
         for line in says:
-            terminal.say(f"  {line}")
+            terminal.prose(line, indent=2)
         for detail in (detail for each in kinds for detail in each.details if verbose):
-            terminal.say(f"  - {detail.text}", style="dim")
+            terminal.prose(f"- {detail.text}", indent=2, style="dim")
     off = [each.kind.value for each in found.kinds if each.stance is Stance.OFF]
     if off:
         terminal.say()
-        terminal.say(f"Not by itself, since nobody lets it: {', '.join(off)}.", style=_STYLES[Stance.OFF])
+        terminal.prose(f"Disabled by policy: {', '.join(off)}.", style=_STYLES[Stance.OFF])

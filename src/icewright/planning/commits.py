@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 from statistics import median, median_low
 
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
+from icewright.planning import wording
 
 COMMITS_LOOKED_AT = 20
 RHYTHM_MS = 600_000
@@ -15,6 +16,8 @@ BURST_MS = 60_000
 """Commits that follow each other within a minute are one burst."""
 BURSTS_MIN = 3
 """Bursts from which on they have an interval: two of them have one gap, which says nothing of the next."""
+INTERVALS_QUIET = 3
+"""After so many intervals without a commit, and a minute at least, a rhythm has ended."""
 _ADDED_BYTES_KEY = "added-files-size"
 
 
@@ -26,6 +29,23 @@ def commit_interval_ms(metadata: TableMetadata) -> int | None:
     """
     gaps = _gaps_ms([snapshot.committed_at for snapshot in _latest(metadata)])
     return int(median(gaps)) if gaps else None
+
+
+def commits_said(metadata: TableMetadata, now: Instant) -> str:
+    """How often others commit; when they last did, where that was one burst or has ended; empty where that is unknown.
+
+    What is committed every few seconds is one burst as well: it counts as a rhythm once there are
+    :data:`COMMITS_LOOKED_AT` commits of it, or a minute of them.
+    """
+    times = [snapshot.committed_at for snapshot in _latest(metadata)]
+    interval_ms = commit_interval_ms(metadata)
+    if interval_ms is None:
+        return ""
+    ago_ms = max(0, now - times[0])
+    is_one_burst = len(times) < COMMITS_LOOKED_AT and times[0] - times[-1] < BURST_MS
+    if is_one_burst or ago_ms > max(INTERVALS_QUIET * interval_ms, BURST_MS):
+        return f"others last committed {wording.about(ago_ms)} ago"
+    return f"others commit every {wording.duration(interval_ms)}"
 
 
 def rhythm_ms(newest_first: Sequence[Instant], since: Instant) -> int:

@@ -12,6 +12,7 @@ from icewright.domain.observation import Observation
 from icewright.domain.plans import Estimate, Reason, Risk
 from icewright.domain.policy import Policy
 from icewright.planning import wording
+from icewright.planning.commits import commits_said
 from icewright.planning.output_bytes import file_bytes, modelled_bytes, output_bytes
 from icewright.planning.removals import duration_ms, removals_said, removed_every_ms
 
@@ -68,10 +69,10 @@ def _risk(observation: Observation, action: RewriteDataFiles, cpu_ms: int) -> tu
     every_ms, busiest = min(often, default=(None, None))
     took_ms = round(duration_ms(cpu_ms, observation.experience.pace))
     figures: dict[str, int | float | str] = {"cpu_ms": cpu_ms, "duration_ms": took_ms}
-    rhythm = ""
+    said = commits_said(observation.metadata, now)
+    rhythm = f"; {said}" if said else ""
     if interval_ms is not None:
         figures["commit_interval_ms"] = interval_ms
-        rhythm = f"; others commit every {wording.duration(interval_ms)}"
     if every_ms is None or busiest is None:
         text = f"no rows were removed lately from its {wording.count(len(partitions), 'partition')}{rhythm}"
         return Risk.LOW, Reason("conflict-risk", text, figures)

@@ -30,8 +30,8 @@ _LOUDEST: Final = (
 )
 _SAID_OF_MODES: Final = {
     Mode.OBSERVE: "only observed: nothing is done",
-    Mode.APPROVE: "plans wait for a person",
-    Mode.AUTO: "what is to be done is done by itself",
+    Mode.APPROVE: "plans wait for approval",
+    Mode.AUTO: "plans are queued",
 }
 _SAID_OF_NEXT: Final = {
     Next.GOES_ON: "it goes on",
@@ -142,7 +142,8 @@ def _next_said(found: Told, now: Instant) -> str:
         return f"Next: {expected.basis.text}."
     what = _SAID_OF_NEXT[expected.what]
     if expected.at is None:
-        return f"Next: {what} when that is over; nobody knows when{because}."
+        after = "approval" if found.stance is Stance.FOR_A_PERSON else "that; the time is not known"
+        return f"Next: {what} after {after}{because}."
     if expected.at <= now:
         return f"Next: {what} as soon as its turn comes{because}."
     when = f"at {wording.instant(expected.at)}, in {wording.about(expected.at - now)}, at the earliest"
@@ -160,7 +161,7 @@ def _says(known: Known) -> Iterator[str]:
         look += (
             f"looked at again at {wording.instant(known.next_look_at)}, in {wording.about(known.next_look_at - now)}"
         )
-    yield f"{look}, or when somebody reports a commit."
+    yield f"{look}, or when a commit is reported."
     if known.mode is not None:
         origin = "as of its last plan" if known.policy is None else f"from {known.policy.origins[MODE_KEY]}"
         yield f"Mode {known.mode.value} ({origin}): {_SAID_OF_MODES[known.mode]}."
@@ -217,4 +218,5 @@ def _answer_of(each: WhyKind) -> str:
         case Stance.NOT_KNOWN:
             return "has not been looked into yet"
         case Stance.NOTHING_TO_DO | Stance.OFF:
-            return "has nothing to do" + ("" if each.considered is None else f": {each.considered.reason.text}")
+            because = "" if each.considered is None else each.considered.reason.text.removeprefix("nothing, because ")
+            return "has nothing to do" + (f": {because}" if because else "")

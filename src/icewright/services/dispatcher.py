@@ -184,7 +184,7 @@ class Dispatcher:
             raise NotAllowed(f"plan {plan_id} is to do nothing: {plan.reason.text}")
         if not self._approvals.may_be_given(plan):
             hint = f"`icewright approve` lists what waits; `icewright apply {plan_id}` runs any other plan now"
-            raise NotAllowed(f"plan {plan_id} waits for nobody's approval", hint=hint)
+            raise NotAllowed(f"plan {plan_id} needs no approval", hint=hint)
         self._approvals.give(plan, approved_by)
         return self.apply(plan_id)
 

@@ -51,14 +51,21 @@ def findings(figures: FiguresView, policy: Policy, plan: Plan) -> tuple[Reason, 
     return tuple(found)
 
 
-def layout_findings(figures: FiguresView, policy: Policy) -> tuple[Reason, ...]:
-    """Partitions that are too many for what is in them."""
+def layout_findings(figures: FiguresView, small_file_size_bytes: int) -> tuple[Reason, ...]:
+    """Partitions that are too many for what is in them: a small file each, on average."""
     mean_bytes = figures.size_bytes // max(1, figures.partitions)
-    if figures.partitions < PARTITIONS_MANY or mean_bytes >= policy.small_file_size_bytes:
+    if figures.partitions < PARTITIONS_MANY or mean_bytes >= small_file_size_bytes:
         return ()
     files = wording.count(round(figures.data_files / figures.partitions), "file")
     text = f"{figures.partitions:,} partitions of {files} and {wording.size(mean_bytes)} each: a coarser partition spec"
     return (Reason(SMALL_PARTITIONS, text, {"partitions": figures.partitions, "mean_bytes": mean_bytes}),)
+
+
+def snapshot_findings(snapshots: int) -> tuple[Reason, ...]:
+    """Snapshots that are too many."""
+    if snapshots < SNAPSHOTS_MANY:
+        return ()
+    return (Reason(MANY_SNAPSHOTS, f"{snapshots:,} snapshots", {"snapshots": snapshots}),)
 
 
 def metadata_findings(
@@ -69,11 +76,8 @@ def metadata_findings(
     ``file_bytes`` is asked for the size of the present metadata file where that may matter; those before it that are
     still kept are taken to be as large.
     """
-    metadata, found = observation.metadata, []
-    if len(metadata.snapshots) >= SNAPSHOTS_MANY:
-        first_at = min(snapshot.committed_at for snapshot in metadata.snapshots)
-        text = f"{len(metadata.snapshots):,} snapshots, the first of {wording.instant(first_at)}"
-        found.append(Reason(MANY_SNAPSHOTS, text, {"snapshots": len(metadata.snapshots), "first_at": first_at}))
+    metadata, found = observation.metadata, list[Reason]()
+    found.extend(snapshot_findings(len(metadata.snapshots)))
     manifests, kept = observation.inventory.manifests, 1 + len(metadata.metadata_log)
     manifest_bytes = sum(key.length_bytes for key in manifests)
     total = manifest_bytes + kept * file_bytes()
@@ -82,7 +86,14 @@ def metadata_findings(
             f"about {wording.size(total)} of metadata for {wording.size(figures.size_bytes)} of data: "
             f"{wording.count(len(manifests), 'manifest')} and {wording.count(kept, 'metadata file')}"
         )
-        counted = {"bytes": total, "manifests": len(manifests), "metadata_files": kept, "data": figures.size_bytes}
+        counted = {
+            "bytes": total,
+            "manifest_bytes": manifest_bytes,
+            "manifests": len(manifests),
+            "metadata_files": kept,
+            "snapshots": len(metadata.snapshots),
+            "data": figures.size_bytes,
+        }
         found.append(Reason(MUCH_METADATA, text, counted))
     return tuple(found)
 
@@ -98,14 +109,37 @@ def orphan_findings(unneeded: UnneededView) -> tuple[Reason, ...]:
     return (Reason(ORPHANS, text, {"files": files, "bytes": size_bytes}),)
 
 
+def _less_metadata(reason: Reason, table: str) -> str:
+    """What most of the metadata needs: manifests are rewritten, and metadata files are smaller with fewer snapshots.
+
+    With few snapshots they are as large as they can be, and there are fewer of them by a property of the table.
+    """
+    told = reason.figures
+    if 2 * int(told["manifest_bytes"]) >= int(told["bytes"]):
+        return f"icewright plan {table} --action rewrite-manifests"
+    if int(told["snapshots"]) >= SNAPSHOTS_MANY:
+        return f"icewright expire-snapshots {table}"
+    return (
+        "ALTER TABLE ... SET TBLPROPERTIES (\n"
+        "  'write.metadata.delete-after-commit.enabled' = 'true',\n"
+        "  'write.metadata.previous-versions-max' = '10')"
+    )
+
+
 def help_with(reason: Reason, table: str) -> str:
-    """The command to begin with; ``table`` is its name as a shell reads it. Each of them only shows."""
+    """The command to begin with, in one line or several; ``table`` is its name as a shell reads it.
+
+    Those of icewright only show.
+    """
+    if reason.code == MUCH_METADATA:
+        return _less_metadata(reason, table)
     commands = {
         POLICY_PROBLEM: f"icewright policy show {table}",
-        SMALL_PARTITIONS: f"ALTER TABLE ... SET PARTITION SPEC, then icewright plan {table} --migrate spec",
+        SMALL_PARTITIONS: (
+            f"ALTER TABLE ... REPLACE PARTITION FIELD ... WITH ..., then\nicewright plan {table} --migrate spec"
+        ),
         MANY_SNAPSHOTS: f"icewright expire-snapshots {table}",
-        MUCH_METADATA: f"icewright plan {table} --action rewrite-manifests",
-        ORPHANS: f"icewright remove-orphan-files {table}",
+        ORPHANS: f"icewright orphans {table}",
         "shared-location": f"icewright table show {table}",
         "shared-uuid": f"icewright table show {table}",
     }

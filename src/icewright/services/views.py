@@ -147,7 +147,10 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """One table as of its current snapshot; ``place`` as it was last seen, beside all other tables that are known."""
+    """One table as of its current snapshot; ``place`` as it was last seen, beside all other tables that are known.
+
+    Data files below ``small_file_size_bytes`` are small.
+    """
 
     name: str
     catalog: str
@@ -172,6 +175,7 @@ class TableView:
     refs: tuple[RefView, ...]
     columns: tuple[ColumnView, ...]
     place: PlaceView
+    small_file_size_bytes: int
 
 
 def table_view(
@@ -208,6 +212,7 @@ def table_view(
         refs=ref_views(metadata),
         columns=columns(metadata.schema),
         place=place,
+        small_file_size_bytes=policy.small_file_size_bytes,
     )
 
 

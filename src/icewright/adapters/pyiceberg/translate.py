@@ -84,5 +84,7 @@ def asking(catalog: str) -> Iterator[None]:
 
 
 def _text(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "the file does not exist"  # which one, the message has said
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

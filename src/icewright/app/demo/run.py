@@ -28,7 +28,8 @@ from icewright.domain.tables import Json
 
 DAYS_ALL: Final = 365
 _POLL_S: Final = 0.3
-_START_S_MAX: Final = 60.0
+_START_S_MAX: Final = 300.0
+"""Spark fetches its packages when it first starts. A process that ends meanwhile is noticed at once."""
 _SETTLE_S_MAX: Final = 180.0
 _OVERVIEW_FILES: Final = 20
 _SOON_MS: Final = 10 * 60 * 1000
