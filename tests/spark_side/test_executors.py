@@ -131,8 +131,8 @@ def test_s6_local_mode_has_no_executors_to_wait_for() -> None:
 
 
 CANCELLED = (
-    "org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 0 cancelled [no-executors] no executor lived; the last: "
-    "Command exited with code 137 SQLSTATE: XXKDA\n\tat org.apache.spark.errors.SparkCoreErrors$.sparkJobCancelled"
+    "org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 0 cancelled [no-executors] no executor lived; the "
+    "last: Command exited with code 137 SQLSTATE: XXKDA\n\tat org.apache.spark.errors.SparkCoreErrors$.sparkJobCancelled"
 )
 
 
