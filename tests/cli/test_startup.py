@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from icewright.cli.optimizers import SPARK_EXTRA
-from tests.cli.command_line import write_configuration
-from tests.lakes.sqlite import make_lake
 
 # typer itself reads values with pydantic, so that one is loaded as soon as there is an argument.
 HEAVY = ("pyiceberg", "pyarrow", "pyspark", "fastapi", "sqlalchemy", "uvicorn", "httpx2", "structlog")
@@ -39,29 +37,6 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_nothing_heavy_is_loaded_without_need(arguments: list[str]) -> None:
     done = python("-c", SCRIPT.format(arguments=arguments, heavy=HEAVY))
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
-
-
-SERVER = """
-import os, sys
-from pathlib import Path
-from icewright.app.server import serve
-from icewright.app.control import open_control_plane
-from icewright.config.load import load_config
-with open_control_plane(load_config(Path({file!r}), {{}}, Path({folder!r})), os.environ) as opened:
-    opened.follow(lambda: None)
-print("LOADED", sorted({{name.split(".")[0] for name in sys.modules}} & set({needless!r})))
-"""
-
-
-def test_s10_a_server_loads_no_library_of_what_it_does_not_use(tmp_path: Path) -> None:
-    """Each takes half a second of CPU and more: a metastore's, S3's, and what brings a store to a newer schema."""
-    write_configuration(tmp_path, make_lake(tmp_path))
-    needless = ("hive_metastore", "boto3", "alembic", "mako")
-    script = SERVER.format(file=str(tmp_path / "icewright.toml"), folder=str(tmp_path), needless=needless)
-    first, second = (python("-c", script) for _ in range(2))
-    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    assert first.stdout.splitlines()[-1] == "LOADED ['alembic', 'mako']"  # it made the store
-    assert second.stdout.splitlines()[-1] == "LOADED []"
 
 
 WITHOUT_SPARK = """

@@ -65,7 +65,7 @@ def pass_by(executors: Executors, cluster: Cluster, seconds: float) -> None:
     executors.look()
 
 
-def test_s6_what_waits_for_too_long_is_cancelled_with_what_the_cluster_says(
+def test_what_waits_for_too_long_is_cancelled_with_what_the_cluster_says(
     executors: Executors, cluster: Cluster
 ) -> None:
     pass_by(executors, cluster, 20)
@@ -85,7 +85,7 @@ def test_s6_what_waits_for_too_long_is_cancelled_with_what_the_cluster_says(
 
 
 @pytest.mark.parametrize("changed", ["an executor", "no job"])
-def test_s6_only_work_that_waits_without_an_executor_is_counted(
+def test_only_work_that_waits_without_an_executor_is_counted(
     executors: Executors, cluster: Cluster, changed: str
 ) -> None:
     for _ in range(3):
@@ -97,7 +97,7 @@ def test_s6_only_work_that_waits_without_an_executor_is_counted(
     assert cluster.cancelled == {}
 
 
-def test_s6_a_wait_is_told_once_before_it_is_too_long(executors: Executors, cluster: Cluster) -> None:
+def test_a_wait_is_told_once_before_it_is_too_long(executors: Executors, cluster: Cluster) -> None:
     with capture_logs() as logs:
         pass_by(executors, cluster, 30)
         cluster.lines = [STARVES]
@@ -105,7 +105,7 @@ def test_s6_a_wait_is_told_once_before_it_is_too_long(executors: Executors, clus
     assert [(one["log_level"], one["event"]) for one in logs] == [("warning", "waiting for executors")]
 
 
-def test_s6_what_was_said_long_before_is_not_told(executors: Executors, cluster: Cluster) -> None:
+def test_what_was_said_long_before_is_not_told(executors: Executors, cluster: Cluster) -> None:
     cluster.lines, cluster.alive = [ENDED.format(1)], 1
     pass_by(executors, cluster, 10 * WAIT_S)
     cluster.alive = 0
@@ -114,7 +114,7 @@ def test_s6_what_was_said_long_before_is_not_told(executors: Executors, cluster:
     assert "137" not in executors.missing
 
 
-def test_s6_a_spark_that_has_ended_is_not_looked_at_any_more() -> None:
+def test_a_spark_that_has_ended_is_not_looked_at_any_more() -> None:
     class Ended(Cluster):
         def jobs(self) -> list[int]:
             raise Py4JNetworkError("Answer from Java side is empty")
@@ -126,17 +126,17 @@ def test_s6_a_spark_that_has_ended_is_not_looked_at_any_more() -> None:
     assert executors.missing is None
 
 
-def test_s6_local_mode_has_no_executors_to_wait_for() -> None:
+def test_local_mode_has_no_executors_to_wait_for() -> None:
     assert watched(object(), settings_of(master="local[2]")) is None  # type: ignore[arg-type]  # not asked
 
 
 CANCELLED = (
     "org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 0 cancelled [no-executors] no executor lived; the "
-    "last: Command exited with code 137 SQLSTATE: XXKDA\n\tat org.apache.spark.errors.SparkCoreErrors$.sparkJobCancelled"
+    "last: Command exited with code 137 SQLSTATE: XXKDA\n\tat org.apache.spark.errors.SparkCoreErrors$.cancelled"
 )
 
 
-def test_s6_a_job_that_was_cancelled_for_it_fails_as_such_whatever_the_cluster_spoke_of() -> None:
+def test_a_job_that_was_cancelled_for_it_fails_as_such_whatever_the_cluster_spoke_of() -> None:
     failed = engine_failure(RuntimeError(CANCELLED))
     assert failed == Failed("no-executors", "no executor lived; the last: Command exited with code 137", retryable=True)
     assert result_of(RuntimeError(CANCELLED), cancelled=False) == failed
@@ -156,7 +156,7 @@ def caused(error: IcewrightError, cause: Exception) -> IcewrightError:
         (Unavailable("the context has ended"), "unavailable"),
     ],
 )
-def test_s6_an_application_that_cannot_start_fails_its_one_task_with_the_reason(error: Unavailable, code: str) -> None:
+def test_an_application_that_cannot_start_fails_its_one_task_with_the_reason(error: Unavailable, code: str) -> None:
     server = Server(spec_of("task-1"), spec_of("task-2"))
     engine = FailedEngine(error, spark_version="4.1.4", iceberg_version="1.12.0")
     Optimizer(engine, server, settings_of(tasks_max=1)).run()
