@@ -14,13 +14,7 @@ from icewright.config.oidc_settings import OIDC
 from icewright.config.retention_settings import HOLD, RETENTION
 from icewright.config.setting import Kind, Setting
 from icewright.domain.catalogs import CatalogKind
-from icewright.domain.optimizers import (
-    EXECUTORS_WAIT_MS,
-    EXECUTORS_WAIT_MS_MIN,
-    ICEBERG_RUNTIME,
-    DeployMode,
-    LauncherKind,
-)
+from icewright.domain.optimizers import EXECUTORS_WAIT_MS, ICEBERG_RUNTIME, DeployMode, LauncherKind
 from icewright.domain.policy import Mode
 from icewright.domain.resource_groups import Queue
 from icewright.domain.server_urls import is_public_url
@@ -277,10 +271,7 @@ OPTIMIZER = (
         default=(ICEBERG_RUNTIME,),
     ),
     Setting(
-        "jars",
-        Kind.TEXTS,
-        "Local jar files instead of packages, for machines without a package registry.",
-        default=(),
+        "jars", Kind.TEXTS, "Local jar files instead of packages, for machines without a package registry.", default=()
     ),
     Setting(
         "poll_interval_ms",
@@ -293,11 +284,10 @@ OPTIMIZER = (
     Setting(
         "executors_wait_ms",
         Kind.INTEGER,
-        "How long work may wait on a cluster while no executor lives, in milliseconds: then the attempt fails with "
-        "`no-executors` and what the cluster says.",
+        "How long work may wait for executors of a cluster, in milliseconds: then it fails with `no-executors`.",
         default=EXECUTORS_WAIT_MS,
-        allowed=f"{EXECUTORS_WAIT_MS_MIN} or more",
-        accepts=lambda value: value >= EXECUTORS_WAIT_MS_MIN,
+        allowed="1 or more",
+        accepts=_positive,
     ),
     Setting("spark_conf", Kind.MAPPING, "More Spark configuration, of the keys that are allowed."),
     Setting(

@@ -38,7 +38,6 @@ class DeployMode(StrEnum):
 
 
 EXECUTORS_WAIT_MS: Final = 5 * 60 * 1000
-EXECUTORS_WAIT_MS_MIN: Final = 1_000
 LOG_FORMATS: Final = ("console", "json")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
