@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Final
 
 import structlog
+from pyspark.sql import SparkSession
 
 from icewright.domain.codec import dumps, loads
-from icewright.domain.errors import IcewrightError, Rejected
+from icewright.domain.errors import IcewrightError, Rejected, Unavailable
 from icewright.domain.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
-from icewright_spark.engine import SparkEngine
+from icewright_spark.engine import FailedEngine, SparkEngine
+from icewright_spark.executors import Executors, watched
 from icewright_spark.optimizer import Optimizer
 from icewright_spark.server import Server
-from icewright_spark.session import build_session
+from icewright_spark.session import build_session, iceberg_version
 from icewright_spark.telemetry import begin_telling
 from icewright_spark.watchdog import Watchdog, end_application
 
@@ -62,7 +64,8 @@ def run(settings: Callable[[], bytes], end: Callable[[str], None]) -> int:
         spark = build_session(found)
         watchdog = Watchdog(end)
         watchdog.start()
-        optimizer = Optimizer(SparkEngine(spark, server, watchdog), server, found)
+        executors = watched(spark, found)
+        optimizer = Optimizer(_engine(spark, server, watchdog, executors, found), server, found)
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signal_number, lambda _number, _frame: optimizer.stop())
         log.info("ready", slots=found.slots)
@@ -70,5 +73,24 @@ def run(settings: Callable[[], bytes], end: Callable[[str], None]) -> int:
     except IcewrightError as error:
         log.critical("cannot go on", code=error.code, detail=error.message, hint=error.hint)
         return _EXIT_WRONG_USE if isinstance(error, Rejected) else _EXIT_AGAIN
+    if executors is not None:
+        executors.close()
     spark.stop()
     return RECYCLE_EXIT_CODE if optimizer.wants_recycling else 0
+
+
+def _engine(
+    spark: SparkSession, server: Server, watchdog: Watchdog, executors: Executors | None, settings: OptimizerSettings
+) -> SparkEngine:
+    """The engine of this session. Raises as :class:`~icewright_spark.engine.SparkEngine`.
+
+    An application that was submitted for a task claims it all the same and reports why nobody can carry it out: the
+    try is counted, with its cause, and whoever asks why the task waits is told. A resident one was started for none.
+    """
+    try:
+        return SparkEngine(spark, server, watchdog, executors)
+    except Unavailable as error:
+        if settings.tasks_max is not None:
+            failed = FailedEngine(error, spark_version=str(spark.version), iceberg_version=iceberg_version(spark))
+            Optimizer(failed, server, replace(settings, batch_tasks=1)).run()
+        raise

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from icewright.domain.jobs import TaskReport, TaskSpec
+from icewright.domain.errors import Unavailable
+from icewright.domain.jobs import PROTOCOL_VERSION, Failed, TaskReport, TaskSpec
 from icewright.domain.optimizers import WorkerEnvironment
 from icewright.domain.storage import ProbeReport, ProbeRequest
 from icewright_spark.attempt import Attempt, AttemptServer
 from icewright_spark.batch import Batch, Seat
+from icewright_spark.engine_failure import engine_failure
 from icewright_spark.environment import worker_environment
+from icewright_spark.executors import Executors
 from icewright_spark.jobs.groups import Job, Outcome, run_jobs
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.probe import probe
@@ -33,8 +37,8 @@ class Engine(Protocol):
         """The version of Iceberg's runtime."""
 
     @property
-    def workers(self) -> WorkerEnvironment:
-        """What Python workers have."""
+    def workers(self) -> WorkerEnvironment | None:
+        """What Python workers have, None where none could be asked."""
 
     def alive(self) -> bool:
         """Whether attempts can be carried out at all; once it is not, it never is again."""
@@ -50,17 +54,29 @@ class Engine(Protocol):
 
 
 class SparkEngine:
-    """The Spark session of this process."""
+    """The Spark session of this process; ``executors`` is None where it has none but itself."""
 
-    def __init__(self, spark: SparkSession, server: AttemptServer, watchdog: Watchdog | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        server: AttemptServer,
+        watchdog: Watchdog | None = None,
+        executors: Executors | None = None,
+    ) -> None:
         """Raises as :func:`icewright_spark.environment.worker_environment` does."""
         self._spark, self._server, self._watchdog = spark, server, watchdog or Watchdog(end_this_process)
+        self._executors = executors
         self.spark_version = str(spark.version)
         self.iceberg_version = iceberg_version(spark)
         self.workers = worker_environment(spark)
 
     def alive(self) -> bool:
-        """Whether the JVM answers and its context runs: neither comes back within one process."""
+        """Whether the JVM answers, its context runs, and work may wait for executors.
+
+        JVM and context do not come back within one process.
+        """
+        if self._executors is not None and self._executors.missing is not None:
+            return False
         try:
             with self._watchdog.asking_jvm():
                 return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - PySpark does not ask the JVM
@@ -80,6 +96,45 @@ class SparkEngine:
     def probe(self, requests: Sequence[ProbeRequest]) -> list[ProbeReport]:
         """See :class:`Engine`."""
         return probe(self._spark, requests)
+
+
+class FailedEngine:
+    """Stands in for a Spark that could not start: each attempt fails with the reason, and so the server learns it."""
+
+    workers = None
+
+    def __init__(self, error: Unavailable, *, spark_version: str, iceberg_version: str) -> None:
+        self.spark_version, self.iceberg_version = spark_version, iceberg_version
+        cause = error.__cause__
+        code = error.code if error.code != Unavailable.code or cause is None else engine_failure(cause).code
+        self._failure = Failed(code, error.message, retryable=True)
+
+    def alive(self) -> bool:
+        """See :class:`Engine`."""
+        return True
+
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, seat: Seat | None = None) -> TaskReport:  # noqa: ARG002 - the protocol's
+        """See :class:`Engine`."""
+        wall_ms = int((time.monotonic() - claimed_s) * 1000)
+        return TaskReport(
+            protocol_version=PROTOCOL_VERSION,
+            task_id=spec.task_id,
+            attempt=spec.attempt,
+            fencing_token=spec.fencing_token,
+            result=self._failure,
+            receipts=(),
+            groups=(),
+            wall_ms=wall_ms,
+            cpu_ms=0,
+        )
+
+    def batch(self, name: str, *, pool: str) -> Batch:  # noqa: ARG002 - the same
+        """See :class:`Engine`; never asked, since a batch has at most one task."""
+        raise Unavailable(self._failure.detail)
+
+    def probe(self, requests: Sequence[ProbeRequest]) -> list[ProbeReport]:  # noqa: ARG002 - the same
+        """See :class:`Engine`: nothing is learned."""
+        raise Unavailable(self._failure.detail)
 
 
 class SharedSpark:

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 
 from icewright.domain.errors import OutOfMemory
 from icewright.domain.jobs import Failed
+from icewright_spark.executors import NoExecutors
 from icewright_spark.iceberg import first_line, told
 from icewright_spark.merge.errors import DISK_FULL, DiskFull
 
@@ -27,6 +28,8 @@ _OUT_OF_MEMORY: Final = re.compile(
 )
 """Of the JVM, of Spark's own memory, of Python and Arrow; and how Kubernetes, YARN and Spark's own clusters say that an
 executor was killed for it (137 is SIGKILL, 52 Spark's own exit code)."""
+_NO_EXECUTORS: Final = re.compile(rf"\[{NoExecutors.code}\] (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+"""What our own thread cancels jobs with; it quotes the cluster, which may speak of memory."""
 _WORKER_DIED: Final = re.compile(r"Python worker exited unexpectedly")
 
 _OF_MEMORY: Final = frozenset({52, 137, -9})
@@ -42,6 +45,9 @@ def engine_failure(error: BaseException, jvm_exit: int | None = None) -> Failed:
     if jvm_exit in _OF_MEMORY:
         return Failed(OutOfMemory.code, f"Spark's JVM ended with exit code {jvm_exit} ({said})", retryable=True)
     texts = list(_texts(error))
+    no_executors = next((found for text in texts if (found := _NO_EXECUTORS.search(text))), None)
+    if no_executors is not None:
+        return Failed(NoExecutors.code, no_executors[1], retryable=True)
     line = _line(DISK_FULL, texts)  # first: memory that cannot be spilled to a full disk is short as well
     if line is not None:
         return Failed(DiskFull.code, f"{line} ({said})", retryable=True)

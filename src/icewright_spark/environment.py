@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.errors import Unavailable, VersionMismatch
 from icewright.domain.optimizers import WorkerEnvironment
-from icewright_spark.iceberg import first_line
+from icewright_spark.engine_failure import engine_failure
+from icewright_spark.executors import NoExecutors
 
 PACKAGES: Final = ("arro3-core", "arro3-io", "numpy", "pyarrow", "pyroaring", "xxhash")
 """What workers compute with."""
@@ -27,8 +28,9 @@ _OTHER_PYTHON: Final = "PYTHON_VERSION_MISMATCH"
 def worker_environment(spark: SparkSession) -> WorkerEnvironment:
     """What the workers of this session have, the same as this process.
 
-    Waits for the first executor, as long as the cluster takes. Raises :class:`VersionMismatch` when something differs,
-    and :class:`Unavailable` when workers cannot say.
+    Waits for the first executor, as long as :class:`~icewright_spark.executors.Executors` lets it. Raises
+    :class:`VersionMismatch` when something differs, :class:`NoExecutors` when none came, and :class:`Unavailable` when
+    workers cannot say.
     """
     look = _look()
     ours = environment_of(look(0))
@@ -44,7 +46,10 @@ def worker_environment(spark: SparkSession) -> WorkerEnvironment:
                 f"the cluster's workers have another Python than {ours.python}",
                 hint="optimizer.executor_python names theirs; its first two numbers must be the same",
             ) from error
-        raise Unavailable(f"the cluster's workers cannot run Python: {first_line(error)}") from error
+        failure = engine_failure(error)
+        if failure.code == NoExecutors.code:
+            raise NoExecutors(failure.detail) from error
+        raise Unavailable(f"the cluster's workers cannot run Python: {failure.detail}") from error
     for theirs in sorted(found):
         require_same(ours, environment_of(theirs))
     return ours

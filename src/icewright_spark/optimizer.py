@@ -118,7 +118,7 @@ class Optimizer:
     def _turn(self) -> bool:
         """One look around; whether a task was started."""
         if not self._engine.alive():
-            raise Unavailable("Spark has ended; only a new process can have another")
+            raise Unavailable("Spark has ended, or has no executors any more; only a new process can have others")
         self._forget_ended()
         if self._should_recycle():
             # Claiming goes on nowhere else: with several slots there might never be a moment without a task.

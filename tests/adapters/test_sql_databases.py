@@ -31,7 +31,12 @@ from icewright.ports.store import TaskFilter
 from icewright.scheduling import lifecycle
 from tests.contracts.samples import new_task
 
-REVISIONS = sorted(script.revision for script in ScriptDirectory(str(migrate._MIGRATIONS)).walk_revisions())
+SCRIPTS = ScriptDirectory(str(migrate._MIGRATIONS))
+REVISIONS = sorted(script.revision for script in SCRIPTS.walk_revisions())
+
+
+def test_the_newest_schema_is_told_by_the_names_of_the_migrations() -> None:
+    assert SCRIPTS.get_heads() == [migrate.newest_revision()]
 
 
 @pytest.fixture

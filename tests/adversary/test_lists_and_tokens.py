@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from sqlalchemy import Engine, event, insert
 
@@ -28,7 +30,10 @@ from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableId, TableName
 from icewright.ports.store import WaitingPlan
 from tests.api.served import EVENTS, V1, Served, hello, problem
+from tests.cli.command_line import write_configuration
+from tests.cli.test_startup import python
 from tests.contracts.samples import REASON, new_task
+from tests.lakes.sqlite import make_lake
 
 FEW, MANY = 10, 1_000
 
@@ -153,7 +158,40 @@ def test_s10_an_address_allows_what_the_document_says(served: Served) -> None:
         answer = served.http.request("PATCH", path.replace("{", "x").replace("}", "x"))
         assert answer.status_code == 405, path
         allowed = set(answer.headers["allow"].split(", ")) - {"HEAD"}
-        assert methods <= allowed, (path, allowed)
+        assert methods == allowed, (path, allowed)
+
+
+def test_s10_plans_refuse_nothing_that_the_document_allows(served: Served) -> None:
+    """A program that is made from the document would send what was refused: a cursor, a key, a name of nobody."""
+    document = served.http.get(f"{V1}/openapi.json").json()
+    table, paths = served.table(mode="approve"), document["paths"]
+    for _ in range(2):
+        plan_id = served.post(f"/tables/{table}/plan")["plan"]["plan_id"]
+    lists = {"/tables/{uuid}/plans": f"/tables/{table}/plans", "/plans/waiting": "/plans/waiting"}
+    lists["/plans/{plan_id}/files"] = f"/plans/{plan_id}/files"
+    for said, path in lists.items():
+        (cursor,) = [one for one in paths[V1 + said]["get"]["parameters"] if one.get("name") == "cursor"]
+        for wrong in ("á", "a b", "a+b", "="):
+            problem(served.http.get(V1 + path, params={"cursor": wrong}), 400, "invalid-message")
+            assert re.search(cursor["schema"]["pattern"], wrong) is None
+    following = served.http.get(f"{V1}/tables/{table}/plans", params={"limit": 1}).json()["next_cursor"]
+    assert re.search(cursor["schema"]["pattern"], following)
+    assert served.http.get(f"{V1}/tables/{table}/plans", params={"cursor": following}).status_code == 200
+    key = document["components"]["parameters"]["IdempotencyKey"]["schema"]["pattern"]
+    for text, is_taken in (
+        ("a-key", True),
+        ('"8e03978e-40d5"', True),
+        ('"two words"', True),
+        ("two words", False),
+        ("a\\b", False),
+    ):
+        answer = served.http.post(f"{V1}/plans/no-such/apply", headers={"Idempotency-Key": text})
+        assert (re.search(key, text) is not None, answer.status_code == 404) == (is_taken, is_taken), text
+    accepts = paths[f"{V1}/plans/{{plan_id}}/approve"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    body = jsonschema_rs.validator_for({**accepts, "components": document["components"]})
+    for name, status in (("", 400), ("  ", 400), ("Ada", 202)):
+        answer = served.http.post(f"{V1}/plans/{plan_id}/approve", json={"approved_by": name})
+        assert (answer.status_code, body.is_valid({"approved_by": name})) == (status, status == 202), name
 
 
 def test_s10_what_serve_refuses_of_a_receiver_is_said_by_config_show(tmp_path: Path) -> None:
@@ -164,3 +202,26 @@ def test_s10_what_serve_refuses_of_a_receiver_is_said_by_config_show(tmp_path: P
     assert "receivers.team" in unusable_receivers(config, environ)["team"]
     with pytest.raises(InvalidConfiguration):
         telling(config, environ, None)  # type: ignore[arg-type]  # it fails before it is used
+
+
+SERVER = """
+import os, sys
+from pathlib import Path
+from icewright.app.server import serve
+from icewright.app.control import open_control_plane
+from icewright.config.load import load_config
+with open_control_plane(load_config(Path({file!r}), {{}}, Path({folder!r})), os.environ) as opened:
+    opened.follow(lambda: None)
+print("LOADED", sorted({{name.split(".")[0] for name in sys.modules}} & set({needless!r})))
+"""
+
+
+def test_s10_a_server_loads_no_library_of_what_it_does_not_use(tmp_path: Path) -> None:
+    """Each takes half a second of CPU and more: a metastore's, S3's, and what brings a store to a newer schema."""
+    write_configuration(tmp_path, make_lake(tmp_path))
+    needless = ("hive_metastore", "boto3", "alembic", "mako")
+    script = SERVER.format(file=str(tmp_path / "icewright.toml"), folder=str(tmp_path), needless=needless)
+    first, second = (python("-c", script) for _ in range(2))
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert first.stdout.splitlines()[-1] == "LOADED ['alembic', 'mako']"  # it made the store
+    assert second.stdout.splitlines()[-1] == "LOADED []"

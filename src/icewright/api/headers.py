@@ -9,6 +9,9 @@ from icewright.api.examples import EXAMPLES
 from icewright.api.once import REPEATED
 from icewright.domain.answers import KEY_LENGTH_MAX
 
+KEY_PATTERN: Final = r'^("[ !#-\[\]-~]+"|[!#-+\--\[\]-~]+)$'
+"""What :mod:`icewright.api.once` takes: a quoted string without escapes, or a bare word."""
+
 PARAMETERS: Final[Mapping[str, Any]] = {
     "IfNoneMatch": {
         "name": "If-None-Match",
@@ -22,7 +25,7 @@ PARAMETERS: Final[Mapping[str, Any]] = {
         "in": "header",
         "required": False,
         "description": "The same request under the same key is carried out once within 24 hours.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": KEY_LENGTH_MAX},
+        "schema": {"type": "string", "minLength": 1, "maxLength": KEY_LENGTH_MAX, "pattern": KEY_PATTERN},
         "example": '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
     },
 }

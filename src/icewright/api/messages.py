@@ -30,7 +30,12 @@ LIMIT_MAX: Final = 1_000
 
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many items at most.")]
 Cursor = Annotated[
-    str | None, Query(max_length=100_000, description="`next_cursor` of the page before; opaque. Leave out to begin.")
+    str | None,
+    Query(
+        max_length=100_000,
+        description="`next_cursor` of the page before; opaque. Leave out to begin.",
+        json_schema_extra={"pattern": "^[A-Za-z0-9_-]+$"},
+    ),
 ]
 
 

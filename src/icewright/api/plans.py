@@ -95,7 +95,7 @@ def apply_plan(control: Control, plan_id: str) -> Response:
     **operation(
         TaskView,
         status=202,
-        accepts=schema_of(ApprovalGiven),
+        accepts={**schema_of(ApprovalGiven), "properties": {"approved_by": {"minLength": 1, "pattern": r"\S"}}},
         problems=_QUEUING,
     ),
 )

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from icewright.adapters.pyiceberg.hive_notifications import HiveNotifications
 from icewright.config.events import kafka_config
 from icewright.config.model import Config, KafkaConfig
 from icewright.config.secrets import resolve_entry
@@ -39,9 +38,13 @@ def listening_to_events(config: Config, environ: Mapping[str, str], intake: Inta
 
 def _sources(config: Config, environ: Mapping[str, str], cursors: Cursors) -> list[EventSource]:
     entries = [resolve_entry(config.catalog(name), environ) for name in config.events.hive]
-    found: list[EventSource] = [
-        HiveNotifications(entry, cursors, config.events.hive_interval_ms / 1000) for entry in entries
-    ]
+    found: list[EventSource] = []
+    if entries:
+        from icewright.adapters.pyiceberg.hive_notifications import (  # noqa: PLC0415 - it takes a second of CPU to load
+            HiveNotifications,
+        )
+
+        found += [HiveNotifications(entry, cursors, config.events.hive_interval_ms / 1000) for entry in entries]
     kafka = kafka_config(config.events, environ)
     return found if kafka is None else [*found, _kafka(kafka)]
 

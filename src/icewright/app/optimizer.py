@@ -75,6 +75,7 @@ def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings
         spark_conf=dict(optimizer.spark_conf),
         catalogs=tuple(resolve_entry(entry, environ) for entry in config.catalogs),
         poll_interval_ms=optimizer.poll_interval_ms,
+        executors_wait_ms=optimizer.executors_wait_ms,
         recycle_after_tasks=optimizer.recycle_after_tasks,
         recycle_memory_bytes=optimizer.recycle_memory_bytes,
         deploy_mode=DeployMode(optimizer.deploy_mode),

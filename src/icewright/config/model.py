@@ -122,6 +122,7 @@ class OptimizerConfig:
     packages: tuple[str, ...]
     jars: tuple[str, ...]
     poll_interval_ms: int
+    executors_wait_ms: int
     spark_conf: Mapping[str, str]
     spark_conf_keys: tuple[str, ...]
     recycle_after_tasks: int

@@ -14,7 +14,7 @@ from icewright.config.oidc_settings import OIDC
 from icewright.config.retention_settings import HOLD, RETENTION
 from icewright.config.setting import Kind, Setting
 from icewright.domain.catalogs import CatalogKind
-from icewright.domain.optimizers import ICEBERG_RUNTIME, DeployMode, LauncherKind
+from icewright.domain.optimizers import EXECUTORS_WAIT_MS, ICEBERG_RUNTIME, DeployMode, LauncherKind
 from icewright.domain.policy import Mode
 from icewright.domain.resource_groups import Queue
 from icewright.domain.server_urls import is_public_url
@@ -271,16 +271,21 @@ OPTIMIZER = (
         default=(ICEBERG_RUNTIME,),
     ),
     Setting(
-        "jars",
-        Kind.TEXTS,
-        "Local jar files instead of packages, for machines without a package registry.",
-        default=(),
+        "jars", Kind.TEXTS, "Local jar files instead of packages, for machines without a package registry.", default=()
     ),
     Setting(
         "poll_interval_ms",
         Kind.INTEGER,
         "How often an optimizer without work asks for some, in milliseconds.",
         default=500,
+        allowed="1 or more",
+        accepts=_positive,
+    ),
+    Setting(
+        "executors_wait_ms",
+        Kind.INTEGER,
+        "How long work may wait for executors of a cluster, in milliseconds: then it fails with `no-executors`.",
+        default=EXECUTORS_WAIT_MS,
         allowed="1 or more",
         accepts=_positive,
     ),

@@ -37,6 +37,7 @@ class DeployMode(StrEnum):
     CLUSTER = "cluster"
 
 
+EXECUTORS_WAIT_MS: Final = 5 * 60 * 1000
 LOG_FORMATS: Final = ("console", "json")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -52,7 +53,8 @@ class OptimizerSettings:
     that the administrator's own file allows beyond :mod:`icewright.domain.spark_keys`. ``archive`` is the archive of
     Python packages for executors on a cluster, and ``executor_python`` the interpreter there; None is that of this one.
     ``log_format`` and ``log_level`` are of :data:`LOG_FORMATS` and :data:`LOG_LEVELS`.
-    ``queues`` are those of its group whose tasks it takes.
+    ``queues`` are those of its group whose tasks it takes. ``executors_wait_ms`` is how long work may wait on a cluster
+    while no executor lives.
     """
 
     server_url: str
@@ -79,6 +81,7 @@ class OptimizerSettings:
     log_format: str = "console"
     log_level: str = "info"
     queues: tuple[Queue, ...] = tuple(Queue)
+    executors_wait_ms: int = EXECUTORS_WAIT_MS
 
 
 @dataclass(frozen=True, slots=True)

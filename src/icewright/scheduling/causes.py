@@ -66,6 +66,7 @@ _OF_OPTIMIZERS: Final[Mapping[str, Cause]] = MappingProxyType(
         "worker-died": Cause.DEFECT,
         "engine": Cause.DEFECT,
         "disk-full": Cause.AWAY,
+        "no-executors": Cause.AWAY,
     }
 )
 """What is no class of the control plane: errors of the Spark side, by their codes, and what Spark itself fails with."""

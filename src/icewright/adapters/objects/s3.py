@@ -15,11 +15,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any, Final
 
-import boto3
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.loaders import create_loader
 
 from icewright.domain import object_stores
 from icewright.domain.errors import InvalidConfiguration, InvalidLocation, StorageAway, Unreadable, Unsupported
@@ -38,13 +34,16 @@ _ROLES: Final = ("s3.role-arn", "client.role-arn")
 @cache
 def _models() -> Any:
     """What S3 is, as the library's files say; read once, which takes longer than a question."""
+    from botocore.loaders import create_loader  # noqa: PLC0415 - see S3Client
+
     return create_loader()
 
 
 class S3Client:
     """What speaks to one store: ``reads`` asks several times, ``writes`` says everything once.
 
-    A write whose answer was lost may have happened, so nothing here may repeat it.
+    A write whose answer was lost may have happened, so nothing here may repeat it. The library is loaded with the first
+    question: it takes half a second of CPU, and most catalogs have no table on S3.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -80,6 +79,10 @@ class S3Client:
             ) from None
 
     def _opened(self, attempts: int) -> Any:
+        import boto3  # noqa: PLC0415 - see the class
+        import botocore.session  # noqa: PLC0415 - the same
+        from botocore.config import Config  # noqa: PLC0415 - the same
+
         found = self._properties
         style = {"false": "path", "true": "virtual"}.get(found.get("s3.force-virtual-addressing", ""), "auto")
         proxy = found.get("s3.proxy-uri")

@@ -14,7 +14,6 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icewright.adapters.objects.local import real_file, real_folder
-from icewright.adapters.pyiceberg.hive_pointers import HivePointers
 from icewright.adapters.pyiceberg.manifests import (
     ADDED,
     DELETED,
@@ -217,6 +216,10 @@ def open_pointers(entry: CatalogEntry, others: Iterable[CatalogEntry] = ()) -> P
         case CatalogKind.REST:
             return RestPointers(entry)
         case CatalogKind.HIVE:
+            from icewright.adapters.pyiceberg.hive_pointers import (  # noqa: PLC0415 - it takes a second of CPU to load
+                HivePointers,
+            )
+
             return HivePointers(entry)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import uuid4
 
-from icewright.adapters.pyiceberg.commits import HiveCommits, SqlCommits
+from icewright.adapters.pyiceberg.commits import SqlCommits
 from icewright.adapters.pyiceberg.metadata import parse_metadata
 from icewright.adapters.pyiceberg.next_metadata import content, next_location, next_metadata
 from icewright.adapters.pyiceberg.pointers import Pointed, read_metadata
@@ -32,10 +32,13 @@ from icewright.domain.errors import (
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Instant, TableMetadata
 
+if TYPE_CHECKING:
+    from icewright.adapters.pyiceberg.hive_commits import HiveCommits
+
 TRIES_MAX: Final = 10
 """Commits of others that may come first before whoever asks is told to try again."""
 
-ByFile: TypeAlias = SqlCommits | HiveCommits
+ByFile: TypeAlias = "SqlCommits | HiveCommits"
 """Catalogs that leave writing the metadata file to their clients."""
 
 
@@ -47,6 +50,10 @@ def commits_of(entry: CatalogEntry) -> ByFile | RestCommits:
         case CatalogKind.REST:
             return RestCommits(entry)
         case CatalogKind.HIVE:
+            from icewright.adapters.pyiceberg.hive_commits import (  # noqa: PLC0415 - it takes a second of CPU to load
+                HiveCommits,
+            )
+
             return HiveCommits(entry)
 
 

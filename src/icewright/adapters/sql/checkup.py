@@ -24,7 +24,8 @@ def problems(engine: Engine) -> list[str]:
             return ["the database is not a store of icewright's"]
         newest = newest_revision()
         if revision != newest:
-            return [f"the store has schema {revision}, not {newest}: the next server of this icewright brings it there"]
+            brings = "the next server of this icewright brings it there"
+            return [f"the store has schema {revision}, not {newest}: {brings}"]
         return list(_problems(connection))
 
 

@@ -6,14 +6,15 @@ import threading
 from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, column, inspect, select, table
 
 from icewright.domain.errors import InvalidConfiguration
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
 VERSION_TABLE = "icewright_schema"
 """Where Alembic keeps the schema's version: under a name of its own, so that no stranger's is taken for ours."""
@@ -24,9 +25,10 @@ _ALEMBIC = threading.Lock()
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
+@cache
 def newest_revision() -> str:
-    """The schema that this icewright has."""
-    return str(_scripts().get_current_head())
+    """The schema that this icewright has, by the names of its migrations: they are read only where some are missing."""
+    return max(path.name[1:].partition("_")[0] for path in (_MIGRATIONS / "versions").glob("v*.py"))
 
 
 def upgrade(connection: Connection, revision: str = "head") -> None:
@@ -39,6 +41,8 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
     """
     if not is_behind(connection) and revision == "head":
         return
+    from alembic import command  # noqa: PLC0415 - Alembic and the migrations take a second of CPU, and few starts need them
+
     config = _config()
     config.attributes["connection"] = connection
     with _ALEMBIC:
@@ -48,13 +52,23 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
 def is_behind(connection: Connection) -> bool:
     """Whether migrations are missing. Raises as :func:`upgrade`."""
     _refuse_strangers(connection)
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    heads = set(context.get_current_heads())
+    heads = _heads(connection)
+    if heads == {newest_revision()}:
+        return False
     _refuse_newer(heads)
-    return heads != set(_scripts().get_heads())
+    return True
+
+
+def _heads(connection: Connection) -> set[str]:
+    """Which migrations the database has behind it, as Alembic notes it; none for a new one."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return set()
+    return set(connection.scalars(select(column("version_num")).select_from(table(VERSION_TABLE))))
 
 
 def _config() -> Config:
+    from alembic.config import Config  # noqa: PLC0415 - see upgrade()
+
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     return config
@@ -63,6 +77,8 @@ def _config() -> Config:
 @cache
 def _scripts() -> ScriptDirectory:
     """The migrations, read once a process: the package does not change while it runs."""
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - see upgrade()
+
     scripts = ScriptDirectory.from_config(_config())
     scripts.get_heads()  # it reads them when first asked, which several threads may not do at once
     return scripts
