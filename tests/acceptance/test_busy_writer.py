@@ -119,7 +119,7 @@ def test_rewrites_and_a_writer_that_never_rests_do_not_get_in_each_others_way(
 
 @pytest.mark.skipif(not CAMPAIGN, reason="ten minutes, for figures: ICEWRIGHT_CAMPAIGN=1")
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_r5_statements_that_remove_rows_without_a_pause_beside_rewrites_at_default_settings(
+def test_statements_that_remove_rows_without_a_pause_beside_rewrites_at_default_settings(
     spark: SparkSession, tmp_path: Path, mode: str
 ) -> None:
     entry = make_lake(tmp_path, NAME.catalog)

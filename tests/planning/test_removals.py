@@ -139,7 +139,7 @@ def spacing_of(removals: Removals, window_ms: int | None = None) -> Spacing:
 
 
 class TestTheTimeBetweenRewrites:
-    """R5: statements of the owner meet few rewrites."""
+    """Statements of the owner meet few rewrites."""
 
     SPACING_MS = STATEMENTS_APART * UNKNOWN_STATEMENT_MS
 

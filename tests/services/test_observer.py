@@ -276,7 +276,7 @@ def test_appends_and_rewrites_are_no_removals(house: Lakehouse) -> None:
     assert removals.everywhere_at is None
 
 
-def test_r5_rewrites_of_ours_within_a_day_are_known_where_rows_were_removed(house: Lakehouse) -> None:
+def test_rewrites_of_ours_within_a_day_are_known_where_rows_were_removed(house: Lakehouse) -> None:
     def rewrite(partition: Partition, task_id: str | None) -> Snapshot:
         base = house.append(3, partition)
         paths = [file.path for file in house.catalog.live_files(NAME) if file.partition == partition]
