@@ -195,5 +195,5 @@ def test_tasks_that_end_before_rows_are_removed_again_waste_less_and_leave_no_mo
     assert long.wasted > 0.10 * long.written, (long.wasted, long.written)
     assert short.wasted <= 0.20 * short.written, (short.wasted, short.written)
     assert short.wasted < long.wasted, (short.wasted, long.wasted)
-    assert short.outrun <= long.outrun
+    assert max(short.outrun, long.outrun) <= 0.01 * short.commits, (short.outrun, long.outrun)
     assert short.live() <= long.live(), (short.live(), long.live())
