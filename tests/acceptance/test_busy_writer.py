@@ -12,6 +12,7 @@ import os
 import random
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from icewright.domain.names import TableName
 from icewright.domain.tables import Json
 from icewright_spark.iceberg import first_line
 from tests.acceptance.house import ENDED, House, house, missing_paths
+from tests.adversary.intervals import wilson
+from tests.conftest import CAMPAIGN
 from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import make_lake, writer
 
@@ -34,6 +37,8 @@ COMMITS, EVERY_S, ROWS = (60, 10.0, 60_000) if LONG else (8, 0.5, 2_000)
 REGIONS, DELETES_EVERY, WRITERS_GO_ON_S = 6, 4, 1.0
 NAME = TableName("busy", ("db",), "events")
 WASTED_MAX = 0.20
+REMOVING_S, REMOVERS = 600, 2
+"""For so long statements remove rows one after the other, in so many sessions, of regions of their own."""
 
 
 @dataclass
@@ -110,6 +115,70 @@ def test_rewrites_and_a_writer_that_never_rests_do_not_get_in_each_others_way(
         assert wasted <= WASTED_MAX * written
         assert at_work.outrun <= max(1, at_work.commits // 100)
     check_rows(spark, entry, live)
+
+
+@pytest.mark.skipif(not CAMPAIGN, reason="ten minutes, for figures: ICEWRIGHT_CAMPAIGN=1")
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_statements_that_remove_rows_without_a_pause_beside_rewrites_at_default_settings(
+    spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    entry = make_lake(tmp_path, NAME.catalog)
+    for key, value in entry.spark_properties().items():
+        spark.conf.set(key, value)
+    spark.sql(f"CREATE NAMESPACE {NAME.catalog}.db")
+    properties = f"'write.delete.mode' = '{mode}', 'write.delete.isolation-level' = 'snapshot', "
+    properties += "'commit.retry.num-retries' = '20'"  # so that no session is in another one's way
+    columns = "(id bigint, region int, text string)"
+    spark.sql(f"CREATE TABLE {NAME} {columns} USING iceberg PARTITIONED BY (region) TBLPROPERTIES ({properties})")
+    ends_at = time.monotonic() + REMOVING_S
+
+    def append() -> int:
+        count = 0
+        while time.monotonic() < ends_at:
+            made = (
+                f"SELECT id, CAST(id % {REGIONS} AS INT), uuid() FROM range({count * ROWS}, {(count + 1) * ROWS}, 1, 2)"  # noqa: S608 - numbers
+            )
+            spark.sql(f"INSERT INTO {NAME} {made}")
+            count += 1
+            time.sleep(5)
+        return count * REGIONS * 2
+
+    def remove(session: int) -> tuple[list[float], int]:
+        chance, took_s, failed = random.Random(session), list[float](), 0  # noqa: S311 - which rows
+        while time.monotonic() < ends_at:
+            region = chance.randrange(session, REGIONS, REMOVERS)
+            began = time.monotonic()
+            try:
+                spark.sql(f"DELETE FROM {NAME} WHERE region = {region} AND id % 1000 = {chance.randrange(1000)}")  # noqa: S608 - the same
+            except Exception as error:  # noqa: BLE001 - Spark raises several kinds
+                said = first_line(error)
+                assert "issing" in said, said
+                failed += 1
+            took_s.append(time.monotonic() - began)
+        return took_s, failed
+
+    with house(tmp_path, [entry]) as processes:
+        processes.start("serve")
+        processes.start("optimizer")
+        with processes.client() as client, ThreadPoolExecutor(REMOVERS + 1) as sessions:
+            wait_for(lambda: client.status()["optimizers"] or None, "an optimizer is there", processes)
+            appended = sessions.submit(append)
+            removals = [one.result() for one in [sessions.submit(remove, number) for number in range(REMOVERS)]]
+            settled(processes, client)
+    took_s = sorted(one for its, _ in removals for one in its)
+    failed = sum(its for _, its in removals)
+    low, high = wilson(failed, len(took_s))
+    ours = [one.summary for one in writer(entry).load_table(NAME.path).snapshots() if one.summary is not None]
+    merged = sum(int(one["deleted-data-files"] or 0) for one in ours if one["icewright.task-id"])
+    live = spark.table(f"{NAME}.files").count()
+    print(  # noqa: T201 - figures for whoever runs it
+        f"{mode}: {failed} of {len(took_s)} statements failed because of a rewrite ({low:.2%} to {high:.2%}); they "
+        f"took {took_s[len(took_s) // 2]:.1f} s, at most {took_s[-1]:.1f} s; {appended.result()} files were appended, "
+        f"{merged} merged, {live} are left"
+    )
+    assert low <= 0.01
+    assert merged
+    assert missing_paths(spark, NAME) == []
 
 
 def settled(processes: House, client: Client) -> tuple[Json, ...]:

@@ -14,7 +14,7 @@ from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteData
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableId
-from icewright.domain.observation import Observation, Removals, WorkerAccess
+from icewright.domain.observation import Observation, Removal, Removals, WorkerAccess
 from icewright.domain.plans import Plan, Reason, RewritePrediction, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyProblem
 from icewright.domain.tables import PartitionField, PartitionSpec, Schema, SortField, TableMetadata
@@ -22,6 +22,7 @@ from icewright.planning.check_moves import move_violations
 from icewright.planning.check_order import order_violations
 from icewright.planning.check_plan import check_plan
 from icewright.planning.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
+from icewright.planning.check_waits import wait_violations
 from icewright.planning.executors import table_executors
 from icewright.planning.placement import column_types, placement_obstacle
 from icewright.planning.plan_table import plan_table
@@ -178,6 +179,12 @@ def removed(age_ms: int, **kinds: Any) -> Removals:
     return Removals({month(2): NOW - age_ms}, **kinds)
 
 
+def rewritten(ago_ms: int) -> Removals:
+    """Rows were removed twice, and our last rewrite was so long ago."""
+    latest = tuple(Removal(NOW - hours * HOUR_MS, frozenset({month(2)})) for hours in (2, 4))
+    return replace(removed(2 * HOUR_MS), latest=latest, rewritten_at={month(2): NOW - ago_ms})
+
+
 OBSERVED: list[tuple[set[str], Observation]] = [
     ({"torn-observation"}, replace(OBSERVATION, inventory=replace(OBSERVATION.inventory, snapshot_id=7))),
     ({"format-version", "no-row-ids"}, other(metadata=table(format_version=4))),
@@ -208,6 +215,8 @@ OBSERVED: list[tuple[set[str], Observation]] = [
     (set(), other(removals=removed(DAY_MS, writer_run_ms_max=40 * 365 * DAY_MS))),
     ({"too-soon"}, other(removals=removed(-MINUTE_MS))),
     (set(), other(removals=removed(-MINUTE_MS - 1))),
+    ({"too-often"}, other(removals=rewritten(50 * MINUTE_MS - 1))),
+    (set(), other(removals=rewritten(50 * MINUTE_MS))),
     (set(), other(removals=Removals({month(3): NOW}))),
     ({"wrong-prediction"}, other(files=[*FILES, *data_files(month(4), 1)])),
     ({"more-than-there-is", "wrong-prediction"}, other(files=FILES[1:])),
@@ -427,7 +436,8 @@ def test_a_file_of_another_format_is_found_by_looking_at_it() -> None:
 
 
 def test_the_checker_shares_nothing_with_the_planner() -> None:
-    own = {check_plan.__module__, not_mergeable.__module__, order_violations.__module__, move_violations.__module__}
+    checkers = (check_plan, not_mergeable, order_violations, move_violations, wait_violations)
+    own = {checker.__module__ for checker in checkers}
     names = {
         value.__module__ for name in own for value in vars(sys.modules[name]).values() if hasattr(value, "__module__")
     }

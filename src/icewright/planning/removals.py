@@ -1,22 +1,25 @@
 """What commits that remove rows mean for a table: how long partitions are left alone, and how long a task may take.
 
 A rewrite and a DELETE, UPDATE or MERGE of the same files cannot both commit. Where the owner's statement comes second,
-it may fail, and has to run again: so a partition that lost rows is left alone for a while. Where the rewrite comes
-second, its groups of that partition come to nothing: so a task is to end well before rows are removed again.
+it may fail, and has to run again: so a partition that lost rows is left alone for a while, and is not rewritten often.
+Where the rewrite comes second, its groups of that partition come to nothing: so a task is to end well before rows are
+removed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from statistics import median_high
 from typing import Final
 
 from icewright.domain.files import Partition
-from icewright.domain.observation import Observation, Removals
+from icewright.domain.observation import Observation, Removal, Removals
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import wording
+from icewright.planning.commits import bursts, gaps_ms
 
 REMOVAL_INTERVALS: Final = 3
 """Commit intervals for which a partition that lost rows is left alone."""
@@ -30,6 +33,32 @@ CLOCK_AHEAD_MS_MAX: Final = 60_000
 UNKNOWN_INTERVAL_WAIT_MS: Final = 3_600_000
 """The same where the table has too few commits to have an interval: an hour, as long as most jobs run. Also the most
 that intervals may say: that a job runs once a day does not mean that it runs for a day."""
+
+STATEMENTS_PER_FAILURE: Final = 100
+"""One statement of so many may fail because of a rewrite."""
+
+STATEMENTS_APART: Final = 150
+"""Rewrites of what a statement touches are so many times as far apart as it is long. Each rewrite fails those that run
+while it is committed, so one of so many fails, whatever the rhythm of either. The rest up to one of 100 is for what
+this does not space: the first rewrite of a partition, and those from before anybody knew that rows are removed."""
+
+UNKNOWN_STATEMENT_MS: Final = 20_000
+"""How long a statement is taken to run of which nothing is known. Its commit shows what came after its first file: so
+nothing of a statement whose tasks all end together. Such a task reads a split, 128 MB by default, in a few seconds."""
+
+WAVES: Final = 2
+"""A statement of several waves of tasks shows all of them but the first: it ran twice as long as it shows at most."""
+
+SPACING_MS_MAX: Final = 86_400_000
+"""The most that rewrites are apart because of statements, a day: or those that run for hours would end them."""
+
+REMOVALS_COUNT_MS: Final = 604_800_000
+"""For how long it counts that rows were removed, a week: what is done on each working day has a gap of three days."""
+
+GAPS_MIN: Final = 4
+REGULAR: Final = 0.8
+"""Removals are regular from so many gaps on, none of which is shorter than this share of the median, the higher of two.
+Of removals at random times one history of fifty with four gaps looks like that, and fewer with more."""
 
 OVERHEAD_MS: Final = 2_000
 """What a task takes on the clock however small it is: it is claimed, Spark plans it, its commit is made."""
@@ -67,6 +96,73 @@ def removed_every_ms(removals: Removals, partition: Partition, now: Instant) -> 
     """
     last_at = last_removal_at(removals, partition, now)
     return None if last_at is None else max(removals.every_ms.get(partition, 0), now - last_at, 1)
+
+
+def statement_ms(observation: Observation, policy: Policy) -> int:
+    """How long a statement that removes rows runs at most: as its owner says, or as is known of earlier ones."""
+    shown_ms = min(observation.removals.writer_run_ms_max, WRITER_RUN_MS_MAX)
+    if policy.write_window_ms is not None:
+        return max(policy.write_window_ms, shown_ms)
+    return max(UNKNOWN_STATEMENT_MS, WAVES * shown_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    """How far rewrites of partitions that lose rows are apart, at one moment.
+
+    ``removals`` are those that count, newest first. ``scattered``: one of them is from a partition that was not removed
+    from before or since, so the next one may be from any. ``met_at`` is when we last rewrote anything that a statement
+    changed together with a partition: it meets rewrites of all of it.
+    """
+
+    statement_ms: int
+    spacing_ms: int
+    now: Instant
+    removals: tuple[Removal, ...]
+    scattered: bool
+    met_at: Mapping[Partition, Instant]
+    known: Removals
+
+    @classmethod
+    def of(cls, observation: Observation, policy: Policy, now: Instant) -> Spacing:
+        """The spacing of a table."""
+        known, each_ms = observation.removals, statement_ms(observation, policy)
+        counted = tuple(r for r in known.latest if now - REMOVALS_COUNT_MS < r.at <= now + CLOCK_AHEAD_MS_MAX)
+        met_at: dict[Partition, Instant] = dict(known.rewritten_at)
+        for partitions in {removal.partitions for removal in counted}:
+            at = max((known.rewritten_at[one] for one in partitions if one in known.rewritten_at), default=None)
+            if at is not None:
+                met_at.update((one, max(at, met_at.get(one, at))) for one in partitions)
+        times: dict[Partition, list[Instant]] = {}
+        for removal in counted:
+            for partition in removal.partitions:
+                times.setdefault(partition, []).append(removal.at)
+        scattered = any(bursts(its) == 1 for its in times.values())
+        spacing_ms = min(STATEMENTS_APART * each_ms, SPACING_MS_MAX)
+        return cls(each_ms, spacing_ms, now, counted, scattered, met_at, known)
+
+    def until(self, partition: Partition) -> Instant | None:
+        """Until when a partition is not rewritten again; None where it may be now."""
+        its = self.removals if self.scattered else tuple(r for r in self.removals if r.touches(partition))
+        last_at = self._last_at(partition, its)
+        if last_at is None or self.now >= last_at + self.spacing_ms or self._is_between(its):
+            return None
+        return last_at + self.spacing_ms
+
+    def _last_at(self, partition: Partition, its: Sequence[Removal]) -> Instant | None:
+        """The last rewrite that a statement may have met which would also meet one of the partition."""
+        if not its:
+            return None
+        everywhere = self.known.rewritten_at.values() if any(removal.everywhere for removal in its) else ()
+        known = (*everywhere, self.met_at.get(partition), self.known.all_rewritten_at)
+        return max((at for at in known if at is not None), default=None)
+
+    def _is_between(self, its: Sequence[Removal]) -> bool:
+        """Whether the next regular statement begins much later: half of the time until then is for work that waits."""
+        gaps = gaps_ms([removal.at for removal in its])
+        if len(gaps) < GAPS_MIN or min(gaps) < REGULAR * median_high(gaps):
+            return False
+        return self.now <= its[0].at + (min(gaps) - self.statement_ms) / 2
 
 
 def removals_said(removals: Removals, partition: Partition, where: str, now: Instant) -> str:

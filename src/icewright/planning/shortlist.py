@@ -24,7 +24,7 @@ from icewright.planning.executors import table_executors
 from icewright.planning.formats import OTHER_FORMAT, other_formats, said_of
 from icewright.planning.ordering import Due, Levels
 from icewright.planning.placement import column_types, placement_obstacle
-from icewright.planning.removals import last_removal_at, removal_wait_ms
+from icewright.planning.removals import STATEMENTS_PER_FAILURE, Spacing, last_removal_at, removal_wait_ms
 from icewright.planning.specs import OTHER_SPEC, Moves
 from icewright.planning.triggers import Judge
 
@@ -53,6 +53,7 @@ def shortlist(
         access=observation.worker_access,
         removals=observation.removals,
         wait_ms=removal_wait_ms(observation, policy),
+        spacing=Spacing.of(observation, policy, now),
         types=column_types(observation.metadata),
         judge=Judge.of(observation, policy, now),
         due={} if levels is None else levels.due,
@@ -114,6 +115,7 @@ class _Table:
     access: WorkerAccess
     removals: Removals
     wait_ms: int
+    spacing: Spacing
     types: Mapping[int, Any]
     judge: Judge
     due: Mapping[Partition, tuple[Due, ...]]
@@ -156,13 +158,22 @@ def _waits(table: _Table, partition: Partition, now: Instant) -> tuple[Reason, I
     if table.hold is not None:
         return table.hold.reason, table.hold.until
     removed_at = last_removal_at(table.removals, partition, now)
-    if removed_at is not None and now < removed_at + table.wait_ms:
-        until = removed_at + table.wait_ms
+    until = None if removed_at is None else removed_at + table.wait_ms
+    if removed_at is not None and until is not None and now < until:
         text = (
             f"rows were removed at {wording.instant(removed_at)}; left alone for {wording.duration(table.wait_ms)}, "
             f"until {wording.instant(until)}, so that no DELETE or MERGE of its owner fails"
         )
         return Reason("recent-removals", text, {"wait_ms": table.wait_ms}), until
+    until = table.spacing.until(partition)
+    if until is not None:
+        figures = {"spacing_ms": table.spacing.spacing_ms, "statement_ms": table.spacing.statement_ms}
+        runs, apart = (wording.duration(figures[key]) for key in ("statement_ms", "spacing_ms"))
+        text = (
+            f"statements that remove rows may run for {runs}; rewrites that one could meet are {apart} apart, so that "
+            f"one in {STATEMENTS_PER_FAILURE} fails at most: the next rewrite is from {wording.instant(until)} on"
+        )
+        return Reason("spaced-rewrites", text, figures), until
     if table.access is WorkerAccess.UNKNOWN:
         text = "no optimizer has shown yet whether its workers can read and write where the table keeps its files"
         return Reason("worker-access", text), now + ACCESS_WAIT_MS

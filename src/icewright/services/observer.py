@@ -17,7 +17,7 @@ from icewright.domain.first_sight import marked
 from icewright.domain.inventory import Inventory, ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.layouts import Run, runs_of
 from icewright.domain.names import TableId, TableName
-from icewright.domain.observation import Observation, Removals
+from icewright.domain.observation import Observation, Removal, Removals
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 from icewright.planning.commits import commit_interval_ms, has_rhythm, rhythm_ms
 from icewright.planning.histogram import NegativeCount
@@ -36,6 +36,10 @@ from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
 
 REMOVALS_LOOKED_AT = 20
 """Commits that removed rows and are looked at one by one; with more of them, the whole table counts as touched."""
+REWRITES_LOOKED_AT = 100
+"""The same of commits of ours; with more within :data:`REWRITES_SINCE_MS`, all partitions count as rewritten."""
+REWRITES_SINCE_MS = 86_400_000
+"""For how long a rewrite of ours can put the next one off, a day."""
 _REMOVALS_REMEMBERED = 10_000
 RUNS_REMEMBERED = 1_000
 """Runs kept of a table that have neither a live file nor a snapshot: a rollback may bring their files back."""
@@ -54,8 +58,8 @@ class OtherName(NotAllowed):
 
 
 @dataclass(frozen=True, slots=True)
-class _Removal:
-    """What one commit removed; immutable, hence remembered."""
+class _Changed:
+    """Where one commit removed files or added delete files; immutable, hence remembered."""
 
     partitions: frozenset[Partition]
     everywhere: bool
@@ -82,7 +86,7 @@ class Observer:
         self._access = access or AccessBook(tables, clock)
         self._unfit = unfit or UnfitFiles(tables, clock)
         self._registry = registry or Registry(catalogs, clock)
-        self._removals: dict[tuple[TableId, int], _Removal] = {}
+        self._changed: dict[tuple[TableId, int], _Changed] = {}
 
     def catalog(self, name: str) -> Catalog:
         """The catalog of that name. Raises :class:`CatalogNotConfigured`."""
@@ -229,35 +233,51 @@ class Observer:
         return counted(before, new, told, now)
 
     def _look_for_removals(self, catalog: Catalog, metadata: TableMetadata) -> Removals:
-        times: dict[Partition, list[Instant]] = {}
-        everywhere: list[Instant] = []
-        run_ms_max = 0
         # A date in the future would stand in the way of the dates of the removals before it.
-        latest_at = self._clock.now() + CLOCK_AHEAD_MS_MAX
-        removing = [s for s in metadata.ancestors() if _may_have_removed(s) and s.committed_at <= latest_at]
-        for snapshot in removing[:REMOVALS_LOOKED_AT]:
-            try:
-                removal = self._removal(catalog, metadata, snapshot)
-            except Unreadable:
-                everywhere.append(snapshot.committed_at)
-                continue
-            run_ms_max = max(run_ms_max, removal.writer_run_ms)
-            for partition in removal.partitions:
-                times.setdefault(partition, []).append(snapshot.committed_at)
-            if removal.everywhere:
-                everywhere.append(snapshot.committed_at)
-        if len(removing) > REMOVALS_LOOKED_AT:
-            everywhere.append(removing[REMOVALS_LOOKED_AT].committed_at)
-        removed_at = {partition: max(found) for partition, found in times.items()}
-        looked_at = removing[: REMOVALS_LOOKED_AT + 1] if len(removing) > REMOVALS_LOOKED_AT else metadata.ancestors()
+        now = self._clock.now()
+        ancestors = [s for s in metadata.ancestors() if s.committed_at <= now + CLOCK_AHEAD_MS_MAX]
+        removing = [snapshot for snapshot in ancestors if _may_have_removed(snapshot)]
+        if not removing:
+            return Removals()
+        latest, run_ms_max, removed_before = self._changes(catalog, metadata, removing, REMOVALS_LOOKED_AT)
+        ours = [s for s in ancestors if _is_our_rewrite(s) and s.committed_at > now - REWRITES_SINCE_MS]
+        rewrites, _, rewritten_before = self._changes(catalog, metadata, ours, REWRITES_LOOKED_AT)
+        times = _times(latest)
+        looked_at = removing[: REMOVALS_LOOKED_AT + 1] if removed_before is not None else metadata.ancestors()
         since = min((snapshot.committed_at for snapshot in looked_at), default=0)
-        every_ms = {partition: rhythm_ms(found, since) for partition, found in times.items()}
-        rhythmic = frozenset(partition for partition, found in times.items() if has_rhythm(found))
-        return Removals(removed_at, max(everywhere, default=None), run_ms_max, every_ms, rhythmic)
+        return Removals(
+            removed_at={partition: max(found) for partition, found in times.items()},
+            everywhere_at=_everywhere_at(latest, removed_before),
+            writer_run_ms_max=run_ms_max,
+            every_ms={partition: rhythm_ms(found, since) for partition, found in times.items()},
+            rhythmic=frozenset(partition for partition, found in times.items() if has_rhythm(found)),
+            latest=latest,
+            rewritten_at={partition: max(found) for partition, found in _times(rewrites).items()},
+            all_rewritten_at=_everywhere_at(rewrites, rewritten_before),
+        )
 
-    def _removal(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot) -> _Removal:
+    def _changes(
+        self, catalog: Catalog, metadata: TableMetadata, snapshots: Sequence[Snapshot], most: int
+    ) -> tuple[tuple[Removal, ...], int, Instant | None]:
+        """Where each of these commits, up to ``most``, changed files, and the longest run of their writers.
+
+        Then when the newest of the others was.
+        """
+        found: list[Removal] = []
+        run_ms_max = 0
+        for snapshot in snapshots[:most]:
+            try:
+                changed = self._change(catalog, metadata, snapshot)
+            except Unreadable:
+                found.append(Removal(snapshot.committed_at, frozenset(), everywhere=True))
+                continue
+            run_ms_max = max(run_ms_max, changed.writer_run_ms)
+            found.append(Removal(snapshot.committed_at, changed.partitions, changed.everywhere))
+        return tuple(found), run_ms_max, snapshots[most].committed_at if len(snapshots) > most else None
+
+    def _change(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot) -> _Changed:
         key = (metadata.table_id, snapshot.snapshot_id)
-        known = self._removals.get(key)
+        known = self._changed.get(key)
         if known is not None:
             return known
         keys = [k for k in catalog.manifests(metadata, snapshot) if k.added_snapshot_id == snapshot.snapshot_id]
@@ -273,11 +293,11 @@ class Observer:
             )
             deletes = summary.content is not FileContent.DATA
             touched |= {p for p, share in summary.partitions.items() if deletes or share.removed_files}
-        first = catalog.first_written_at(metadata, snapshot)
+        first = None if _is_our_rewrite(snapshot) else catalog.first_written_at(metadata, snapshot)
         run_ms = 0 if first is None else max(0, snapshot.committed_at - first)
-        if len(self._removals) >= _REMOVALS_REMEMBERED:
-            self._removals.clear()
-        return self._removals.setdefault(key, _Removal(frozenset(touched), everywhere, run_ms))
+        if len(self._changed) >= _REMOVALS_REMEMBERED:
+            self._changed.clear()
+        return self._changed.setdefault(key, _Changed(frozenset(touched), everywhere, run_ms))
 
 
 def _check_name(catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> None:
@@ -332,6 +352,24 @@ def _listed(snapshot: Snapshot | None, keys: Sequence[ManifestKey]) -> Mapping[i
 def _may_have_removed(snapshot: Snapshot) -> bool:
     """Whether a commit may have taken rows away: anything but an append or a rewrite."""
     return snapshot.operation not in (Operation.APPEND, Operation.REPLACE)
+
+
+def _is_our_rewrite(snapshot: Snapshot) -> bool:
+    return snapshot.task_id is not None and snapshot.operation is Operation.REPLACE
+
+
+def _times(changes: Sequence[Removal]) -> dict[Partition, list[Instant]]:
+    """When each partition was changed, newest first."""
+    times: dict[Partition, list[Instant]] = {}
+    for change in changes:
+        for partition in change.partitions:
+            times.setdefault(partition, []).append(change.at)
+    return times
+
+
+def _everywhere_at(changes: Sequence[Removal], before: Instant | None) -> Instant | None:
+    everywhere = [change.at for change in changes if change.everywhere]
+    return max(everywhere if before is None else [*everywhere, before], default=None)
 
 
 def _summaries(
