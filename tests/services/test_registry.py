@@ -283,7 +283,7 @@ def test_a_table_that_is_not_shown_any_more_keeps_its_files_for_a_time_or_until_
     assert not world.owns()
     world.registry.declare_lost(U, "Ada")
     assert world.owns()
-    assert world.registry.lost() == ()
+    assert world.registry.book().lost() == ()
 
 
 def test_a_table_that_was_renamed_is_not_taken_for_two(world: World) -> None:
