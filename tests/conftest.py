@@ -106,7 +106,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSpar
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, what takes longest comes first: the last ones keep all of them busy."""
+    """Leave long forms to the campaign. Where several processes share the tests, what takes longest comes first."""
+    if not CAMPAIGN:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("campaign")])
+        items[:] = [item for item in items if not item.get_closest_marker("campaign")]
     if hasattr(config, "workerinput"):
         items.sort(key=place)
 

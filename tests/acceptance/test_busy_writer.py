@@ -26,7 +26,6 @@ from icewright.domain.tables import Json
 from icewright_spark.iceberg import first_line
 from tests.acceptance.house import ENDED, House, house, missing_paths
 from tests.adversary.intervals import wilson
-from tests.conftest import CAMPAIGN
 from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import make_lake, writer
 
@@ -117,7 +116,7 @@ def test_rewrites_and_a_writer_that_never_rests_do_not_get_in_each_others_way(
     check_rows(spark, entry, live)
 
 
-@pytest.mark.skipif(not CAMPAIGN, reason="ten minutes, for figures: ICEWRIGHT_CAMPAIGN=1")
+@pytest.mark.campaign
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_statements_that_remove_rows_without_a_pause_beside_rewrites_at_default_settings(
     spark: SparkSession, tmp_path: Path, mode: str

@@ -35,12 +35,21 @@ def entry(metastore: HiveMetastore, tmp_path: Path) -> CatalogEntry:
     return found
 
 
-def put(entry: CatalogEntry, name: str, parameters: dict[str, str] | None, kind: str = "EXTERNAL_TABLE") -> None:
-    """Something else in the same database."""
+def put(
+    entry: CatalogEntry,
+    name: str,
+    parameters: dict[str, str] | None,
+    kind: str = "EXTERNAL_TABLE",
+    *,
+    location: str | None = None,
+    path: str | None = None,
+) -> None:
+    """Something else in the same database; ``path`` is where Spark says that its files are."""
     catalog = writer(entry)
     assert isinstance(catalog, HiveCatalog)
     columns = [FieldSchema("id", "int", None)]
-    storage = StorageDescriptor(columns, None, serdeInfo=SerDeInfo(), inputFormat="", outputFormat="")
+    serde = SerDeInfo(parameters={} if path is None else {"path": path})
+    storage = StorageDescriptor(columns, location, serdeInfo=serde, inputFormat="", outputFormat="")
     texts: dict[str, Any] = {"viewOriginalText": "select 1", "viewExpandedText": "select 1"} if "VIEW" in kind else {}
     table = HiveTable(name, "db", "me", 0, 0, sd=storage, parameters=parameters, tableType=kind, **texts)
     with catalog._client as client:
@@ -57,6 +66,18 @@ def test_tables_of_other_formats_and_views_are_passed_over(entry: CatalogEntry) 
     for name in ("of_hive", "a_view", "iceberg_view"):
         with pytest.raises(NotFound, match="no Iceberg table"):
             catalog.load(replace(EVENTS, name=name))
+
+
+def test_it_is_told_where_tables_of_other_formats_lie(entry: CatalogEntry, tmp_path: Path) -> None:
+    for folder in ("x", "placeholder"):
+        (tmp_path / folder).mkdir()
+    put(entry, "backup", {"EXTERNAL": "TRUE"}, location=f"file:{tmp_path}/x")
+    put(entry, "of_spark", {"EXTERNAL": "TRUE"}, location=f"file:{tmp_path}/placeholder", path=f"file:{tmp_path}/y")
+    put(entry, "a_view", {}, "VIRTUAL_VIEW")
+    assert PyIcebergCatalog(entry).other_places() == {
+        replace(EVENTS, name="backup"): [f"file:{tmp_path}/x"],
+        replace(EVENTS, name="of_spark"): [f"file:{tmp_path}/placeholder", f"file:{tmp_path}/y"],
+    }
 
 
 def test_many_tables_are_asked_for_in_batches(entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from icewright.domain.tables import Json
 from tests.cli.command_line import icewright
-from tests.conftest import CAMPAIGN
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table
 from tests.servers.spark_cluster import SparkCluster, spark_cluster
@@ -121,7 +120,7 @@ class Killer(threading.Thread):
                         self.killed.add(process.pid)
 
 
-@pytest.mark.skipif(not CAMPAIGN, reason="long: a second cluster and its applications")
+@pytest.mark.campaign
 def test_s6_executors_that_are_killed_again_and_again_fail_the_task_with_how_they_ended(tmp_path: Path) -> None:
     (tmp_path / "spark").mkdir()
     with spark_cluster(tmp_path / "spark", cores=1, memory="1g") as cluster:

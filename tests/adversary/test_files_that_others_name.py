@@ -12,9 +12,11 @@ from hive_metastore.ttypes import Table as HiveTable
 
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.hive_pointers import HivePointers
+from icewright.adapters.pyiceberg.sql_pointers import SqlPointers
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.deletion import IntentState
 from icewright.domain.errors import Unreadable
+from icewright.domain.names import TableName
 from tests.adapters.test_expired_files import expired, overwritten
 from tests.adapters.test_pyiceberg_hive import Stumbling
 from tests.adapters.test_pyiceberg_rest import Stub
@@ -228,3 +230,25 @@ def test_f11_a_table_that_its_catalog_does_not_show_any_more_keeps_its_files(lak
     assert "other.b" in lake.house.look(table_name(lake.a)).reason.text
     lake.house.control.registry.declare_lost(table_name(lake.b), "Ada")
     lake.until_quarantined(*lake.garbage)
+
+
+def test_f12_files_of_a_hive_table_in_the_place_stay(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the backup that ``migrate`` leaves, or a table of Spark's over a folder; a metastore has both beside."""
+    (theirs,) = lake.foreign(SPARKS)
+    backup = TableName("lake", ("db",), "a_BACKUP_")
+    monkeypatch.setattr(SqlPointers, "other_places", lambda _: {backup: [f"file://{location(lake.a)}"]})
+    lake.days(8)
+    assert theirs.exists()
+    assert moved(lake) == []
+    assert findings(lake) == {"place-not-owned"}
+
+
+def test_f12_while_a_hive_table_is_where_removed_files_were_none_is_purged(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.until_quarantined(*lake.garbage)
+    backup = TableName("lake", ("db",), "made_since")
+    monkeypatch.setattr(SqlPointers, "other_places", lambda _: {backup: [f"file://{location(lake.a)}/data"]})
+    lake.days(12)
+    assert set(lake.states().values()) == {IntentState.QUARANTINED}
+    assert len(lake.held()) == len(lake.garbage)

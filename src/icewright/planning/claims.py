@@ -13,6 +13,7 @@ from typing import Final
 
 from icewright.domain.errors import InvalidLocation
 from icewright.domain.locations import Aliases, is_ambiguous, tidied
+from icewright.domain.names import TableName
 from icewright.domain.ownership import Claim
 from icewright.domain.tables import TableMetadata
 
@@ -55,6 +56,12 @@ def claim(metadata: TableMetadata, aliases: Aliases, places: Iterable[str] = ())
         gc_enabled=metadata.collects_garbage,
         is_clone=properties.get(_CLONE_KEY, "").lower() == "true",
     )
+
+
+def claim_of_other(name: TableName, places: Iterable[str], aliases: Aliases) -> Claim:
+    """What a table of another format lays claim to. A location that names no place is none of a storage known here."""
+    named = _Folders(aliases, places)
+    return Claim(name, None, topmost(named.found), ambiguous=tuple(sorted(named.ambiguous)))
 
 
 def followed(made: Claim, real: Callable[[str], str]) -> Claim:

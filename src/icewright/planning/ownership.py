@@ -63,6 +63,8 @@ class Ownership:
     """Whose places are not known, by catalog."""
     beside: Mapping[TableName, tuple[Beside, ...]] = field(default_factory=dict)
     """The last of the findings, where they name other tables."""
+    foreign: frozenset[TableName] = frozenset()
+    """Tables of other formats: which files in their places they need is not known."""
 
     def without(self, missing: Iterable[Missing]) -> Ownership:
         """The same claims, where these tables and catalogs are not known: in place of others that were not."""
@@ -110,7 +112,10 @@ class Ownership:
             if (one.uuid == wanted and not one.is_gone)
             or (one.uuid != wanted and any(map(is_there, one.roots + one.reaches)))
         )
-        return gaps.judge(frozenset(one.name for one in found))
+        names = frozenset(one.name for one in found)
+        for name in sorted(names & self.foreign):
+            gaps.add(Gap(str(name), Reason("other-format", "it is no Iceberg table: any file in its place may be its")))
+        return gaps.judge(names - self.foreign)
 
     def _shares(self, found: Claim) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The roots to be owned, and the places of files that are not ours to delete.
@@ -134,15 +139,20 @@ def ownership(
     missing: Iterable[Missing] = (),
     rules: PlaceRules | None = None,
     lost: Collection[TableName] = (),
+    others: Iterable[Claim] = (),
 ) -> Ownership:
     """Judge all claims. Each name may lay claim once; of several, the last one counts.
 
-    ``lost`` are tables that may be anywhere no more, by an administrator's word.
+    ``lost`` are tables that may be anywhere no more, by an administrator's word; ``others`` are claims of tables of
+    other formats.
     """
     rules = rules or PlaceRules()
     by_name = {one.name: one for one in claims}
-    there = {one.uuid for one in by_name.values() if not one.is_gone}
+    foreign = {one.name: one for one in others if one.name not in by_name}
+    there = {one.uuid for one in by_name.values() if one.uuid is not None and not one.is_gone}
     by_name = {name: one for name, one in by_name.items() if not (one.is_gone and one.uuid in there)}  # renamed since
+    straying = _straying(by_name.values(), rules)
+    by_name |= foreign
     reserved = {place: lookalike(place, _NOT_NAMED) for place in rules.reserved}
     found: dict[TableName, list[Reason]] = defaultdict(list)
     for one in by_name.values():
@@ -161,9 +171,10 @@ def ownership(
         claims=by_name,
         findings={name: tuple(reasons) for name, reasons in found.items() if reasons},
         unplaced=tuple(unplaced),
-        straying=_straying(by_name.values(), rules),
+        straying=straying,
         rules=rules,
         beside={name: tuple(ones) for name, ones in beside.items()},
+        foreign=frozenset(foreign),
     )
     return judged.without(missing)
 

@@ -40,6 +40,13 @@ class Catalog(Protocol):
         """
         ...
 
+    def other_places(self) -> Mapping[TableName, Sequence[str]]:
+        """Where tables of other formats lie that the catalog has as well: their folders, as spelled.
+
+        Raises as :meth:`pointers` does.
+        """
+        ...
+
     def load(self, name: TableName) -> TableMetadata:
         """The table as it is now, uncached.
 

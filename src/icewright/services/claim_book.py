@@ -47,6 +47,8 @@ class ClaimBook:
         """By uuid, the names under which a table was seen."""
         self._gone: dict[str, tuple[GoneUuid, ...]] = {}
         """By uuid, which tables lay in the place of one before: it may be renamed."""
+        self._others: dict[str, tuple[Claim, ...]] = {}
+        """By catalog, what its tables of other formats claimed when it was asked last: it is asked before each use."""
         self._kept_at: dict[TableName, Instant] = {}
         self._dirty: set[TableName] = set()
         """Names whose claims the store does not have, or still has."""
@@ -65,6 +67,15 @@ class ClaimBook:
     def claims(self) -> tuple[Claim, ...]:
         """All claims."""
         return tuple(seen.claim for seen in self._seen.values())
+
+    def others(self) -> tuple[Claim, ...]:
+        """All claims of tables of other formats."""
+        return tuple(one for claims in self._others.values() for one in claims)
+
+    def put_others(self, catalog: str, claims: tuple[Claim, ...]) -> bool:
+        """Take down what tables of other formats of a catalog claim; whether that is news."""
+        before, self._others[catalog] = self._others.get(catalog, ()), claims
+        return before != claims
 
     def names_of(self, uuid: str) -> frozenset[TableName]:
         """Under which names a table was seen."""

@@ -127,6 +127,11 @@ class HeardCatalog:
         self._pulse.beat()
         return self._catalog.pointers()
 
+    def other_places(self) -> Mapping[TableName, Sequence[str]]:
+        """See the port."""
+        self._pulse.beat()
+        return self._catalog.other_places()
+
     def load(self, name: TableName) -> TableMetadata:
         """See the port."""
         self._pulse.beat()

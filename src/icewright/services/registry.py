@@ -9,7 +9,7 @@ moved is read then, and what cannot be read is unknown, wherever it lies (decisi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,7 +20,7 @@ from icewright.domain.names import TableName
 from icewright.domain.ownership import Claim, Missing, Place, SeenClaim, key_of, packed_keys, unpacked_keys
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant, TableMetadata
-from icewright.planning.claims import claim, followed, outside, uuid_of
+from icewright.planning.claims import claim, claim_of_other, followed, outside, uuid_of
 from icewright.planning.ownership import Ownership, ownership
 from icewright.planning.place_rules import PlaceRules
 from icewright.ports.catalog import Catalog
@@ -265,16 +265,23 @@ class Registry:
         """All claims as they were last seen. Raises ``Unavailable`` when the store does not answer."""
         self._load()
         with self._lock:
-            self._version += self._book.drop_gone(self._clock.now())
-            missing, version, claims = tuple(self._missing()), self._version, self._book.claims()
-        return self._judge(version, claims, missing)
+            missing, judge = tuple(self._missing()), self._judge()
+        return judge().without(missing)
 
-    def _judge(self, version: int, claims: Iterable[Claim], missing: Iterable[Missing]) -> Ownership:
-        """These claims, which were all as of that version, where something is missing."""
-        judged, lost = self._judged, frozenset(seen.claim.name for seen in self._book.lost())
-        if judged is None or judged[0] != (version, lost):
-            judged = self._judged = (version, lost), ownership(claims, (), self._rules, lost)
-        return judged[1].without(missing)
+    def _judge(self) -> Callable[[], Ownership]:
+        """Judges all claims as they are now, which takes long where there are many. Under the lock."""
+        self._version += self._book.drop_gone(self._clock.now())
+        lost = frozenset(seen.claim.name for seen in self._book.lost())
+        key, claims, others = (self._version, lost), self._book.claims(), self._book.others()
+
+        def judged() -> Ownership:
+            former = self._judged
+            if former is not None and former[0] == key:
+                return former[1]
+            self._judged = key, (found := ownership(claims, (), self._rules, lost, others))
+            return found
+
+        return judged
 
     def ownership_now(self) -> Ownership:
         """All claims as of now: every catalog is asked where the pointers of all its tables are.
@@ -292,11 +299,10 @@ class Registry:
                     for name, location in one.pointers.items()
                     if not self._is_known(name, location)
                 ]
-                self._version += self._book.drop_gone(self._clock.now())
-                version, claims = self._version, self._book.claims()
+                judge = self._judge()
             if not (moved and tries_left):
                 break
-        return self._judge(version, claims, [*(missing for one in asked for missing in one.missing), *moved])
+        return judge().without([*(missing for one in asked for missing in one.missing), *moved])
 
     def place_now(self, metadata: TableMetadata) -> Known[Place]:
         """What a table alone owns by :meth:`ownership_now`; it was itself loaded just now."""
@@ -361,14 +367,17 @@ class Registry:
         """Compare the pointers of a catalog's tables with what is known of them, and read those that moved."""
         asked_at = self._clock.now()
         try:
-            pointers = catalog.pointers()
+            pointers, others = catalog.pointers(), catalog.other_places()
         except IcewrightError as error:
             reason = Reason(error.code, error.message)
             with self._lock:
                 self._listed_at.pop(catalog.name, None)
                 self._not_listed[catalog.name] = reason
             return Asked(missing=(Missing(catalog.name, catalog.name, reason),))
+        aliases = self._rules.aliases_of(catalog.name)
+        made = tuple(followed(claim_of_other(*one, aliases), self._rules.real) for one in sorted(others.items()))
         with self._lock:
+            self._version += self._book.put_others(catalog.name, made)
             self._beside[catalog.name] |= {catalog.name, *(name.catalog for name in pointers)}
             for one in self._beside[catalog.name]:
                 self.listed(one, [name for name in pointers if name.catalog == one], asked_at)

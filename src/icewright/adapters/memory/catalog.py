@@ -36,6 +36,8 @@ class MemoryCatalog(MemoryTables):
         super().__init__(name, clock, storage)
         self.available = True
         self._damaged: set[str] = set()
+        self.others: dict[TableName, Sequence[str]] = {}
+        """Tables of other formats."""
 
     @property
     def takes_snapshots_back(self) -> bool:
@@ -53,6 +55,11 @@ class MemoryCatalog(MemoryTables):
         self._answer()
         with self._lock:
             return {name: self._table(name).metadata.metadata_location for name in self._uuids}
+
+    def other_places(self) -> Mapping[TableName, Sequence[str]]:
+        """Where tables of other formats lie."""
+        self._answer()
+        return dict(self.others)
 
     def load(self, name: TableName) -> TableMetadata:
         """The table as it is now."""

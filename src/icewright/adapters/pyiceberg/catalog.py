@@ -86,6 +86,10 @@ class PyIcebergCatalog:
         """Where the pointers of all tables are now."""
         return self._pointers.all_locations()
 
+    def other_places(self) -> Mapping[TableName, Sequence[str]]:
+        """Where tables of other formats lie, for a Hive Metastore; other catalogs have Iceberg tables alone."""
+        return self._pointers.other_places()
+
     def load(self, name: TableName) -> TableMetadata:
         """The table as it is now."""
         pointed = self._pointers.load(name)

@@ -1,7 +1,8 @@
 """Where tables are, asked of a Hive Metastore by PyIceberg's Thrift client.
 
 PyIceberg's ``HiveCatalog`` is not used for this: its connections wait for ever, and it loads tables through models that
-refuse what they do not know. A metastore also has tables and views that are not Iceberg's; they are passed over.
+refuse what they do not know. A metastore also has tables and views that are not Iceberg's; where such tables lie is
+told apart, since their files may lie in an Iceberg table's place.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 import structlog
 from hive_metastore.ThriftHiveMetastore import Client
 from hive_metastore.ttypes import MetaException, NoSuchObjectException, UnknownDBException
+from hive_metastore.ttypes import Table as HiveTable
 from pyiceberg.io import FileIO
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException, TException
@@ -62,12 +64,25 @@ class HivePointers:
             databases = client.get_all_databases()
             return {name: at for each in databases for name, at in self._tables_of(client, each, all_shown=all_shown)}
 
+    def other_places(self) -> Mapping[TableName, Sequence[str]]:
+        """The folders of tables of other formats, the backups of Spark's ``migrate`` among them.
+
+        Partitions that lie elsewhere than their table are not asked for.
+        """
+        with self.client() as client:
+            return {
+                self._name_of(database, table.tableName): places
+                for database in client.get_all_databases()
+                for table in self._described_of(client, database).values()
+                if table is not None and not _is_iceberg(table) and (places := _places(table))
+            }
+
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file."""
-        parameters = self._parameters(name)
-        if parameters.get(_TABLE_TYPE, "").lower() != _ICEBERG:
+        table = self._described(name)
+        if not _is_iceberg(table):
             raise NotFound(f"{name} is no Iceberg table")
-        location = parameters.get(_METADATA_LOCATION)
+        location: str | None = (table.parameters or {}).get(_METADATA_LOCATION)
         if not location:
             raise Unreadable(f"the metastore does not say where the metadata of table {name} is")
         return location
@@ -84,39 +99,46 @@ class HivePointers:
     def _tables_of(
         self, client: Client, database: str, *, all_shown: bool = False
     ) -> Iterator[tuple[TableName, str | None]]:
+        for name, table in self._described_of(client, database).items():
+            if table is not None and not _is_iceberg(table):
+                continue
+            location = None if table is None else (table.parameters or {}).get(_METADATA_LOCATION, "")
+            try:
+                yield self._name_of(database, name), location
+            except Unreadable as error:
+                if all_shown:
+                    raise
+                _log.warning("table_without_usable_name", catalog=self._name, problem=error.message)
+
+    def _name_of(self, database: str, name: str) -> TableName:
+        try:
+            return TableName(self._name, (database,), name)
+        except InvalidName as error:
+            raise Unreadable(f"catalog {self._name} has a table without a usable name: {error}") from error
+
+    def _described_of(self, client: Client, database: str) -> dict[str, HiveTable | None]:
+        """All tables of a database, of whatever format; None for one that cannot be described."""
         try:
             names = client.get_all_tables(database)
         except (NoSuchObjectException, UnknownDBException):
-            return  # dropped since the databases were listed
-        for start in range(0, len(names), _TABLES_AT_ONCE):
-            asked = names[start : start + _TABLES_AT_ONCE]
-            for name, parameters in self._parameters_by_name(client, database, asked).items():
-                if parameters is not None and parameters.get(_TABLE_TYPE, "").lower() != _ICEBERG:
-                    continue
-                try:
-                    location = None if parameters is None else parameters.get(_METADATA_LOCATION, "")
-                    yield TableName(self._name, (database,), name), location
-                except InvalidName as error:
-                    if all_shown:
-                        raise Unreadable(f"catalog {self._name} has a table without a usable name: {error}") from error
-                    _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
+            return {}  # dropped since the databases were listed
+        asked = (names[start : start + _TABLES_AT_ONCE] for start in range(0, len(names), _TABLES_AT_ONCE))
+        return {name: table for some in asked for name, table in self._by_name(client, database, some).items()}
 
-    def _parameters_by_name(
-        self, client: Client, database: str, names: Sequence[str]
-    ) -> dict[str, Mapping[str, str] | None]:
-        """Of several tables at once; one by one where the metastore cannot, None for one that is in trouble."""
+    def _by_name(self, client: Client, database: str, names: Sequence[str]) -> dict[str, HiveTable | None]:
+        """Several tables at once; one by one where the metastore cannot, None for one that is in trouble."""
         try:
             found = client.get_table_objects_by_name(database, names)
             # What it lists and does not describe, as of no right to see it, may be any table.
-            return {**dict.fromkeys(names), **{table.tableName: table.parameters or {} for table in found}}
+            return {**dict.fromkeys(names), **{table.tableName: table for table in found}}
         except (MetaException, TApplicationException) as error:
             if len(names) > 1:
-                each = [self._parameters_by_name(client, database, [name]) for name in names]
-                return {name: parameters for one in each for name, parameters in one.items()}
+                each = [self._by_name(client, database, [name]) for name in names]
+                return {name: table for one in each for name, table in one.items()}
             _log.warning("table_passed_over", catalog=self._name, table=f"{database}.{names[0]}", problem=error.message)
             return {names[0]: None}
 
-    def _parameters(self, name: TableName) -> Mapping[str, str]:
+    def _described(self, name: TableName) -> HiveTable:
         if name.catalog != self._name or len(name.namespace) != _NAMESPACE_LEVELS:
             raise NotFound(f"no table {name} in catalog {self._name}")
         with self.client() as client:
@@ -129,7 +151,7 @@ class HivePointers:
         # The metastore does not tell upper from lower case; one table must not be known by two names.
         if (table.dbName, table.tableName) != name.path:
             raise NotFound(f"no table {name} in catalog {self._name}; it is called {table.dbName}.{table.tableName}")
-        return table.parameters or {}
+        return table
 
     @contextmanager
     def client(self) -> Iterator[Client]:
@@ -141,6 +163,17 @@ class HivePointers:
                 user, *groups = self._user.split(":")
                 client.set_ugi(user, groups)
             yield client
+
+
+def _is_iceberg(table: HiveTable) -> bool:
+    return bool((table.parameters or {}).get(_TABLE_TYPE, "").lower() == _ICEBERG)
+
+
+def _places(table: HiveTable) -> Sequence[str]:
+    """Where a table says that its files are: Spark keeps a path of its own beside Hive's. A view says nothing."""
+    storage = table.sd
+    path = None if storage is None or storage.serdeInfo is None else (storage.serdeInfo.parameters or {}).get("path")
+    return [at for at in (None if storage is None else storage.location, path) if at]
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -38,6 +38,10 @@ class Pointers(Protocol):
 
     def all_locations(self) -> Mapping[TableName, str | None]:
         """The present metadata files of all tables; None for a table of which that cannot be told."""
+        ...
+
+    def other_places(self) -> Mapping[TableName, Sequence[str]]:
+        """See :meth:`icewright.ports.catalog.Catalog.other_places`."""
         ...
 
     def load(self, name: TableName) -> Pointed:

@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -120,6 +120,10 @@ class RestPointers:
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file. The answer has the metadata in it as well, with as few snapshots as may be."""
         return _location(name, self._answer(name, _FEWEST_SNAPSHOTS))
+
+    def other_places(self) -> Mapping[TableName, Sequence[str]]:
+        """None: there are Iceberg tables alone."""
+        return {}
 
     def load(self, name: TableName) -> Pointed:
         """The present metadata as the catalog gives it, every snapshot included."""

@@ -77,6 +77,10 @@ class SqlPointers:
             query = select(*columns, IcebergTables.metadata_location).where(*self._without_views())
             return connection.execute(query).all()
 
+    def other_places(self) -> Mapping[TableName, Sequence[str]]:
+        """None: there are Iceberg tables alone."""
+        return {}
+
     def load(self, name: TableName) -> Pointed:
         """The present metadata, read from its file."""
         location = self.metadata_location(name)
