@@ -74,7 +74,7 @@ def test_it_is_told_where_tables_of_other_formats_lie(entry: CatalogEntry, tmp_p
     put(entry, "backup", {"EXTERNAL": "TRUE"}, location=f"file:{tmp_path}/x")
     put(entry, "of_spark", {"EXTERNAL": "TRUE"}, location=f"file:{tmp_path}/placeholder", path=f"file:{tmp_path}/y")
     put(entry, "a_view", {}, "VIRTUAL_VIEW")
-    assert PyIcebergCatalog(entry).other_places() == {
+    assert PyIcebergCatalog(entry).pointers().others == {
         replace(EVENTS, name="backup"): [f"file:{tmp_path}/x"],
         replace(EVENTS, name="of_spark"): [f"file:{tmp_path}/placeholder", f"file:{tmp_path}/y"],
     }
@@ -110,8 +110,8 @@ class Stumbling:
 
 def test_one_table_that_the_metastore_stumbles_over_hides_no_other() -> None:
     pointers = hive_pointers.HivePointers(CatalogEntry("lake", CatalogKind.HIVE, "thrift://nowhere", ""))
-    found = {name.name: location for name, location in pointers._tables_of(Stumbling(), "db")}
-    assert found == {"broken": None, "events": "", "other": ""}, "only what it stumbles over is not known"
+    found = {name: table is not None for name, table in pointers._described_of(Stumbling(), "db").items()}
+    assert found == {"broken": False, "events": True, "other": True}, "only what it stumbles over is not known"
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_f10_a_catalog_that_is_configured_answers_for_itself(lake: Lake) -> None
     rename(lake, "lake", "theirs")
     theirs = replace(lake.house.entry, name="theirs")
     catalogs = [PyIcebergCatalog(one, (lake.house.entry, theirs)) for one in (lake.house.entry, theirs)]
-    assert [{str(name) for name in one.pointers()} for one in catalogs] == [{"lake.db.a"}, {"theirs.other.b"}]
+    assert [{str(name) for name in one.pointers().tables} for one in catalogs] == [{"lake.db.a"}, {"theirs.other.b"}]
 
 
 def rename(lake: Lake, name: str, other: str) -> None:
@@ -190,7 +190,7 @@ def test_f10_a_namespace_that_a_rest_catalog_does_not_show_is_not_taken_for_empt
     with pytest.raises(Unreadable, match="does not show all its tables"):
         catalog.pointers()
     answering(stub, (404, {}))
-    assert catalog.pointers() == {}, "it is gone since"
+    assert catalog.pointers().tables == {}, "it is gone since"
 
 
 def test_f10_a_list_of_tables_that_breaks_off_is_not_taken_for_all(stub: Stub) -> None:
@@ -213,7 +213,7 @@ def test_f10_what_a_metastore_lists_and_does_not_describe_is_not_known() -> None
             return [HiveTable(name, "db", parameters={}) for name in names if name != "broken"]
 
     pointers = HivePointers(CatalogEntry("lake", CatalogKind.HIVE, "thrift://nowhere", ""))
-    assert {name.name: at for name, at in pointers._tables_of(Silent(), "db")} == {"broken": None}
+    assert pointers._described_of(Silent(), "db") == {"broken": None}
 
 
 def test_f11_a_table_that_its_catalog_does_not_show_any_more_keeps_its_files(lake: Lake) -> None:
@@ -232,11 +232,17 @@ def test_f11_a_table_that_its_catalog_does_not_show_any_more_keeps_its_files(lak
     lake.until_quarantined(*lake.garbage)
 
 
+def shows(monkeypatch: pytest.MonkeyPatch, name: TableName, place: str) -> None:
+    """The catalog shows a table of another format as well, as a Hive Metastore does."""
+    all_shown = SqlPointers.all_shown
+    monkeypatch.setattr(SqlPointers, "all_shown", lambda self: replace(all_shown(self), others={name: [place]}))
+
+
 def test_f12_files_of_a_hive_table_in_the_place_stay(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the backup that ``migrate`` leaves, or a table of Spark's over a folder; a metastore has both beside."""
     (theirs,) = lake.foreign(SPARKS)
     backup = TableName("lake", ("db",), "a_BACKUP_")
-    monkeypatch.setattr(SqlPointers, "other_places", lambda _: {backup: [f"file://{location(lake.a)}"]})
+    shows(monkeypatch, backup, f"file://{location(lake.a)}")
     lake.days(8)
     assert theirs.exists()
     assert moved(lake) == []
@@ -248,7 +254,7 @@ def test_f12_while_a_hive_table_is_where_removed_files_were_none_is_purged(
 ) -> None:
     lake.until_quarantined(*lake.garbage)
     backup = TableName("lake", ("db",), "made_since")
-    monkeypatch.setattr(SqlPointers, "other_places", lambda _: {backup: [f"file://{location(lake.a)}/data"]})
+    shows(monkeypatch, backup, f"file://{location(lake.a)}/data")
     lake.days(12)
     assert set(lake.states().values()) == {IntentState.QUARANTINED}
     assert len(lake.held()) == len(lake.garbage)

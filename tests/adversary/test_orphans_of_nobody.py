@@ -411,6 +411,21 @@ class TestMadeAnew:
         assert (said.code, "committed to less than 7 d before" in said.text) == ("place-not-owned", True)
         assert files(location(table)).items() >= left.items()
 
+    def test_a_table_further_down_is_not_gone_by_anybodys_word(self, house: House) -> None:
+        """Its metadata is not where it is looked for again before files go: a commit to it would not be seen."""
+        table = house.table()
+        catalog = writer(house.entry)
+        below = catalog.create_table(("db", "below"), table.schema(), location=f"file://{location(table)}/old")
+        append(below, range(5))
+        left = files(location(below))
+        catalog.drop_table(("db", "below"))
+        aged(left, 40)
+        house.days(1)
+        self.declare(house, table, str(below.metadata.table_uuid))
+        house.days(9, a_day=1)
+        assert house.look(table_name(table)).reason.code == "place-not-owned"
+        assert (files(location(below)), moved(house)) == (left, 0)
+
     def test_a_declaration_is_for_the_place_as_it_was(self, house: House, tmp_path: Path) -> None:
         """Who owns the table points its location at a backup of the old one."""
         table, uuid, left, _ = self.made_anew(house)

@@ -83,7 +83,7 @@ def test_lists_tables_in_nested_namespaces(wide_lake: Lake) -> None:
 def test_all_pointers_are_told_at_once(lake: Lake) -> None:
     for name in ("one", "two"):
         lake.create(("db", name))
-    pointers = lake.catalog.pointers()
+    pointers = lake.catalog.pointers().tables
     assert pointers == {name: lake.catalog.metadata_location(name) for name in lake.catalog.tables()}
     assert len(pointers) == 2
 

@@ -132,6 +132,29 @@ def test_o5_metadata_of_another_table_goes_by_its_uuid_alone(case: dict[str, Any
     assert Case(**{**usual, **case}).codes() == codes
 
 
+@pytest.mark.parametrize(
+    ("modified_at", "doubt", "codes"),
+    [(NOW - 1, None, {"no-doubt"}), (NOW + 1, None, set()), (NOW - 1, Doubt.GONE_TABLE, set())],
+)
+def test_o5_what_was_there_before_a_table_was_declared_gone_never_goes_unseen(
+    modified_at: int, doubt: Doubt | None, codes: set[str]
+) -> None:
+    """Also when the other table's metadata is not there any more."""
+    later = NOW + 30 * DAY_MS
+    name = "data/00000-0-2dd664f9-d2c4-4ffe-878f-c6c70c1fb0cb-00001.parquet"
+    one = replace(orphan(name, modified_at=modified_at, doubt=doubt), first_seen_at=modified_at)
+
+    def declared(evidence: OrphanEvidence) -> OrphanEvidence:
+        return replace(evidence, place=replace(evidence.place, gone=(GoneUuid("old", NOW, "Ada", (ROOT,)),)))
+
+    case = Case(files=(one,), action=lambda made: replace(made, as_of=later), evidence=declared)
+    assert case.codes() == codes
+
+
+def test_o13_nothing_goes_by_a_listing_that_broke_off() -> None:
+    assert Case(evidence=lambda one: replace(one, listing_is_complete=False)).codes() == {"partial-listing"}
+
+
 def elsewhere(evidence: OrphanEvidence) -> OrphanEvidence:
     """There is a root with all that is needed, and this one where nothing is."""
     return replace(evidence, place=replace(evidence.place, roots=(ROOT, "s3://b/data/")))

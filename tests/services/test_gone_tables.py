@@ -13,6 +13,7 @@ from icewright.domain.errors import NotAllowed
 from icewright.domain.knowledge import Gap, Gaps, Known
 from icewright.domain.locations import Aliases
 from icewright.domain.names import TableId, TableName
+from icewright.domain.ownership import GoneUuid
 from icewright.domain.reasons import Reason
 from icewright.services.deleter import Batch, Deleter
 from icewright.services.gone_tables import GoneTables
@@ -29,6 +30,7 @@ class Gone(World):
 
     others: frozenset[TableName] = NOBODY
     unknown: tuple[Gap, ...] = ()
+    withdrawn: tuple[GoneUuid, ...] = ()
     asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -43,7 +45,7 @@ class Gone(World):
         return gaps.judge(self.others)
 
     def purge(self) -> Batch:
-        tables = GoneTables(self.needs, self.users)
+        tables = GoneTables(self.needs, self.users, lambda _uuid: self.withdrawn)
         doors = self.store, self.objects, self.quarantine
         of_gone = Deleter(*doors, tables.needs, tables.place, self.other_tables, aliases=Aliases())
         hands = Hands(self.deleter(), self.needs, None, OfGone(of_gone, tables))  # type: ignore[arg-type] # not asked
@@ -95,6 +97,16 @@ def test_i1_a_table_that_is_there_is_asked_what_it_needs(world: Gone) -> None:
         world.purge()
     assert refused.value.hint == "icewright quarantine purge run-1"
     assert held(world) == 3
+
+
+def test_f4_nothing_goes_while_a_table_of_before_is_there_after_all(world: Gone) -> None:
+    """It was declared gone from the place of this one, and that was withdrawn."""
+    world.withdrawn = (GoneUuid("before", 0, "Ada", ()),)
+    waits = world.purge().waits
+    assert waits is not None
+    assert (waits.code, held(world)) == ("partial-knowledge", 3)
+    world.withdrawn = ()
+    assert world.purge().waits is None
 
 
 def test_l4_another_table_under_its_name_does_not_keep_what_lies_elsewhere(world: Gone) -> None:

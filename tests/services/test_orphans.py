@@ -312,7 +312,7 @@ def test_o12_a_snapshot_that_is_not_told_of_is_a_gap_somewhere_and_plans_nothing
     assert lake.sightings.finished(table.metadata.table_id) is None
 
 
-def test_o13_a_listing_that_breaks_off_makes_fewer_orphans_and_says_so(lake: OrphanLake, table: LakeTable) -> None:
+def test_o13_a_listing_that_breaks_off_plans_nothing_and_says_so(lake: OrphanLake, table: LakeTable) -> None:
     lake.look(table)
     lake.pass_time(10 * DAY_MS)
     lake.look(table)
@@ -323,7 +323,7 @@ def test_o13_a_listing_that_breaks_off_makes_fewer_orphans_and_says_so(lake: Orp
 
     lake.fault = away
     found = lake.found(table)
-    assert planned(found) == LEFT - {"s3://b/t/data/left-2.parquet"}
+    assert found.action is None, "what was not listed may be the metadata of another table"
     assert [gap.what for gap in found.listing_gaps] == ["s3://b/t/"]
     assert not found.finished.listing_is_complete
     lake.fault_at = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +16,15 @@ from icewright.domain.errors import NotFound, StoreAway, Unreadable
 from icewright.domain.files import UNPARTITIONED, Partition
 from icewright.domain.knowledge import Complete, Known, Partial
 from icewright.domain.names import TableName
-from icewright.domain.ownership import Place, SeenClaim
+from icewright.domain.ownership import Claim, GoneUuid, Place, SeenClaim
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import RefKind, TableMetadata
 from icewright.planning.ownership import Ownership, ownership
 from icewright.planning.place_rules import PlaceRules
+from icewright.ports.catalog import TablePointers
 from icewright.services import registry as registry_module
-from icewright.services.claim_book import GONE_KEPT_MS, KEPT_AGAIN_MS
+from icewright.services.claim_book import GONE_KEPT_MS, KEPT_AGAIN_MS, ClaimBook
+from icewright.services.reach import AlreadyRead, Reach
 from icewright.services.registry import (
     CLAIM_FRESH_MS,
     LISTING_FRESH_MS,
@@ -45,10 +47,13 @@ class CountingCatalog(MemoryCatalog):
         self.loads: list[TableName] = []
         self.listings = 0
         self.broken: set[TableName] = set()
+        self.vague: set[TableName] = set()
+        """Names that it lists, and says nothing more of."""
 
-    def pointers(self) -> Mapping[TableName, str | None]:
+    def pointers(self) -> TablePointers:
         self.listings += 1
-        return super().pointers()
+        shown = super().pointers()
+        return replace(shown, tables={**shown.tables, **dict.fromkeys(self.vague)})
 
     def load(self, name: TableName) -> TableMetadata:
         self.loads.append(name)
@@ -284,6 +289,116 @@ def test_a_table_that_is_not_shown_any_more_keeps_its_files_for_a_time_or_until_
     world.registry.declare_lost(U, "Ada")
     assert world.owns()
     assert world.registry.book().lost() == ()
+
+
+def hidden(world: World, **properties: str) -> None:
+    """A table with files in the place of the other is not shown any more."""
+    world.lake.set_properties(U, {"write.data.path": world.location(T), **properties})
+    assert not world.owns()
+    world.lake.drop(U)
+    world.clock.advance(1)
+    assert not world.owns()
+
+
+def test_f11_a_restart_forgets_nothing_of_a_table_that_is_not_shown(world: World) -> None:
+    """The first thing that a removal of that very table asks is where it is."""
+    hidden(world)
+    world.registry.keep()
+    world.started()
+    assert gaps(world.registry.place_of(U)) == [str(U)]
+    world.registry.keep()
+    assert not world.owns()
+    world.started()
+    assert not world.owns()
+
+
+def test_f11_a_clock_that_is_set_back_forgets_nothing_of_it(world: World) -> None:
+    hidden(world)
+    world.clock.advance(-2)
+    assert not world.owns()
+
+
+def test_f11_another_table_of_its_name_does_not_take_its_claim(world: World) -> None:
+    hidden(world)
+    world.lake.create(U)
+    assert not world.owns()
+    assert world.owns(U)
+    world.registry.keep()
+    world.started()
+    assert not world.owns()
+    world.clock.advance(GONE_KEPT_MS)
+    assert world.owns()
+
+
+def test_f11_a_copy_of_it_elsewhere_does_not_take_its_claim(world: World) -> None:
+    hidden(world)
+    world.pond._numbers = 1
+    world.pond.create(TableName("pond", ("db",), "copy"))
+    assert not world.owns()
+    assert world.owns(TableName("pond", ("db",), "copy"))
+
+
+def test_o5_what_is_said_while_a_look_reads_on_is_not_undone_by_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.lake.append(T, [file("data/1.parquet")])
+    metadata, book, go_on = world.lake.load(T), world.registry.book(), Reach.go_on
+    world.registry.saw(metadata)
+    withdrawn = (GoneUuid("u", 0, "Ada", ()),)
+
+    def meanwhile(reach: Reach, reads_max: int) -> None:
+        seen = book.get(T)
+        assert seen is not None
+        book.put(replace(seen, gone=withdrawn))
+        go_on(reach, reads_max)
+
+    monkeypatch.setattr(Reach, "go_on", meanwhile)
+    world.registry.read(world.lake, metadata, AlreadyRead())
+    seen = book.get(T)
+    assert seen is not None
+    assert (seen.is_complete, seen.gone) == (True, withdrawn)
+
+
+class TestOtherFormats:
+    """Tables of other formats in a catalog, as a Hive Metastore has them."""
+
+    def test_f12_their_places_are_owned_by_no_table(self, world: World) -> None:
+        assert world.owns()
+        world.pond.others = {V: [f"{world.location(T)}/data/x"]}
+        assert not world.owns()
+        assert world.owns(U)
+        known = world.registry.users_now("", [f"{world.location(T)}/"])
+        assert isinstance(known, Partial)
+        assert [gap.what for gap in known.gaps] == [str(V)]
+        assert known.found == {T}
+        world.pond.others = {}
+        assert world.owns()
+
+    def test_f12_until_their_catalog_has_answered_they_may_be_anywhere(self, world: World) -> None:
+        world.pond.others = {V: [f"{world.location(T)}/data/x"]}
+        world.rules = PlaceRules(allowed={"pond": ("file:///memory/pond/",)})
+        world.started()
+        metadata = world.lake.load(T)
+        world.pond.available = False
+        assert gaps(world.registry.place_now(metadata)) == ["pond"]
+        world.pond.available = True
+        assert not world.owns()
+        world.pond.available = False
+        known = world.registry.place_now(metadata)
+        assert isinstance(known, Complete)
+        assert known.value.roots == ()
+
+    def test_f12_a_late_answer_does_not_replace_a_later_one(self) -> None:
+        book, one = ClaimBook(None), Claim(V, None, ("s3://b/t/",))
+        assert book.put_others("pond", (one,), 10, 10)
+        assert not book.put_others("pond", (), 9, 11)
+        assert book.others() == (one,)
+        assert book.put_others("pond", (), 5, 6), "the clock was set back"
+
+    def test_f10_what_is_listed_and_not_described_and_is_no_iceberg_table_is_not_known(self, world: World) -> None:
+        vague = TableName("pond", ("db",), "vague")
+        world.pond.vague = {vague}
+        assert gaps(world.place()) == [str(vague)]
 
 
 def test_a_table_that_was_renamed_is_not_taken_for_two(world: World) -> None:
@@ -556,10 +671,13 @@ class TestImports:
         assert isinstance(known, Complete)
         assert [reason.code for reason in known.value.findings] == ["lends-files"]
 
-    def test_l4_a_table_made_anew_has_imported_nothing(self, house: Lakehouse) -> None:
+    def test_l4_a_table_made_anew_has_imported_nothing_but_the_one_before_may_be_there(self, house: Lakehouse) -> None:
         assert self.look(house) == {T: ["lends-files"]}
         house.catalog.drop(U)
         house.create(U)
+        assert self.look(house) == {T: ["lends-files"]}
+        before = next(claim.name for claim in house.control.registry.ownership().claims.values() if claim.is_gone)
+        house.control.registry.declare_lost(before, "Ada")
         assert self.look(house) == {}
 
 

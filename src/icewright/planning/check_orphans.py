@@ -81,6 +81,7 @@ class OrphanEvidence:
     aliases: Aliases
     quarantine: tuple[str, ...] = ()
     gone: Mapping[CanonicalPath, str] = field(default_factory=dict)
+    listing_is_complete: bool = True
 
 
 def check_orphans(action: RemoveOrphanFiles, evidence: OrphanEvidence) -> tuple[OrphanViolation, ...]:
@@ -104,6 +105,8 @@ class _Checker:
             yield "other-snapshot", f"made from snapshot {action.base_snapshot_id}"
         if action.roots != self.evidence.place.roots or not action.roots:
             yield "other-roots", f"made for {action.roots}, owned are {self.evidence.place.roots}"
+        if not self.evidence.listing_is_complete:
+            yield "partial-listing", "what was not listed may be the metadata of another table"
         yield from self._figures()
         yield from self._gone()
         for file in action.files:
@@ -133,8 +136,9 @@ class _Checker:
         found, declared = set(self.evidence.gone.values()), {one.uuid for one in self.evidence.place.gone}
         if found - declared or set(self.action.gone) != found:
             yield "gone-table", f"{sorted(found)} lay here before, declared gone are {sorted(declared)}"
-        for file in self.action.files if found else ():
-            if file.doubt is None:
+        declared_at = max((one.declared_at for one in self.evidence.place.gone), default=-1)
+        for file in self.action.files:
+            if file.doubt is None and (found or (file.modified_at or 0) <= declared_at):
                 yield "no-doubt", f"{file.path} goes without a question, where another table lay before"
 
     def _age(self, file: OrphanFile) -> Iterator[tuple[str, str]]:

@@ -127,7 +127,7 @@ class OrphanRules:
         """Why a file that may go waits for a person all the same."""
         if written_by(found.path) is None:
             return Doubt.UNFAMILIAR
-        if self.gone:
+        if self.gone or any((found.listed.modified_at or 0) <= one.declared_at for one in self.place.gone):
             return Doubt.GONE_TABLE
         if not found.path.startswith(self.known_roots):
             return Doubt.NOTHING_KNOWN

@@ -149,8 +149,11 @@ def ownership(
     rules = rules or PlaceRules()
     by_name = {one.name: one for one in claims}
     foreign = {one.name: one for one in others if one.name not in by_name}
-    there = {one.uuid for one in by_name.values() if one.uuid is not None and not one.is_gone}
-    by_name = {name: one for name, one in by_name.items() if not (one.is_gone and one.uuid in there)}  # renamed since
+    shown: dict[str, tuple[str, ...]] = defaultdict(tuple)
+    for one in by_name.values():
+        if one.uuid is not None and not one.is_gone:
+            shown[one.uuid] += (*one.roots, *one.reaches)
+    by_name = {name: one for name, one in by_name.items() if not _was_renamed(one, shown)}
     straying = _straying(by_name.values(), rules)
     by_name |= foreign
     reserved = {place: lookalike(place, _NOT_NAMED) for place in rules.reserved}
@@ -177,6 +180,13 @@ def ownership(
         foreign=frozenset(foreign),
     )
     return judged.without(missing)
+
+
+def _was_renamed(one: Claim, shown: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a table that is gone is there under another name, and has claimed all that it did; not a copy of it."""
+    if not one.is_gone or one.uuid is None or one.uuid not in shown:
+        return False
+    return all(place.startswith(shown[one.uuid]) for place in (*one.roots, *one.reaches))
 
 
 def _straying(claims: Iterable[Claim], rules: PlaceRules) -> frozenset[str]:
@@ -253,7 +263,7 @@ def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[Tabl
         "rewrite those files from there to the other's own place",
     )
     yield from _reasons(
-        same((one.uuid, one.name) for one in claims if one.uuid is not None),
+        same((one.uuid, one.name) for one in claims if one.uuid is not None and not one.is_gone),
         "shared-uuid",
         "it is also known as {}: who expires snapshots under one name breaks the other; drop all names but one, "
         "without purge",

@@ -2,12 +2,24 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class TablePointers:
+    """What a catalog shows at one time: the pointers of ``tables``, None for one of which it cannot tell.
+
+    ``others`` are the folders, as spelled, of its tables of other formats.
+    """
+
+    tables: Mapping[TableName, str | None]
+    others: Mapping[TableName, Sequence[str]] = field(default_factory=dict)
 
 
 class Catalog(Protocol):
@@ -31,19 +43,17 @@ class Catalog(Protocol):
         """The names of all tables, in all namespaces at any depth, in no particular order."""
         ...
 
-    def pointers(self) -> Mapping[TableName, str | None]:
+    @property
+    def has_other_formats(self) -> bool:
+        """Whether tables of other formats may be in the catalog as well."""
+        ...
+
+    def pointers(self) -> TablePointers:
         """Where the pointers of all tables are now, by as few questions as the catalog allows.
 
         None for a table of which the catalog cannot tell. Tables of other catalogs may be among them that are not
         configured and kept in the same place, under names of catalogs of their own; :meth:`load` gives these as well.
         Raises ``Unavailable`` or ``Unreadable`` where not all can be asked, or not all is shown.
-        """
-        ...
-
-    def other_places(self) -> Mapping[TableName, Sequence[str]]:
-        """Where tables of other formats lie that the catalog has as well: their folders, as spelled.
-
-        Raises as :meth:`pointers` does.
         """
         ...
 

@@ -14,6 +14,8 @@ from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.claims import ClaimStore
 
+SEEN_AGAIN_MS: Final = 600_000
+"""How often it is noted that a pointer is where it was."""
 KEPT_AGAIN_MS: Final = 6 * 3_600_000
 """How often it is written down that a claim that has not changed was seen again."""
 GONE_KEPT_MS: Final = 30 * 24 * 3_600_000
@@ -37,6 +39,16 @@ def within(span_ms: int, since: Instant | None, now: Instant) -> bool:
     return since is not None and since <= now < since + span_ms
 
 
+def _is_another(before: SeenClaim, now: Claim) -> bool:
+    """Whether a name is another table's by now, and the one before had files where that has none.
+
+    What lies in the very place of the new one keeps it from owning that by its metadata there.
+    """
+    if before.claim.uuid is None or before.claim.uuid == now.uuid or not before.metadata_location:
+        return False
+    return not all(place.startswith(now.roots) for place in (*before.claim.roots, *before.claim.reaches))
+
+
 class ClaimBook:
     """What is in it is read and changed under ``lock``, but for :meth:`load` and :meth:`keep`, which take it."""
 
@@ -47,8 +59,8 @@ class ClaimBook:
         """By uuid, the names under which a table was seen."""
         self._gone: dict[str, tuple[GoneUuid, ...]] = {}
         """By uuid, which tables lay in the place of one before: it may be renamed."""
-        self._others: dict[str, tuple[Claim, ...]] = {}
-        """By catalog, what its tables of other formats claimed when it was asked last: it is asked before each use."""
+        self._others: dict[str, tuple[Instant, tuple[Claim, ...]]] = {}
+        """By catalog, when it was asked last, and what its tables of other formats claimed then."""
         self._kept_at: dict[TableName, Instant] = {}
         self._dirty: set[TableName] = set()
         """Names whose claims the store does not have, or still has."""
@@ -70,12 +82,47 @@ class ClaimBook:
 
     def others(self) -> tuple[Claim, ...]:
         """All claims of tables of other formats."""
-        return tuple(one for claims in self._others.values() for one in claims)
+        return tuple(one for _, claims in self._others.values() for one in claims)
 
-    def put_others(self, catalog: str, claims: tuple[Claim, ...]) -> bool:
-        """Take down what tables of other formats of a catalog claim; whether that is news."""
-        before, self._others[catalog] = self._others.get(catalog, ()), claims
+    def knows_others(self, catalog: str) -> bool:
+        """Whether this process has an answer of the catalog."""
+        return catalog in self._others
+
+    def put_others(self, catalog: str, claims: tuple[Claim, ...], asked_at: Instant, now: Instant) -> bool:
+        """Take down what tables of other formats of a catalog claim, unless a later answer is there.
+
+        Returns whether it is news. An answer from the future, before the clock was set back, is no later one.
+        """
+        former_at, before = self._others.get(catalog, (None, ()))
+        if former_at is not None and asked_at < former_at <= now:
+            return False
+        self._others[catalog] = asked_at, claims
         return before != claims
+
+    def is_known(self, name: TableName, location: str | None) -> bool:
+        """Whether all is known of a table whose pointer is there."""
+        seen = self._seen.get(name)
+        return seen is not None and seen.is_complete and seen.metadata_location == location
+
+    def seen_again(self, name: TableName, at: Instant) -> None:
+        """A pointer is where it was."""
+        seen = self._seen.get(name)
+        if seen is not None and not within(SEEN_AGAIN_MS, seen.seen_at, at):
+            self.put(replace(seen, seen_at=at), is_news=False)
+
+    def is_lost(self, name: TableName, location: str | None) -> bool:
+        """Whether a table was declared lost at this pointer; at another one that counts no more."""
+        seen = self._seen.get(name)
+        if seen is None or seen.lost_at is None:
+            return False
+        if seen.lost_at != (location or ""):
+            self.put(replace(seen, lost_at=None, lost_by=""))
+            return False
+        return True
+
+    def withdrawn(self, uuid: str) -> tuple[GoneUuid, ...]:
+        """What was declared gone from the place of a table, and is not any more."""
+        return tuple(one for one in self._gone.get(uuid, ()) if not one.declared_at)
 
     def names_of(self, uuid: str) -> frozenset[TableName]:
         """Under which names a table was seen."""
@@ -91,11 +138,18 @@ class ClaimBook:
         return SeenClaim(claim, "", now, read_since=now, gone=gone)
 
     def put(self, seen: SeenClaim, *, is_news: bool = True) -> None:
-        """Take down a claim in place of an earlier one; ``is_news`` where the store should have it soon."""
+        """Take down a claim in place of an earlier one; ``is_news`` where the store should have it soon.
+
+        What another table of that name claimed counts on, as of one that is not shown any more.
+        """
         name = seen.claim.name
         before = self._seen.get(name)
         if before is not None:
             self._unname(before.claim)
+            if _is_another(before, seen.claim):
+                called = replace(name, name=f"{name.name} {before.claim.uuid}")
+                claim = replace(before.claim, name=called, is_gone=True)
+                self.put(replace(before, claim=claim, gone_at=before.gone_at or seen.seen_at))
         self._seen[name] = seen
         if seen.claim.uuid is not None:
             self._named[seen.claim.uuid].add(name)
@@ -117,7 +171,9 @@ class ClaimBook:
     def retire(self, name: TableName, now: Instant) -> bool:
         """A table is not shown any more; whether it was. What it claimed counts for :data:`GONE_KEPT_MS`."""
         seen = self._seen.get(name)
-        if seen is None or not seen.metadata_location:
+        if seen is None:
+            return False
+        if not seen.metadata_location:
             return self.drop(name)
         if seen.gone_at is None:
             self.put(replace(seen, claim=replace(seen.claim, is_gone=True), gone_at=now))
@@ -136,7 +192,7 @@ class ClaimBook:
         old = [
             seen.claim.name
             for seen in self._seen.values()
-            if seen.gone_at is not None and not within(GONE_KEPT_MS, seen.gone_at, now)
+            if seen.gone_at is not None and now - seen.gone_at >= GONE_KEPT_MS
         ]
         return sum(map(self.drop, old))
 

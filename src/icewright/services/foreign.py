@@ -29,7 +29,7 @@ from icewright.domain.reasons import Reason
 from icewright.domain.remove_orphan_files import AGE_MIN_MS
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
-from icewright.planning.claims import parent
+from icewright.planning.claims import parent, topmost
 from icewright.planning.metadata_files import History, history_of, is_metadata_file, uuid_of
 from icewright.ports.objects import Objects
 
@@ -56,10 +56,13 @@ class _Theirs:
         known = self.written_at is not None and listed.modified_at is not None
         self.written_at = max(self.written_at or 0, listed.modified_at or 0) if known else None
 
-    def is_gone(self, one: GoneUuid) -> bool:
-        """Whether nothing was committed to it for long when it was declared gone, nor since, and it is all there."""
+    def is_gone(self, one: GoneUuid, watched: tuple[str, ...]) -> bool:
+        """Whether nothing was committed to it for long when it was declared gone, nor since, and it is all there.
+
+        All of it must be where it is looked for again before files go: a commit elsewhere would not be seen.
+        """
         is_old = self.written_at is not None and 0 < self.written_at <= one.declared_at - GONE_AGE_MS
-        return is_old and all(path.startswith(one.roots) for path in self.files)
+        return is_old and all(path.startswith(one.roots) and path.startswith(watched) for path in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,12 @@ class MetadataUuids:
                 while len(self._known) > self._remembered_max:
                     self._known.popitem(last=False)
         return said
+
+
+def watched_folders(place: Place, table: TableMetadata, aliases: Aliases) -> tuple[str, ...]:
+    """Where tables have their metadata: what is listed again, right before files go, for a table declared gone."""
+    own = aliases.folder(table.metadata_location.rpartition("/")[0])
+    return topmost((own, *(f"{root}metadata/" for root in place.roots)))
 
 
 class ForeignMetadata:
@@ -141,10 +150,11 @@ class ForeignMetadata:
 
     def gone(self) -> dict[CanonicalPath, str]:
         """The metadata files of tables that were declared gone, and their uuids, by what has been looked at."""
+        watched = watched_folders(self._place, self._table, self._aliases)
         return {
             path: one.uuid
             for one in self._place.gone
-            if (theirs := self._others.get(one.uuid)) is not None and theirs.is_gone(one)
+            if (theirs := self._others.get(one.uuid)) is not None and theirs.is_gone(one, watched)
             for path in theirs.files
         }
 

@@ -12,7 +12,7 @@ that the one of before is gone for good, by its uuid, and that no catalog has it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -29,7 +29,7 @@ from icewright.planning.claims import topmost
 from icewright.planning.ownership import Ownership
 from icewright.ports.objects import Objects
 from icewright.ports.table_files import TableFiles
-from icewright.services.foreign import ForeignMetadata, MetadataUuids
+from icewright.services.foreign import ForeignMetadata, MetadataUuids, watched_folders
 from icewright.services.needs import NeedsOf, UsersNow
 from icewright.services.registry import Registry
 
@@ -37,8 +37,11 @@ from icewright.services.registry import Registry
 class GoneTables:
     """What a Deleter asks, answered for the table of one run at a time. For one thread."""
 
-    def __init__(self, needs: NeedsOf, users_now: UsersNow) -> None:
-        self._needs, self._users_now = needs, users_now
+    def __init__(
+        self, needs: NeedsOf, users_now: UsersNow, withdrawn: Callable[[str], Sequence[GoneUuid]] = lambda _: ()
+    ) -> None:
+        """``withdrawn`` are the tables that were declared gone from the place of one, and are there after all."""
+        self._needs, self._users_now, self._withdrawn = needs, users_now, withdrawn
         self._run: DeletionRun | None = None
         self._folders: tuple[str, ...] = ()
 
@@ -65,6 +68,8 @@ class GoneTables:
         if isinstance(known, Partial):
             for gap in known.gaps:
                 gaps.add(gap)
+        for one in self._withdrawn(run.table_id.uuid.strip().lower()):
+            gaps.add(Gap(one.uuid, _withdrawn(one)))
         for user in sorted(known.found if isinstance(known, Partial) else known.value):
             gaps.add(
                 Gap(str(user), Reason("in-use", "it has the table's uuid, or a place or files where its files were"))
@@ -104,7 +109,7 @@ class GoneUuids:
         uuid = _uuid(uuid)
         self._registry.place_of(name)
         found = self._registry.claim(name)
-        if found is None:
+        if found is None or found.is_gone:
             raise NotFound(f"there is no table {name}")
         users = self._registry.users_now(uuid, ())
         if there := sorted(users.found if isinstance(users, Partial) else users.value):
@@ -112,6 +117,7 @@ class GoneUuids:
         if isinstance(users, Partial):
             gap = users.gaps[0]
             raise Unavailable(f"{wording.cut(gap.what)} is not known, and may be table {uuid}: {gap.reason.text}")
+        self._registry.forget_gone(uuid)  # what it claimed when a catalog showed it last
         return self._put(name, GoneUuid(uuid, now, declared_by, found.roots))
 
     def withdraw(self, name: TableName, uuid: str) -> GoneUuid:
@@ -125,7 +131,8 @@ class GoneUuids:
     def declared(self) -> Iterator[tuple[TableName, GoneUuid]]:
         """What is declared, by the tables in whose places it is. Raises ``Unavailable``."""
         for seen in self._registry.book():
-            yield from ((seen.claim.name, one) for one in seen.gone if one.declared_at)
+            if seen.gone_at is None:
+                yield from ((seen.claim.name, one) for one in seen.gone if one.declared_at)
 
     def place_now(self, metadata: TableMetadata) -> Known[Place]:
         """What a table alone owns, and what was declared gone there: see :meth:`Registry.place_now`."""
@@ -148,8 +155,7 @@ class GoneUuids:
         place, table = known.value, files.roots(name).metadata
         aliases = self._registry.aliases_of(name.catalog)
         foreign = ForeignMetadata(objects, place, uuids, table, aliases)
-        own = aliases.folder(table.metadata_location.rpartition("/")[0])
-        for folder in topmost((own, *(f"{root}metadata/" for root in place.roots))):
+        for folder in watched_folders(place, table, aliases):
             for entry in objects.list(CanonicalPath(folder)):
                 foreign.look(entry)
         return Gaps().judge(place.refused(foreign.findings()))

@@ -250,7 +250,9 @@ class OrphanFinder:
             age_min_ms=rules.age_min_ms,
         )
         of_before = tuple(sorted(set(gone.values())))
-        action = remove_orphan_files(selection, policy.budget, min(listed_at, as_of), of_before)
+        action = None
+        if not gaps:  # what was not listed may be another table's metadata, by which nothing here would go
+            action = remove_orphan_files(selection, policy.budget, min(listed_at, as_of), of_before)
         self._sightings.finish(table.table_id, finished)
         return OrphansFound(
             table=table,
@@ -281,6 +283,7 @@ class OrphanFinder:
             aliases=self._aliases,
             quarantine=self._quarantine,
             gone=gone,
+            listing_is_complete=found.finished.listing_is_complete,
         )
         if violations := check_orphans(found.action, evidence):
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)

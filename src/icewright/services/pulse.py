@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -21,7 +21,7 @@ from icewright.domain.names import TableName
 from icewright.domain.objects import Listed, ListedObject
 from icewright.domain.reachable import ListedFile, ListedManifest, ManifestListing, Roots
 from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
-from icewright.ports.catalog import Catalog
+from icewright.ports.catalog import Catalog, TablePointers
 from icewright.ports.clock import Clock
 from icewright.ports.objects import Objects
 from icewright.ports.quarantine import Quarantine
@@ -122,15 +122,15 @@ class HeardCatalog:
         """See the port."""
         return self._each(self._catalog.tables())
 
-    def pointers(self) -> Mapping[TableName, str | None]:
+    @property
+    def has_other_formats(self) -> bool:
+        """See the port."""
+        return self._catalog.has_other_formats
+
+    def pointers(self) -> TablePointers:
         """See the port."""
         self._pulse.beat()
         return self._catalog.pointers()
-
-    def other_places(self) -> Mapping[TableName, Sequence[str]]:
-        """See the port."""
-        self._pulse.beat()
-        return self._catalog.other_places()
 
     def load(self, name: TableName) -> TableMetadata:
         """See the port."""

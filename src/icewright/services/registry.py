@@ -34,8 +34,6 @@ CLAIM_FRESH_MS: Final = 24 * 3_600_000
 """How long a claim counts without another look; the loop looks at every table once an hour at least."""
 LISTING_FRESH_MS: Final = 2 * 3_600_000
 """How long a listing of a catalog counts; the loop lists one as often as its answers allow."""
-SEEN_AGAIN_MS: Final = 600_000
-"""How often it is noted that a pointer is where it was."""
 UNCONFIGURED_KEPT_MS: Final = 90 * 24 * 3_600_000
 """How long the claims still count of a catalog that is not configured any more: its tables may be there as ever."""
 LOADED_MAX: Final = 200
@@ -117,6 +115,7 @@ class Registry:
             places = {*former.places, *outside(metadata, aliases, reach.places)}
             known |= {keys[snapshot_id] for snapshot_id in reach.done}
             kept = known if places else known & present
+            former = replace(former, gone=seen.gone, lost_at=seen.lost_at, lost_by=seen.lost_by)  # said meanwhile
             self._note(metadata, replace(former, places=tuple(sorted(places)), snapshots=packed_keys(kept)))
             if reason is not None:
                 self._why[metadata.name] = reason
@@ -244,9 +243,17 @@ class Registry:
             self._why.pop(name, None)
             self._version += self._book.retire(name, self._clock.now())
 
+    def forget_gone(self, uuid: str) -> None:
+        """A table that no catalog shows any more claims nothing."""
+        with self._lock:
+            gone = [seen.claim.name for seen in self._book if seen.gone_at is not None and seen.claim.uuid == uuid]
+            self._version += sum(map(self._book.drop, gone))
+
     def listed(self, catalog: str, names: Collection[TableName], asked_at: Instant) -> None:
         """All tables of a catalog, as of some moment after ``asked_at``."""
         with self._lock:
+            if asked_at < self._listed_at.get(catalog, 0) <= self._clock.now():
+                return  # there is a later answer
             self._listed_at[catalog] = asked_at
             self._not_listed.pop(catalog, None)
             known = frozenset(names)
@@ -297,7 +304,7 @@ class Registry:
                     Missing(name.catalog, str(name), MOVED)
                     for one in asked
                     for name, location in one.pointers.items()
-                    if not self._is_known(name, location)
+                    if not self._book.is_known(name, location)
                 ]
                 judge = self._judge()
             if not (moved and tries_left):
@@ -322,6 +329,7 @@ class Registry:
 
         Raises what :meth:`icewright.ports.catalog.Catalog.load` raises but for that.
         """
+        self._load()  # or what an earlier process knew of a table that is gone would be forgotten
         catalog = self._catalogs.get(name.catalog)
         try:
             if catalog is not None:
@@ -367,52 +375,38 @@ class Registry:
         """Compare the pointers of a catalog's tables with what is known of them, and read those that moved."""
         asked_at = self._clock.now()
         try:
-            pointers, others = catalog.pointers(), catalog.other_places()
+            shown = catalog.pointers()
         except IcewrightError as error:
             reason = Reason(error.code, error.message)
             with self._lock:
                 self._listed_at.pop(catalog.name, None)
                 self._not_listed[catalog.name] = reason
-            return Asked(missing=(Missing(catalog.name, catalog.name, reason),))
-        aliases = self._rules.aliases_of(catalog.name)
-        made = tuple(followed(claim_of_other(*one, aliases), self._rules.real) for one in sorted(others.items()))
+                anywhere = catalog.has_other_formats and not self._book.knows_others(catalog.name)
+            return Asked(missing=(Missing("" if anywhere else catalog.name, catalog.name, reason),))
+        pointers, aliases = shown.tables, self._rules.aliases_of(catalog.name)
+        made = (claim_of_other(*one, aliases) for one in sorted(shown.others.items()))
+        others = tuple(followed(one, self._rules.real) for one in made)
         with self._lock:
-            self._version += self._book.put_others(catalog.name, made)
+            self._version += self._book.put_others(catalog.name, others, asked_at, self._clock.now())
             self._beside[catalog.name] |= {catalog.name, *(name.catalog for name in pointers)}
             for one in self._beside[catalog.name]:
                 self.listed(one, [name for name in pointers if name.catalog == one], asked_at)
-            known = frozenset(name for name, location in pointers.items() if self._is_known(name, location))
+            known = frozenset(name for name, location in pointers.items() if self._book.is_known(name, location))
             for name in known:
-                self._seen_again(name, asked_at)
+                self._book.seen_again(name, asked_at)
             behind = [name for name in pointers if name not in known]
         read, missing = self._read_now(catalog, behind)
         with self._lock:
             unknown = [
                 Missing(name.catalog, str(name), reason)
                 for name, reason in missing.items()
-                if not self._is_lost(name, pointers[name])
+                if not self._book.is_lost(name, pointers[name])
             ]
+            # It is listed and not described, and is no Iceberg table, or was dropped since: that shows next time.
+            vague = [name for name in behind if pointers[name] is None and name not in read and name not in missing]
+            unknown += [Missing(name.catalog, str(name), UNREAD) for name in vague]
         same = {name: at for name, at in pointers.items() if at is not None and name in known}
         return Asked({**same, **read}, tuple(unknown))
-
-    def _is_lost(self, name: TableName, location: str | None) -> bool:
-        """Whether a table was declared lost at this pointer; at another one that counts no more."""
-        seen = self._book.get(name)
-        if seen is None or seen.lost_at is None:
-            return False
-        if seen.lost_at != (location or ""):
-            self._book.put(replace(seen, lost_at=None, lost_by=""))
-            return False
-        return True
-
-    def _is_known(self, name: TableName, location: str | None) -> bool:
-        seen = self._book.get(name)
-        return seen is not None and seen.is_complete and seen.metadata_location == location
-
-    def _seen_again(self, name: TableName, at: Instant) -> None:
-        seen = self._book.get(name)
-        if seen is not None and not within(SEEN_AGAIN_MS, seen.seen_at, at):
-            self._book.put(replace(seen, seen_at=at), is_news=False)
 
     def _read_now(
         self, catalog: Catalog, behind: Iterable[TableName]
@@ -438,7 +432,7 @@ class Registry:
                 away += isinstance(error, StorageAway)
                 continue
             with self._lock:
-                if self._is_known(name, metadata.metadata_location):
+                if self._book.is_known(name, metadata.metadata_location):
                     found[name] = metadata.metadata_location
                 else:
                     missing[name] = self._why.get(name, HALF_READ)

@@ -138,7 +138,7 @@ def _hands(
         aliases=aliases,
         graces_since=watch.graces_since,
     )
-    gone = GoneTables(needs, registry.users_now)
+    gone = GoneTables(needs, registry.users_now, lambda uuid: registry.book().withdrawn(uuid))
     of_gone = Deleter(
         ports.store,
         own.objects,

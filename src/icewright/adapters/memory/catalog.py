@@ -19,6 +19,7 @@ from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
 from icewright.planning.tally import ManifestTally
+from icewright.ports.catalog import TablePointers
 from icewright.ports.clock import Clock
 
 
@@ -50,16 +51,17 @@ class MemoryCatalog(MemoryTables):
         with self._lock:
             return iter(tuple(self._uuids))
 
-    def pointers(self) -> Mapping[TableName, str | None]:
+    @property
+    def has_other_formats(self) -> bool:
+        """As a test has it."""
+        return bool(self.others)
+
+    def pointers(self) -> TablePointers:
         """Where the pointers of all tables are."""
         self._answer()
         with self._lock:
-            return {name: self._table(name).metadata.metadata_location for name in self._uuids}
-
-    def other_places(self) -> Mapping[TableName, Sequence[str]]:
-        """Where tables of other formats lie."""
-        self._answer()
-        return dict(self.others)
+            tables = {name: self._table(name).metadata.metadata_location for name in self._uuids}
+            return TablePointers(tables, dict(self.others))
 
     def load(self, name: TableName) -> TableMetadata:
         """The table as it is now."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from pyiceberg.io import FileIO
@@ -37,6 +37,7 @@ from icewright.domain.locations import Aliases
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
 from icewright.planning.tally import ManifestTally
+from icewright.ports.catalog import TablePointers
 
 FILES_LOOKED_AT = 5
 _LISTS_KEPT = 4
@@ -82,13 +83,14 @@ class PyIcebergCatalog:
         """Where the catalog's pointer is now: one question, no file read."""
         return self._pointers.metadata_location(name)
 
-    def pointers(self) -> Mapping[TableName, str | None]:
-        """Where the pointers of all tables are now."""
-        return self._pointers.all_locations()
+    @property
+    def has_other_formats(self) -> bool:
+        """A Hive Metastore has; all other catalogs have Iceberg tables alone."""
+        return self._entry.kind is CatalogKind.HIVE
 
-    def other_places(self) -> Mapping[TableName, Sequence[str]]:
-        """Where tables of other formats lie, for a Hive Metastore; other catalogs have Iceberg tables alone."""
-        return self._pointers.other_places()
+    def pointers(self) -> TablePointers:
+        """Where the pointers of all tables are now."""
+        return self._pointers.all_shown()
 
     def load(self, name: TableName) -> TableMetadata:
         """The table as it is now."""

@@ -7,7 +7,7 @@ told apart, since their files may lie in an Iceberg table's place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -27,6 +27,7 @@ from icewright.adapters.pyiceberg.translate import asking
 from icewright.domain.catalogs import ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS, CatalogEntry
 from icewright.domain.errors import InvalidName, NotFound, Unavailable, Unreadable
 from icewright.domain.names import TableName
+from icewright.ports.catalog import TablePointers
 
 _log = structlog.get_logger(__name__)
 
@@ -52,30 +53,44 @@ class HivePointers:
 
     def tables(self) -> Iterator[TableName]:
         """All Iceberg tables, database by database."""
-        yield from (name for name, location in self._all().items() if location is not None)
+        for database, name, table in self._all():
+            if table is None or not _is_iceberg(table):
+                continue
+            try:
+                yield TableName(self._name, (database,), name)
+            except InvalidName as error:
+                _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
 
-    def all_locations(self) -> Mapping[TableName, str | None]:
-        """All pointers, some hundred at once; what the metastore cannot describe may be an Iceberg table, too."""
-        return {name: location or None for name, location in self._all(all_shown=True).items()}
+    def all_shown(self) -> TablePointers:
+        """All pointers, some hundred at once, and where tables of other formats lie, such as ``migrate``'s backups.
 
-    def _all(self, *, all_shown: bool = False) -> Mapping[TableName, str | None]:
-        """Database by database; a pointer is empty where a table has none, None where its table cannot be described."""
-        with self.client() as client:
-            databases = client.get_all_databases()
-            return {name: at for each in databases for name, at in self._tables_of(client, each, all_shown=all_shown)}
-
-    def other_places(self) -> Mapping[TableName, Sequence[str]]:
-        """The folders of tables of other formats, the backups of Spark's ``migrate`` among them.
-
-        Partitions that lie elsewhere than their table are not asked for.
+        What the metastore cannot describe may be an Iceberg table, too. Partitions that lie elsewhere than their table
+        are not asked for. Raises ``Unreadable`` where an Iceberg table has no usable name.
         """
+        pointers: dict[TableName, str | None] = {}
+        others: dict[TableName, Sequence[str]] = {}
+        for number, (database, name, table) in enumerate(self._all()):
+            is_other = table is not None and not _is_iceberg(table)
+            try:
+                called = TableName(self._name, (database,), name)
+            except InvalidName as error:
+                if not is_other:
+                    raise Unreadable(f"catalog {self._name} has a table without a usable name: {error}") from error
+                called = TableName(self._name, (f"without a usable name {number}",), "table")
+            if table is None or not is_other:
+                pointers[called] = None if table is None else (table.parameters or {}).get(_METADATA_LOCATION) or None
+            elif places := _places(table):
+                others[called] = places
+        return TablePointers(pointers, others)
+
+    def _all(self) -> list[tuple[str, str, HiveTable | None]]:
+        """Every table of every database, of whatever format; None for one that cannot be described."""
         with self.client() as client:
-            return {
-                self._name_of(database, table.tableName): places
+            return [
+                (database, name, table)
                 for database in client.get_all_databases()
-                for table in self._described_of(client, database).values()
-                if table is not None and not _is_iceberg(table) and (places := _places(table))
-            }
+                for name, table in self._described_of(client, database).items()
+            ]
 
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file."""
@@ -96,28 +111,8 @@ class HivePointers:
         """What reads the files of a table."""
         return self._files.file_io(location)
 
-    def _tables_of(
-        self, client: Client, database: str, *, all_shown: bool = False
-    ) -> Iterator[tuple[TableName, str | None]]:
-        for name, table in self._described_of(client, database).items():
-            if table is not None and not _is_iceberg(table):
-                continue
-            location = None if table is None else (table.parameters or {}).get(_METADATA_LOCATION, "")
-            try:
-                yield self._name_of(database, name), location
-            except Unreadable as error:
-                if all_shown:
-                    raise
-                _log.warning("table_without_usable_name", catalog=self._name, problem=error.message)
-
-    def _name_of(self, database: str, name: str) -> TableName:
-        try:
-            return TableName(self._name, (database,), name)
-        except InvalidName as error:
-            raise Unreadable(f"catalog {self._name} has a table without a usable name: {error}") from error
-
     def _described_of(self, client: Client, database: str) -> dict[str, HiveTable | None]:
-        """All tables of a database, of whatever format; None for one that cannot be described."""
+        """The tables of a database by their names."""
         try:
             names = client.get_all_tables(database)
         except (NoSuchObjectException, UnknownDBException):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from icewright.adapters.pyiceberg.patient_files import open_files
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.names import TableName
+from icewright.ports.catalog import TablePointers
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,8 @@ class Pointers(Protocol):
         """The present metadata file: the cheapest question that tells. Raises ``NotFound`` and ``Unreadable``."""
         ...
 
-    def all_locations(self) -> Mapping[TableName, str | None]:
-        """The present metadata files of all tables; None for a table of which that cannot be told."""
-        ...
-
-    def other_places(self) -> Mapping[TableName, Sequence[str]]:
-        """See :meth:`icewright.ports.catalog.Catalog.other_places`."""
+    def all_shown(self) -> TablePointers:
+        """See :meth:`icewright.ports.catalog.Catalog.pointers`."""
         ...
 
     def load(self, name: TableName) -> Pointed:

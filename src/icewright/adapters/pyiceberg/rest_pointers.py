@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -32,6 +32,7 @@ from icewright.domain.catalogs import ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS, Cat
 from icewright.domain.errors import InvalidName, NotFound, Unavailable, Unreadable
 from icewright.domain.names import TableName
 from icewright.domain.object_stores import for_pyiceberg
+from icewright.ports.catalog import TablePointers
 
 _log = structlog.get_logger(__name__)
 
@@ -78,7 +79,7 @@ class RestPointers:
             except InvalidName as error:
                 _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
 
-    def all_locations(self) -> Mapping[TableName, str | None]:
+    def all_shown(self) -> TablePointers:
         """All pointers, table by table, several at once: the protocol has no question for all.
 
         Raises ``Unreadable`` where something is not shown to us, or cannot be asked for by its name.
@@ -92,7 +93,7 @@ class RestPointers:
                 for name, location in pool.map(self._location_or_none, names[start : start + _ASKED_A_TURN]):
                     if location is not None:
                         found[name] = location or None
-        return found
+        return TablePointers(found)
 
     def _all_tables(self) -> list[TableName]:
         with asking(self._name):
@@ -120,10 +121,6 @@ class RestPointers:
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file. The answer has the metadata in it as well, with as few snapshots as may be."""
         return _location(name, self._answer(name, _FEWEST_SNAPSHOTS))
-
-    def other_places(self) -> Mapping[TableName, Sequence[str]]:
-        """None: there are Iceberg tables alone."""
-        return {}
 
     def load(self, name: TableName) -> Pointed:
         """The present metadata as the catalog gives it, every snapshot included."""

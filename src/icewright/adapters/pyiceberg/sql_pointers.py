@@ -7,7 +7,7 @@ way to ask for the pointer alone.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -22,6 +22,7 @@ from icewright.domain.catalogs import ANSWER_TIMEOUT_MS, CatalogEntry, CatalogKi
 from icewright.domain.errors import InvalidConfiguration, InvalidName, NotFound, Unreadable
 from icewright.domain.names import TableName
 from icewright.domain.sql_urls import BUSY_TIMEOUT_MS, PostgresqlDatabase, SqlDatabase, SqliteFile
+from icewright.ports.catalog import TablePointers
 
 _log = structlog.get_logger(__name__)
 
@@ -53,18 +54,20 @@ class SqlPointers:
             except InvalidName as error:
                 _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
 
-    def all_locations(self) -> Mapping[TableName, str | None]:
+    def all_shown(self) -> TablePointers:
         """All pointers, by one query: also of catalogs in the same database that are not configured.
 
         Clients make one of each name that they give theirs; here it is called after this one and that name. Raises
         ``Unreadable`` where a table has no usable name.
         """
         try:
-            return {
-                TableName(self._called(catalog), tuple(namespace.split(".")), table): location
-                for catalog, namespace, table, location in self._rows()
-                if catalog not in self._known
-            }
+            return TablePointers(
+                {
+                    TableName(self._called(catalog), tuple(namespace.split(".")), table): location
+                    for catalog, namespace, table, location in self._rows()
+                    if catalog not in self._known
+                }
+            )
         except InvalidName as error:
             raise Unreadable(f"catalog {self._name} has a table without a usable name: {error}") from error
 
@@ -76,10 +79,6 @@ class SqlPointers:
         with asking(self._name), self._engine.connect() as connection:
             query = select(*columns, IcebergTables.metadata_location).where(*self._without_views())
             return connection.execute(query).all()
-
-    def other_places(self) -> Mapping[TableName, Sequence[str]]:
-        """None: there are Iceberg tables alone."""
-        return {}
 
     def load(self, name: TableName) -> Pointed:
         """The present metadata, read from its file."""
