@@ -275,7 +275,7 @@ class TablesAround:
 
     def _at(self, folder: str, place: Place) -> str | None:
         for name, format_name in _AROUND_FOLDERS.items():
-            inside = f"{folder}{name}/"
+            inside = f"{folder}{name}/"  # a long log: the first entry is enough
             if any(one.path.startswith(inside) for one in self._objects.list(CanonicalPath(inside))):
                 return format_name
         if self._objects.stat(CanonicalPath(f"{folder}{_PAIMON}")) is not None:
@@ -283,7 +283,8 @@ class TablesAround:
         metadata = f"{folder}metadata/"
         if metadata.startswith(place.roots):  # what is there is looked at with the place
             return None
-        found = (one for one in self._objects.list(CanonicalPath(metadata)) if _is_of(one.path, metadata))
+        # It may be a namespace of that name, with tables of any size below it.
+        found = (one for one in self._objects.list_folder(CanonicalPath(metadata)) if _is_of(one.path, metadata))
         return "Apache Iceberg" if any(self._is_foreign(one, place) for one in found) else None
 
     def _is_foreign(self, listed: Listed, place: Place) -> bool:
