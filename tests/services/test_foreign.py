@@ -15,7 +15,7 @@ from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
 from icewright.adapters.objects.local import LocalObjects
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import StorageAway
+from icewright.domain.errors import StorageAway, Unreadable, Unsupported
 from icewright.domain.knowledge import Complete
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
@@ -261,3 +261,29 @@ def test_the_first_entry_of_a_long_log_of_another_format_is_enough(
         storage.write(CanonicalPath(f"s3://b/_delta_log/{number:020d}.json"), b"{}")
     found = TablesAround(objects, MetadataUuids(), Aliases()).refusal(OURS)
     assert (found and found.code, objects.told) == ("other-table-format", 1)
+
+
+@pytest.mark.parametrize("error", [Unreadable("S3 refuses: AccessDenied"), Unsupported("it is reached through a link")])
+@pytest.mark.parametrize(("folder", "names_roots"), [("s3://b/wh/t/", False), ("s3://b/wh/", True), ("s3://b/", True)])
+def test_a_folder_around_the_place_that_nobody_may_list_refuses_with_the_remedy(
+    error: Unreadable | Unsupported,
+    folder: str,
+    names_roots: bool,  # noqa: FBT001 - a cell
+) -> None:
+    class Closed(MemoryObjects):
+        def list(self, root: CanonicalPath) -> Iterator[Listed]:
+            if root.removeprefix(folder).count("/") == 1:
+                raise error
+            return super().list(root)
+
+    objects = Closed(MemoryStorage(ManualClock()))
+    found = TablesAround(objects, MetadataUuids(), Aliases()).refusal(OURS)
+    assert found is not None
+    assert found.code == "place-not-owned"
+    assert f"whether {folder!r} is another table" in found.text
+    assert error.message in found.text
+    assert "let icewright list that folder" in found.text
+    assert ("name the `roots` of the catalog in the configuration" in found.text) is names_roots
+    assert "/wh/t/" in folder or TablesAround(objects, MetadataUuids(), Aliases(), (ROOT,)).refusal(OURS) is None, (
+        "which helps"
+    )
