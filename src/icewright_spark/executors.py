@@ -46,6 +46,12 @@ _LINE: Final = re.compile(r"(INFO|WARN|ERROR|FATAL) (.+)")
 _ENDED: Final = re.compile(r"Executor updated: \S+ is now (?:EXITED|FAILED|KILLED|LOST)(?: \((.*)\))?$")
 
 
+_ODD: Final = (AttributeError, LookupError, TypeError, ValueError)
+"""What comes of an answer that is not as this version of Spark has it: Spark lives."""
+_UNTOLD: Final = (Py4JError, OSError, *_ODD)
+"""Why something cannot be told in an explanation. Where Spark has ended, the next question ends the watch."""
+
+
 class NoExecutors(Unavailable):
     """Work waited for executors of a cluster for as long as it may, and none lived."""
 
@@ -87,6 +93,10 @@ class Executors:
         self._waiting_since_s: float | None = None
         self._is_told = False
         self._missing: str | None = None
+        self._not_heard: str | None = None
+        """Why what Spark logs could not be read last."""
+        self._odd: str | None = None
+        """What was odd when it was looked last, which is logged once."""
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="executors", daemon=True)
 
@@ -132,7 +142,11 @@ class Executors:
             _log.warning("waiting for executors", at_most_s=self._wait_s_max, detail=self._explained())
 
     def _listen(self) -> None:
-        for line in self._cluster.said():
+        try:
+            lines, self._not_heard = self._cluster.said(), None
+        except _UNTOLD as error:
+            lines, self._not_heard = (), first_line(error)
+        for line in lines:
             found = _LINE.match(line)
             if found is not None:
                 self._heard.append(_Heard(self._clock(), found[1], found[2].strip()))
@@ -149,12 +163,25 @@ class Executors:
             parts.append("Spark says: " + " / ".join(warnings[-_WARNINGS_TOLD_MAX:]))
         if ended:
             parts.append(f"{len(ended)} executors ended before they registered or since, the last: {ended[-1]}")
-        return " ".join("; ".join([*parts, *self._cluster.resources()]).split())
+        if self._not_heard is not None:
+            parts.append(f"what Spark logs of it cannot be read: {self._not_heard}")
+        return " ".join("; ".join([*parts, *self._resources()]).split())
+
+    def _resources(self) -> Sequence[str]:
+        try:
+            return self._cluster.resources()
+        except _UNTOLD as error:
+            return (f"it is not known what was asked for and what the cluster has: {first_line(error)}",)
 
     def _run(self) -> None:
         while not self._closed.wait(min(_LOOK_S, self._wait_s_max / 2)):
             try:
                 self.look()
+                self._odd = None
+            except _ODD as error:
+                if (odd := first_line(error)) != self._odd:
+                    self._odd = odd
+                    _log.warning("executors could not be looked at, and are again", detail=odd)
             except (Py4JError, OSError) as error:  # Spark has ended: whoever asks it next is told so
                 if not self._closed.is_set():
                     _log.info("executors are not looked at any more", detail=first_line(error))
@@ -211,23 +238,26 @@ class ClusterOfSpark:
         return found
 
     def _workers(self, host: str) -> str:
-        """What a master says of its workers."""
-        deploy, rpc = self._jvm.org.apache.spark.deploy, self._jvm.org.apache.spark.rpc
+        """What a master says of its workers, or why it does not."""
         try:
-            address = rpc.RpcAddress.fromSparkURL(f"{_STANDALONE}{host}")
-            question = getattr(getattr(deploy, "DeployMessages$RequestMasterState$"), "MODULE$")
-            answer = self._jvm.java.lang.Class.forName(f"{deploy._fqn}.DeployMessages$MasterStateResponse")  # noqa: SLF001 - py4j's name of it
-            seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
-            within = self._jvm.scala.concurrent.duration.FiniteDuration(_MASTER_ANSWERS_S_MAX, seconds)
-            said = (
-                self._spark.env()
-                .rpcEnv()
-                .setupEndpointRef(address, "Master")
-                .askSync(question, rpc.RpcTimeout(within, "icewright"), self._jvm.scala.reflect.ClassTag.apply(answer))
-            )
-            status, workers = str(said.status().toString()), list(said.workers())
-        except Py4JError as error:
+            return self._said_by(host)
+        except _UNTOLD as error:
             return f"the master at {host} does not say what it has: {first_line(error)}"
+
+    def _said_by(self, host: str) -> str:
+        deploy, rpc = self._jvm.org.apache.spark.deploy, self._jvm.org.apache.spark.rpc
+        address = rpc.RpcAddress.fromSparkURL(f"{_STANDALONE}{host}")
+        question = getattr(getattr(deploy, "DeployMessages$RequestMasterState$"), "MODULE$")
+        answer = self._jvm.java.lang.Class.forName(f"{deploy._fqn}.DeployMessages$MasterStateResponse")  # noqa: SLF001 - py4j's name of it
+        seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
+        within = self._jvm.scala.concurrent.duration.FiniteDuration(_MASTER_ANSWERS_S_MAX, seconds)
+        said = (
+            self._spark.env()
+            .rpcEnv()
+            .setupEndpointRef(address, "Master")
+            .askSync(question, rpc.RpcTimeout(within, "icewright"), self._jvm.scala.reflect.ClassTag.apply(answer))
+        )
+        status, workers = str(said.status().toString()), list(said.workers())
         if status != "ALIVE":
             return f"the master at {host} is {status}"
         alive = [

@@ -21,6 +21,7 @@ from icewright.adapters.clock import system_uptime
 from icewright.adapters.http.client import Client
 from icewright.app.address import read_address
 from icewright.domain import faults
+from icewright.domain.actions import ActionKind
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.clock_notes import Uptime, noted
 from icewright.domain.codec import dumps
@@ -34,6 +35,7 @@ from icewright.domain.plans import Plan
 from icewright.domain.remove_orphan_files import Doubt, RemoveOrphanFiles
 from icewright.domain.tasks import TaskState
 from icewright.ports.store import WaitingPlan
+from tests.adapters.test_expired_files import expired
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, all_there, files, litter, location, on_disk, serving
 from tests.lakes.sqlite import append, files_of, make_table, rows, table_name, with_tables, writer
@@ -388,6 +390,27 @@ class TestMadeAnew:
         assert (files(location(table)).keys() & left.keys(), all_there(table)) == (set(), True)
         assert house.undo(house.tasks()[-1].task_id).state is TaskState.SUCCEEDED
         assert files(location(table)).items() >= left.items(), "it can be taken back"
+
+    def test_what_expired_of_the_new_one_goes_as_well(self, house: House) -> None:
+        table, uuid, left, _ = self.made_anew(house)
+        with table.refresh().transaction() as change:
+            change.set_properties({"icewright.expire-snapshots.remove-files": "true"})
+        before = files(location(table)).keys() - left.keys()
+        table.refresh().overwrite(rows(range(5)))
+        house.days(0.25)
+        expired(house, table)
+        house.days(2, a_day=1)
+        assert files(location(table)).keys() >= before, "metadata of the old one lies beside its own"
+        self.declare(house, table, uuid)
+        house.days(2, a_day=1)
+        plans = [
+            plan for plan in house.control.tables.waiting(limit=10) if plan.kind is ActionKind.REMOVE_EXPIRED_FILES
+        ]
+        house.control.dispatcher.approve(plans[0].plan_id, "Ada")
+        house.round()
+        assert before - files(location(table)).keys()
+        assert files(location(table)).items() >= left.items()
+        assert all_there(table)
 
     def test_what_is_in_quarantine_is_purged_after_its_week(self, house: House) -> None:
         table, _, _, _ = self.approved_and_gone(house)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from icewright.adapters.objects.s3 import S3Client, S3Objects
 from icewright.domain.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.objects import ListedObject, OddEntry, prefix_of
@@ -45,6 +47,17 @@ def test_o6_a_sibling_whose_name_begins_alike_is_not_below_the_root(store: Stora
 
 def test_a_root_that_is_not_there_has_nothing(store: Storage) -> None:
     assert listed(store, "nothing") == {}
+    assert list(store.objects.list_folder(store.at("nothing"))) == []
+
+
+def test_a_folder_is_listed_without_the_folders_in_it(store: Storage) -> None:
+    for key in ("t/a", "t/b", "t/data/c", "t/data/d/e", "t_2/f", "t.c"):
+        store.put(key, key.encode())
+    below = {one.path: one for one in store.objects.list(store.at("t"))}
+    for spelled in ("t", "t/"):
+        found = {one.path: one for one in store.objects.list_folder(store.at(spelled))}
+        assert found == {path: below[path] for path in (store.at("t/a"), store.at("t/b"))}
+    assert [one.path for one in store.objects.list_folder(store.at("t/data"))] == [store.at("t/data/c")]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +165,8 @@ def test_a_root_behind_a_link_is_refused(tmp_path: Path) -> None:
     for root in ("link", "link/below"):
         with pytest.raises(Unsupported):
             list(store.objects.list(store.at(root)))
+        with pytest.raises(Unsupported):
+            list(store.objects.list_folder(store.at(root)))
 
 
 def test_a_name_that_is_no_text_keeps_its_bytes(tmp_path: Path) -> None:
@@ -181,3 +196,17 @@ def test_o13_a_file_system_that_fails_ends_the_listing_with_an_error(
     monkeypatch.setattr(os, "scandir", failing)
     with pytest.raises(told):
         list(store.objects.list(store.at("t")))
+    with pytest.raises(told):
+        list(store.objects.list_folder(store.at("t/a")))
+    assert list(store.objects.list_folder(store.at("t"))) == [], "it does not look into the folders in it"
+
+
+def test_s3_is_not_asked_for_what_lies_in_folders_of_a_folder(request: pytest.FixtureRequest) -> None:
+    store = OnS3(request.getfixturevalue("s3"))
+    for key in ("t/a", "t/data/b"):
+        store.put(key, b"1")
+    client = S3Client(store.server.file_io)
+    answers: list[dict[str, Any]] = []
+    client.reads.meta.events.register("after-call.s3.ListObjectsV2", lambda parsed, **_: answers.append(parsed))
+    assert [one.path for one in S3Objects(client).list_folder(store.at("t"))] == [store.at("t/a")]
+    assert [[one["Key"] for one in answer["Contents"]] for answer in answers] == [["t/a"]]

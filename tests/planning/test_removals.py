@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import UserDict
+from collections.abc import ValuesView
 from dataclasses import replace
 from math import inf
 from typing import ClassVar
@@ -164,6 +166,22 @@ class TestTheTimeBetweenRewrites:
         assert self.until(together, {3: MINUTE_MS}, place=3) is None
         everywhere = self.removed(3 * HOUR_MS, everywhere=True)
         assert self.until(everywhere, {3: MINUTE_MS}) is not None
+
+    def test_rewrites_of_all_partitions_are_gone_over_once_however_many_are_asked_for(self) -> None:
+        """Of a table of 40,000 partitions each is asked for."""
+
+        class Counting(UserDict[Partition, int]):
+            looks = 0
+
+            def values(self) -> ValuesView[int]:
+                self.looks += 1
+                return super().values()
+
+        rewritten_at = Counting({month(number): NOW - number * MINUTE_MS for number in range(1, 13)})
+        spacing = spacing_of(Removals(latest=self.removed(3 * HOUR_MS, everywhere=True), rewritten_at=rewritten_at))
+        looks = rewritten_at.looks
+        assert {spacing.until(month(number)) for number in range(1, 13)} == {NOW + self.SPACING_MS - MINUTE_MS}
+        assert rewritten_at.looks == looks
 
     def test_a_partition_that_lost_rows_once_says_that_any_may(self) -> None:
         assert self.until(self.removed(3 * HOUR_MS), {3: MINUTE_MS}, place=3) is not None

@@ -295,6 +295,9 @@ class LakeObjects(Objects):
             self.lake.read()
             yield one
 
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        return self.below.list_folder(folder)
+
     def stat(self, path: CanonicalPath) -> ListedObject | None:
         return self.below.stat(path)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
+from icewright.adapters.memory.objects import MemoryObjects
 from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import Conflict
+from icewright.domain.errors import Conflict, Unreadable, Unsupported
 from icewright.domain.locations import CanonicalPath
+from icewright.domain.objects import Listed
 from icewright.domain.tasks import Task
 from icewright.planning.expiry_settings import REMOVES_FILES_KEY
 from icewright.planning.orphan_settings import REMOVES_KEY
@@ -143,3 +146,35 @@ def test_a_table_that_is_dropped_before_its_turn_is_no_trouble(house: Lakehouse)
         house.control.loop.round()
     assert [entry for entry in logs if entry["log_level"] == "error"] == []
     assert [entry["event"] for entry in logs].count("table gone") == 2
+
+
+@pytest.mark.parametrize("around", [True, False])
+def test_a_folder_that_nobody_may_list_keeps_what_expired_and_the_log_says_what_helps(
+    house: Lakehouse,
+    monkeypatch: pytest.MonkeyPatch,
+    around: bool,  # noqa: FBT001 - a cell
+) -> None:
+    assert house.storage is not None
+    house.create(NAME, REMOVES)
+    commit(house)
+    first = CanonicalPath(house.metadata().snapshots[0].manifest_list)
+    commit(house)
+    expire_all_but_the_last(house)
+    own, listing = f"{house.metadata().location}/", MemoryObjects.list
+
+    def closed(objects: MemoryObjects, root: CanonicalPath) -> Iterator[Listed]:
+        if around and not root.startswith(own):
+            raise Unreadable("S3 refuses to tell of it: AccessDenied")
+        if not around and root.startswith(f"{own}metadata"):
+            raise Unsupported("it is reached through a symbolic link")
+        return listing(objects, root)
+
+    monkeypatch.setattr(MemoryObjects, "list", closed)
+    with capture_logs() as logs:
+        hours(house, 48)
+    assert first in house.storage.objects
+    assert not [one for one in logs if one["event"] == "step failed"]
+    (said, *_) = [one["detail"] for one in logs if one["event"] == "put off" and one["step"] == "look_for_expired"]
+    assert f"files of expired snapshots of {NAME} stay" in said
+    assert ("AccessDenied" if around else "symbolic link") in said
+    assert ("name the `roots` of the catalog in the configuration" in said) is around

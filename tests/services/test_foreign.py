@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,17 +15,17 @@ from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
 from icewright.adapters.objects.local import LocalObjects
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import StorageAway
+from icewright.domain.errors import StorageAway, Unreadable, Unsupported
 from icewright.domain.knowledge import Complete
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
-from icewright.domain.objects import OddEntry
+from icewright.domain.objects import Listed, OddEntry
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import LoggedMetadata
 from icewright.planning.claims import claim
 from icewright.planning.ownership import ownership
-from icewright.services.foreign import ForeignMetadata, MetadataUuids
+from icewright.services.foreign import ForeignMetadata, MetadataUuids, TablesAround
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 from tests.planning.test_footprint import table
 
@@ -213,3 +214,76 @@ class TestOnALake:
             properties={"write.metadata.compression-codec": "gzip"},
         )
         assert [reason.code for reason in self.place(lake, ("db", "t")).findings] == ["foreign-metadata"]
+
+
+class CountingListings(MemoryObjects):
+    """Counts what its listings have told."""
+
+    told = 0
+
+    def list(self, root: CanonicalPath) -> Iterator[Listed]:
+        for one in super().list(root):
+            self.told += 1
+            yield one
+
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        for one in MemoryObjects(self._storage).list_folder(folder):
+            self.told += 1
+            yield one
+
+
+@pytest.fixture
+def counting() -> tuple[MemoryStorage, CountingListings]:
+    storage = MemoryStorage(ManualClock())
+    return storage, CountingListings(storage)
+
+
+def test_a_namespace_called_metadata_around_the_place_is_not_listed_to_its_depths(
+    counting: tuple[MemoryStorage, CountingListings],
+) -> None:
+    storage, objects = counting
+    for number in range(100):
+        storage.write(CanonicalPath(f"s3://b/metadata/t{number}/metadata/00000-x.metadata.json"), b"{}")
+    around = TablesAround(objects, MetadataUuids(), Aliases())
+    assert around.refusal(OURS) is None
+    assert objects.told == 0
+    storage.write(CanonicalPath("s3://b/metadata/00000-x.metadata.json"), b'{"table-uuid": "other"}')
+    assert (found := around.refusal(OURS)) is not None
+    assert found.code == "other-table-format"
+    assert "s3://b/" in found.text
+
+
+def test_the_first_entry_of_a_long_log_of_another_format_is_enough(
+    counting: tuple[MemoryStorage, CountingListings],
+) -> None:
+    storage, objects = counting
+    for number in range(100):
+        storage.write(CanonicalPath(f"s3://b/_delta_log/{number:020d}.json"), b"{}")
+    found = TablesAround(objects, MetadataUuids(), Aliases()).refusal(OURS)
+    assert (found and found.code, objects.told) == ("other-table-format", 1)
+
+
+@pytest.mark.parametrize("error", [Unreadable("S3 refuses: AccessDenied"), Unsupported("it is reached through a link")])
+@pytest.mark.parametrize(("folder", "names_roots"), [("s3://b/wh/t/", False), ("s3://b/wh/", True), ("s3://b/", True)])
+def test_a_folder_around_the_place_that_nobody_may_list_refuses_with_the_remedy(
+    error: Unreadable | Unsupported,
+    folder: str,
+    names_roots: bool,  # noqa: FBT001 - a cell
+) -> None:
+    class Closed(MemoryObjects):
+        def list(self, root: CanonicalPath) -> Iterator[Listed]:
+            if root.removeprefix(folder).count("/") == 1:
+                raise error
+            return super().list(root)
+
+    objects = Closed(MemoryStorage(ManualClock()))
+    found = TablesAround(objects, MetadataUuids(), Aliases()).refusal(OURS)
+    assert found is not None
+    assert found.code == "place-not-owned"
+    assert f"whether {folder!r} is another table" in found.text
+    assert error.message in found.text
+    assert "let icewright list that folder" in found.text
+    assert ("name the `roots` of the catalog in the configuration" in found.text) is names_roots
+    assert "/wh/t/" in folder or TablesAround(objects, MetadataUuids(), Aliases(), (ROOT,)).refusal(OURS) is None, (
+        "which helps"
+    )

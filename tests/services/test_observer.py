@@ -335,3 +335,31 @@ def test_each_removal_is_read_once(house: Lakehouse) -> None:
     catalog.append(NAME, house.files(1))
     observer.observe(NAME)
     assert len(catalog.read) == 1
+
+
+def test_what_was_asked_for_longest_ago_is_read_again_and_nothing_else(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observer_module, "CHANGES_REMEMBERED", 2)
+    catalog, observer = counting(house)
+    names = [NAME, *(TableName("lake", ("db",), f"other_{number}") for number in range(2))]
+    for name in names:
+        if name != NAME:
+            catalog.create(name)
+        catalog.append(name, house.files(3))
+        catalog.delete(name, [catalog.live_files(name)[0].path])
+    first, second, third = names
+
+    def reads(name: TableName) -> int:
+        catalog.read.clear()
+        observer.observe(name)
+        return len(catalog.read)
+
+    for name in (first, second, first, third):  # the third one takes the place of the second one
+        observer.observe(name)
+    assert (reads(first), reads(third)) == (0, 0)
+    assert reads(second) > 0
+
+
+def test_the_changes_of_a_thousand_tables_are_remembered() -> None:
+    assert observer_module.CHANGES_REMEMBERED == 1_000 * (REMOVALS_LOOKED_AT + observer_module.REWRITES_LOOKED_AT)

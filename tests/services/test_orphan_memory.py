@@ -24,6 +24,8 @@ from tests.planning.test_inventory_histories import NAME
 from tests.services.orphan_lake import START
 from tests.services.test_reachable import Large
 
+ROOT = "s3://b/"
+
 
 @dataclass(frozen=True)
 class Endless(Objects):
@@ -35,6 +37,8 @@ class Endless(Objects):
         return START
 
     def list(self, root: CanonicalPath) -> Iterator[Listed]:
+        if root != ROOT:  # no table of another format lies in it
+            return
         for number in range(self.table.snapshots):
             yield self._object(f"{root}list-{number}")
         for number in range(self.table.snapshots + self.table.manifests_each - 1):
@@ -46,7 +50,12 @@ class Endless(Objects):
     def _object(self, path: str) -> ListedObject:
         return ListedObject(CanonicalPath(path), 5, START - 1, "etag")
 
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        raise AssertionError(f"nobody needs to look into {folder}")
+
     def stat(self, path: CanonicalPath) -> ListedObject | None:
+        if path == f"{ROOT}schema/schema-0":
+            return None
         raise AssertionError(f"nobody needs to look at {path}")
 
     def read(self, path: CanonicalPath, bytes_max: int) -> bytes:
@@ -55,7 +64,7 @@ class Endless(Objects):
 
 def peak_bytes(table: Large) -> int:
     metadata = table.roots(NAME).metadata
-    place = Place(NAME, metadata.table_id.uuid, ("s3://b/",), ())
+    place = Place(NAME, metadata.table_id.uuid, (ROOT,), ())
     finder = OrphanFinder(
         table,
         Endless(table),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from structlog.testing import capture_logs
 
 from icewright.domain.errors import IcewrightError, Unavailable
@@ -11,7 +11,7 @@ from icewright.domain.jobs import Failed
 from icewright_spark.attempt import result_of
 from icewright_spark.engine import FailedEngine
 from icewright_spark.engine_failure import engine_failure
-from icewright_spark.executors import Executors, NoExecutors, watched
+from icewright_spark.executors import ClusterOfSpark, Executors, NoExecutors, watched
 from icewright_spark.optimizer import Optimizer
 from tests.spark_side.specs import settings_of, spec_of
 from tests.spark_side.test_optimizer_loop import Server
@@ -112,6 +112,91 @@ def test_what_was_said_long_before_is_not_told(executors: Executors, cluster: Cl
     pass_by(executors, cluster, WAIT_S + 1)
     assert executors.missing is not None
     assert "137" not in executors.missing
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Py4JError("it does not exist in the JVM"), TypeError("not callable"), AttributeError("host"), OSError("x")],
+)
+def test_what_cannot_be_explained_never_ends_the_watch(error: Exception) -> None:
+    """Jobs would wait without a limit again."""
+
+    class Odd(Cluster):
+        def said(self) -> list[str]:
+            raise error
+
+        def resources(self) -> list[str]:
+            raise error
+
+    cluster = Odd()
+    executors = Executors(cluster, WAIT_S, clock=lambda: cluster.now_s)
+    pass_by(executors, cluster, WAIT_S + 1)
+    assert executors.missing is not None
+    assert cluster.cancelled == {7: f"[no-executors] {executors.missing}"}
+    assert f"what Spark logs of it cannot be read: {error}" in executors.missing
+    assert f"it is not known what was asked for and what the cluster has: {error}" in executors.missing
+
+
+def test_an_odd_answer_is_told_once_and_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icewright_spark.executors._LOOK_S", 0.001)
+
+    class Odd(Cluster):
+        looks = 0
+
+        def jobs(self) -> list[int]:
+            self.looks += 1
+            if self.looks < 5:
+                raise TypeError("'JavaPackage' object is not callable")
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    cluster = Odd()
+    executors = Executors(cluster, WAIT_S)
+    with capture_logs() as logs:
+        executors.start()
+        executors._thread.join(30)
+    assert not executors._thread.is_alive()
+    assert cluster.looks == 5
+    assert [one["log_level"] for one in logs] == ["warning", "info"], "the latter that Spark has ended"
+
+
+class Anything:
+    """A JVM that has all classes, and whose answers are all alike."""
+
+    def __getattr__(self, _name: str) -> Anything:
+        return self
+
+    def __call__(self, *_: object) -> Anything:
+        return self
+
+
+class Worker:
+    """One of another version of Spark."""
+
+    def state(self) -> Worker:
+        return self
+
+    def toString(self) -> str:  # noqa: N802 - Java's
+        return "ALIVE"
+
+    def host(self) -> str:
+        raise Py4JError("host([]) does not exist")
+
+
+@pytest.mark.parametrize("workers", [[Worker()], [object()], None])
+def test_a_master_whose_answer_is_odd_does_not_say_what_it_has(workers: object) -> None:
+    class Master(Anything):
+        def askSync(self, *_: object) -> Master:  # noqa: N802 - Spark's
+            return self
+
+        def toString(self) -> str:  # noqa: N802 - Java's
+            return "ALIVE"
+
+        def workers(self) -> object:
+            return workers
+
+    asked = ClusterOfSpark.__new__(ClusterOfSpark)
+    asked._jvm, asked._spark = Anything(), Master()
+    assert asked._workers("m:7077").startswith("the master at m:7077 does not say what it has: ")
 
 
 def test_a_spark_that_has_ended_is_not_looked_at_any_more() -> None:

@@ -112,7 +112,7 @@ class Spacing:
 
     ``removals`` are those that count, newest first. ``scattered``: one of them is from a partition that was not removed
     from before or since, so the next one may be from any. ``met_at`` is when we last rewrote anything that a statement
-    changed together with a partition: it meets rewrites of all of it.
+    changed together with a partition: it meets rewrites of all of it. ``any_at`` is when we last rewrote anything.
     """
 
     statement_ms: int
@@ -121,6 +121,7 @@ class Spacing:
     removals: tuple[Removal, ...]
     scattered: bool
     met_at: Mapping[Partition, Instant]
+    any_at: Instant | None
     known: Removals
 
     @classmethod
@@ -139,7 +140,8 @@ class Spacing:
                 times.setdefault(partition, []).append(removal.at)
         scattered = any(bursts(its) == 1 for its in times.values())
         spacing_ms = min(STATEMENTS_APART * each_ms, SPACING_MS_MAX)
-        return cls(each_ms, spacing_ms, now, counted, scattered, met_at, known)
+        any_at = max(known.rewritten_at.values(), default=None)
+        return cls(each_ms, spacing_ms, now, counted, scattered, met_at, any_at, known)
 
     def until(self, partition: Partition) -> Instant | None:
         """Until when a partition is not rewritten again; None where it may be now."""
@@ -153,8 +155,8 @@ class Spacing:
         """The last rewrite that a statement may have met which would also meet one of the partition."""
         if not its:
             return None
-        everywhere = self.known.rewritten_at.values() if any(removal.everywhere for removal in its) else ()
-        known = (*everywhere, self.met_at.get(partition), self.known.all_rewritten_at)
+        everywhere = self.any_at if any(removal.everywhere for removal in its) else None
+        known = (everywhere, self.met_at.get(partition), self.known.all_rewritten_at)
         return max((at for at in known if at is not None), default=None)
 
     def _is_between(self, its: Sequence[Removal]) -> bool:

@@ -33,6 +33,13 @@ class Objects(Protocol):
         """
         ...
 
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        """As :meth:`list`, but only what lies in the folder itself, and not in folders below it.
+
+        What is below these is not asked for, however much it is.
+        """
+        ...
+
     def stat(self, path: CanonicalPath) -> ListedObject | None:
         """What is at a path now; None when there is no object."""
         ...

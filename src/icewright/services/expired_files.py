@@ -14,12 +14,12 @@ from typing import Final
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.deletion import GRACE_FLOOR_MS, Candidate, Cause
-from icewright.domain.errors import Conflict, InvalidLocation, TableReplaced, Unavailable, Unreadable
+from icewright.domain.errors import Conflict, InvalidLocation, TableReplaced, Unavailable, Unreadable, Unsupported
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.knowledge import Partial
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
-from icewright.domain.ownership import Place
+from icewright.domain.ownership import GoneUuid, Place
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesPrediction
@@ -69,6 +69,8 @@ class ExpiredDoors:
     uuids: MetadataUuids
     limits: tuple[str, ...] = ()
     """Where tables of the catalog may lie."""
+    gone: Callable[[TableMetadata], tuple[GoneUuid, ...]] = lambda _: ()
+    """The tables that were declared gone from the place of one, and that no table has become, as far as is known."""
 
 
 class ExpiredFilesPlanner:
@@ -105,7 +107,10 @@ class ExpiredFilesPlanner:
         left = self._left(doors, now, task_ids, lately)
         if not left:
             return None
-        _require_no_copy(doors, now)
+        try:
+            _require_no_copy(doors, now)
+        except Unsupported as error:
+            raise Unavailable(f"files of expired snapshots of {name} stay: {error.message}", hint=error.hint) from error
         known = doors.needs(name, left)
         if isinstance(known, Partial):
             said = known.gaps[0].reason.text if known.gaps else "a part of it could not be read"
@@ -230,10 +235,11 @@ class ExpiredFilesPlanner:
 def _require_no_copy(doors: ExpiredDoors, table: TableMetadata) -> None:
     """Make sure that no other table's metadata lies beside the table's, or around it.
 
-    A copy of it may need what expired here, and so may a table of another format.
+    A copy of it may need what expired here, and so may a table of another format. One that was declared gone does not;
+    whether it is committed to after all is asked once more before each batch.
     """
     folder = doors.aliases.folder(table.metadata_location.rpartition("/")[0])
-    place = Place(table.name, table.table_id.uuid.strip().lower(), (folder,), ())
+    place = Place(table.name, table.table_id.uuid.strip().lower(), (folder,), (), gone=doors.gone(table))
     foreign = ForeignMetadata(doors.objects, place, doors.uuids, table, doors.aliases)
     for entry in doors.objects.list(CanonicalPath(folder)):
         foreign.look(entry)

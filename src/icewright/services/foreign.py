@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.domain.errors import InvalidLocation, StorageAway, Unreadable
+from icewright.domain.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.objects import Listed, ListedObject, OddEntry
 from icewright.domain.ownership import GoneUuid, Place
@@ -264,11 +264,17 @@ class TablesAround:
     def refusal(self, place: Place) -> Reason | None:
         """Why files of a place may be another table's, which lies around it; None where no other one is seen there.
 
-        Raises ``StorageAway``, and ``Unreadable`` or ``Unsupported`` where one of these folders cannot be looked into.
+        That is refused as well where one of these folders cannot be looked into. Raises ``StorageAway``.
         """
         for root in place.roots:
             for folder in self._from(root):
-                if (format_name := self._at(folder, place)) is not None:
+                try:
+                    format_name = self._at(folder, place)
+                except StorageAway:
+                    raise
+                except (Unreadable, Unsupported) as error:
+                    return _not_seen(folder, root, error)
+                if format_name is not None:
                     said = f"{wording.quoted(folder)} is a table of {format_name}, which needs files of its own"
                     return Reason("other-table-format", said)
         return None
@@ -285,7 +291,7 @@ class TablesAround:
 
     def _at(self, folder: str, place: Place) -> str | None:
         for name, format_name in _AROUND_FOLDERS.items():
-            inside = f"{folder}{name}/"
+            inside = f"{folder}{name}/"  # a long log: the first entry is enough
             if any(one.path.startswith(inside) for one in self._objects.list(CanonicalPath(inside))):
                 return format_name
         if self._objects.stat(CanonicalPath(f"{folder}{_PAIMON}")) is not None:
@@ -293,11 +299,21 @@ class TablesAround:
         metadata = f"{folder}metadata/"
         if metadata.startswith(place.roots):  # what is there is looked at with the place
             return None
-        found = (one for one in self._objects.list(CanonicalPath(metadata)) if _is_of(one.path, metadata))
+        # It may be a namespace of that name, with tables of any size below it.
+        found = (one for one in self._objects.list_folder(CanonicalPath(metadata)) if _is_of(one.path, metadata))
         return "Apache Iceberg" if any(self._is_foreign(one, place) for one in found) else None
 
     def _is_foreign(self, listed: Listed, place: Place) -> bool:
         return isinstance(listed, OddEntry) or self._uuids.of(self._objects, listed).uuid != place.uuid
+
+
+def _not_seen(folder: str, root: str, error: Unreadable | Unsupported) -> Reason:
+    """That a folder at a place or above it cannot be looked into, and what a person does about it."""
+    remedy = "let icewright list that folder"
+    if folder != root:
+        remedy += ", or name the `roots` of the catalog in the configuration: nobody looks above them"
+    said = f"it cannot be told whether {wording.quoted(folder)} is another table, which needs files of its own"
+    return Reason("place-not-owned", f"{said}: {wording.cut(error.message)}; {remedy}")
 
 
 def _is_of(path: CanonicalPath, metadata: str) -> bool:

@@ -5,6 +5,8 @@ A commit costs the manifests that it changed. Everything in an observation belon
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -40,7 +42,8 @@ REWRITES_LOOKED_AT = 100
 """The same of commits of ours; with more within :data:`REWRITES_SINCE_MS`, all partitions count as rewritten."""
 REWRITES_SINCE_MS = 86_400_000
 """For how long a rewrite of ours can put the next one off, a day."""
-_REMOVALS_REMEMBERED = 10_000
+CHANGES_REMEMBERED = 1_000 * (REMOVALS_LOOKED_AT + REWRITES_LOOKED_AT)
+"""Commits whose changes are remembered, the most that 1,000 tables have; then the one asked for longest ago goes."""
 RUNS_REMEMBERED = 1_000
 """Runs kept of a table that have neither a live file nor a snapshot: a rollback may bring their files back."""
 
@@ -86,7 +89,8 @@ class Observer:
         self._access = access or AccessBook(tables, clock)
         self._unfit = unfit or UnfitFiles(tables, clock)
         self._registry = registry or Registry(catalogs, clock)
-        self._changed: dict[tuple[TableId, int], _Changed] = {}
+        self._changed: OrderedDict[tuple[TableId, int], _Changed] = OrderedDict()
+        self._lock = threading.Lock()
 
     def catalog(self, name: str) -> Catalog:
         """The catalog of that name. Raises :class:`CatalogNotConfigured`."""
@@ -277,9 +281,11 @@ class Observer:
 
     def _change(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot) -> _Changed:
         key = (metadata.table_id, snapshot.snapshot_id)
-        known = self._changed.get(key)
-        if known is not None:
-            return known
+        with self._lock:
+            known = self._changed.get(key)
+            if known is not None:
+                self._changed.move_to_end(key)
+                return known
         keys = [k for k in catalog.manifests(metadata, snapshot) if k.added_snapshot_id == snapshot.snapshot_id]
         touched: set[Partition] = set()
         unpartitioned = {spec.spec_id for spec in metadata.specs if spec.is_unpartitioned}
@@ -295,9 +301,12 @@ class Observer:
             touched |= {p for p, share in summary.partitions.items() if deletes or share.removed_files}
         first = None if _is_our_rewrite(snapshot) else catalog.first_written_at(metadata, snapshot)
         run_ms = 0 if first is None else max(0, snapshot.committed_at - first)
-        if len(self._changed) >= _REMOVALS_REMEMBERED:
-            self._changed.clear()
-        return self._changed.setdefault(key, _Changed(frozenset(touched), everywhere, run_ms))
+        changed = _Changed(frozenset(touched), everywhere, run_ms)
+        with self._lock:
+            self._changed[key] = changed
+            while len(self._changed) > CHANGES_REMEMBERED:
+                self._changed.popitem(last=False)
+        return changed
 
 
 def _check_name(catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> None:

@@ -181,11 +181,7 @@ class OrphanFinder:
         return files, tuple(gaps), foreign.gone()
 
     def _refuse_tables_around(self, place: Place) -> None:
-        try:
-            reason = self._around.refusal(place)
-        except (Unreadable, Unsupported) as error:
-            said = f"it cannot be told whether the place is in another table: {error.message}"
-            raise _Refusal(Reason("place-not-owned", said)) from error
+        reason = self._around.refusal(place)
         if reason is not None:
             raise _Refusal(reason)
 

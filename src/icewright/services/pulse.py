@@ -225,6 +225,11 @@ class _Objects:
             self._pulse.beat()
             yield entry
 
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        for entry in self._objects.list_folder(folder):
+            self._pulse.beat()
+            yield entry
+
     def stat(self, path: CanonicalPath) -> ListedObject | None:
         self._pulse.beat()
         return self._objects.stat(path)

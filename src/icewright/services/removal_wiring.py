@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from icewright.domain.errors import NotFound
+from icewright.domain.knowledge import Partial
 from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import prefix_of
+from icewright.domain.ownership import GoneUuid
+from icewright.domain.tables import TableMetadata
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.ports.store import TableStore, TaskStore
@@ -96,7 +99,14 @@ def build_expired_doors(
     ports: RemovalPorts, registry: Registry, expiries: Mapping[str, SnapshotExpiry], tasks: TaskStore
 ) -> Mapping[str, ExpiredDoors]:
     """What is asked about files of expired snapshots, of the catalogs that have a quarantine."""
-    uuids = MetadataUuids(_knows_tasks(tasks))
+    uuids, declared = MetadataUuids(_knows_tasks(tasks)), GoneUuids(registry)
+
+    def gone(table: TableMetadata) -> tuple[GoneUuid, ...]:
+        if not any(name == table.name for name, _ in declared.declared()):
+            return ()  # all catalogs would be asked for nothing
+        known = declared.place_now(table)
+        return () if isinstance(known, Partial) else known.value.gone
+
     return {
         name: ExpiredDoors(
             own.files,
@@ -106,6 +116,7 @@ def build_expired_doors(
             registry.aliases_of(name),
             uuids,
             registry.limits_of(name),
+            gone,
         )
         for name, own in ports.catalogs.items()
         if own.quarantine.roots and name in expiries

@@ -71,6 +71,11 @@ class MemoryObjects:
             found = [stored.listed for path, stored in self._storage.objects.items() if path.startswith(prefix)]
         yield from found
 
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        """What is in a folder itself, as of that moment."""
+        prefix = prefix_of(folder)
+        return (one for one in self.list(folder) if "/" not in one.path[len(prefix) :])
+
     def stat(self, path: CanonicalPath) -> ListedObject | None:
         """What is at a path now."""
         with self._storage.lock:

@@ -47,11 +47,18 @@ class HdfsObjects:
 
     def list(self, root: CanonicalPath) -> Iterator[Listed]:
         """Everything below a root, as the name node lists it."""
+        return self._list(root, is_deep=True)
+
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        """What is in a folder itself."""
+        return self._list(folder, is_deep=False)
+
+    def _list(self, root: CanonicalPath, *, is_deep: bool) -> Iterator[Listed]:
         client, folder = self._clusters.of(CanonicalPath(prefix_of(root)[:-1]))
         storage, _ = storage_and_key(root)
         with _asking(root):
             try:
-                entries = in_time(lambda: iter(client.list_status(folder, True)))
+                entries = in_time(lambda: iter(client.list_status(folder, is_deep)))
                 while (entry := in_time(lambda: next(entries, None))) is not None:
                     if not entry.isdir:
                         yield _listed(storage, entry)

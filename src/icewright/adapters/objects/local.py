@@ -56,6 +56,13 @@ class LocalObjects:
             while folders:
                 yield from _entries(folders.pop(), folders)
 
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        """What is in one directory; its directories are passed over."""
+        path = local_path(CanonicalPath(prefix_of(folder)[:-1]))
+        with translated(folder):
+            refuse_links(path)
+            yield from _entries(path, [])
+
     def stat(self, path: CanonicalPath) -> ListedObject | None:
         """What is at a path now. A link, a directory or a pipe is no object."""
         file = local_path(path)

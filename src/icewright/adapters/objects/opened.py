@@ -39,6 +39,10 @@ class CatalogObjects:
         """See the port."""
         return self._of(root).list(root)
 
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        """See the port."""
+        return self._of(folder).list_folder(folder)
+
     def stat(self, path: CanonicalPath) -> ListedObject | None:
         """See the port."""
         return self._of(path).stat(path)

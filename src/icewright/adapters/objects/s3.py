@@ -132,9 +132,17 @@ class S3Objects:
 
     def list(self, root: CanonicalPath) -> Iterator[Listed]:
         """Everything below a root; each key is looked at again, whatever the store understood."""
+        return self._list(root)
+
+    def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
+        """What is in a folder itself, which the store tells apart; each key is looked at again as well."""
+        prefix = prefix_of(folder)
+        return (one for one in self._list(folder, Delimiter="/") if "/" not in one.path[len(prefix) :])
+
+    def _list(self, root: CanonicalPath, **asked: str) -> Iterator[Listed]:
         bucket, prefix = bucket_and_key(CanonicalPath(prefix_of(root)))
         with asking(root):
-            pages = self._client.reads.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+            pages = self._client.reads.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, **asked)
             for page in pages:
                 for found in page.get("Contents", ()):
                     if not found["Key"].startswith(prefix):
