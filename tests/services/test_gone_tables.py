@@ -99,7 +99,7 @@ def test_i1_a_table_that_is_there_is_asked_what_it_needs(world: Gone) -> None:
     assert held(world) == 3
 
 
-def test_f4_nothing_goes_while_a_table_of_before_is_there_after_all(world: Gone) -> None:
+def test_nothing_goes_while_a_table_of_before_is_there_after_all(world: Gone) -> None:
     """It was declared gone from the place of this one, and that was withdrawn."""
     world.withdrawn = (GoneUuid("before", 0, "Ada", ()),)
     waits = world.purge().waits

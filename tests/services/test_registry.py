@@ -300,7 +300,7 @@ def hidden(world: World, **properties: str) -> None:
     assert not world.owns()
 
 
-def test_f11_a_restart_forgets_nothing_of_a_table_that_is_not_shown(world: World) -> None:
+def test_a_restart_forgets_nothing_of_a_table_that_is_not_shown(world: World) -> None:
     """The first thing that a removal of that very table asks is where it is."""
     hidden(world)
     world.registry.keep()
@@ -312,13 +312,13 @@ def test_f11_a_restart_forgets_nothing_of_a_table_that_is_not_shown(world: World
     assert not world.owns()
 
 
-def test_f11_a_clock_that_is_set_back_forgets_nothing_of_it(world: World) -> None:
+def test_a_clock_that_is_set_back_forgets_nothing_of_it(world: World) -> None:
     hidden(world)
     world.clock.advance(-2)
     assert not world.owns()
 
 
-def test_f11_another_table_of_its_name_does_not_take_its_claim(world: World) -> None:
+def test_another_table_of_its_name_does_not_take_its_claim(world: World) -> None:
     hidden(world)
     world.lake.create(U)
     assert not world.owns()
@@ -330,7 +330,7 @@ def test_f11_another_table_of_its_name_does_not_take_its_claim(world: World) -> 
     assert world.owns()
 
 
-def test_f11_a_copy_of_it_elsewhere_does_not_take_its_claim(world: World) -> None:
+def test_a_copy_of_it_elsewhere_does_not_take_its_claim(world: World) -> None:
     hidden(world)
     world.pond._numbers = 1
     world.pond.create(TableName("pond", ("db",), "copy"))
@@ -362,7 +362,7 @@ def test_o5_what_is_said_while_a_look_reads_on_is_not_undone_by_it(
 class TestOtherFormats:
     """Tables of other formats in a catalog, as a Hive Metastore has them."""
 
-    def test_f12_their_places_are_owned_by_no_table(self, world: World) -> None:
+    def test_their_places_are_owned_by_no_table(self, world: World) -> None:
         assert world.owns()
         world.pond.others = {V: [f"{world.location(T)}/data/x"]}
         assert not world.owns()
@@ -374,7 +374,7 @@ class TestOtherFormats:
         world.pond.others = {}
         assert world.owns()
 
-    def test_f12_until_their_catalog_has_answered_they_may_be_anywhere(self, world: World) -> None:
+    def test_until_their_catalog_has_answered_they_may_be_anywhere(self, world: World) -> None:
         world.pond.others = {V: [f"{world.location(T)}/data/x"]}
         world.rules = PlaceRules(allowed={"pond": ("file:///memory/pond/",)})
         world.started()
@@ -388,14 +388,14 @@ class TestOtherFormats:
         assert isinstance(known, Complete)
         assert known.value.roots == ()
 
-    def test_f12_a_late_answer_does_not_replace_a_later_one(self) -> None:
+    def test_a_late_answer_does_not_replace_a_later_one(self) -> None:
         book, one = ClaimBook(None), Claim(V, None, ("s3://b/t/",))
         assert book.put_others("pond", (one,), 10, 10)
         assert not book.put_others("pond", (), 9, 11)
         assert book.others() == (one,)
         assert book.put_others("pond", (), 5, 6), "the clock was set back"
 
-    def test_f10_what_is_listed_and_not_described_and_is_no_iceberg_table_is_not_known(self, world: World) -> None:
+    def test_what_is_listed_and_not_described_and_is_no_iceberg_table_is_not_known(self, world: World) -> None:
         vague = TableName("pond", ("db",), "vague")
         world.pond.vague = {vague}
         assert gaps(world.place()) == [str(vague)]
