@@ -49,6 +49,7 @@ class Scale:
             "icewright.level-1.size-bytes": str(self.level_1_size_bytes),
             "icewright.level-2.runs": str(self.level_2_runs),
             "commit.retry.num-retries": "20",
+            "icewright.write-window": "PT0S",  # or levels were an hour apart, since rows are deleted
         }
 
 

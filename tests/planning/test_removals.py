@@ -199,7 +199,14 @@ class TestTheTimeBetweenRewrites:
 
     @pytest.mark.parametrize(
         ("shown_ms", "window_ms", "runs_ms"),
-        [(0, None, 20_000), (9_000, None, 20_000), (30_000, None, 60_000), (0, 5_000, 5_000), (9_000, 5_000, 9_000)],
+        [
+            (0, None, 20_000),
+            (9_000, None, 20_000),
+            (30_000, None, 60_000),
+            (0, 5_000, 5_000),
+            (9_000, 5_000, 9_000),
+            (9_000, 0, 0),
+        ],
     )
     def test_how_long_a_statement_runs(self, shown_ms: int, window_ms: int | None, runs_ms: int) -> None:
         removals = Removals(writer_run_ms_max=shown_ms)

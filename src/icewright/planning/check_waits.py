@@ -46,7 +46,9 @@ def wait_violations(
 
 
 def _runs_ms(observation: Observation, policy: Policy) -> int:
-    """How long a statement may run."""
+    """How long a statement may run; 0 where its owner wants none spared."""
+    if policy.write_window_ms == 0:
+        return 0
     shown_ms = min(_DAY_MS, observation.removals.writer_run_ms_max)
     if policy.write_window_ms is not None:
         return max(policy.write_window_ms, shown_ms)

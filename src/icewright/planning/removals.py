@@ -99,7 +99,12 @@ def removed_every_ms(removals: Removals, partition: Partition, now: Instant) -> 
 
 
 def statement_ms(observation: Observation, policy: Policy) -> int:
-    """How long a statement that removes rows runs at most: as its owner says, or as is known of earlier ones."""
+    """How long a statement that removes rows runs at most: as its owner says, or as is known of earlier ones.
+
+    An owner who says zero wants no statement spared.
+    """
+    if policy.write_window_ms == 0:
+        return 0
     shown_ms = min(observation.removals.writer_run_ms_max, WRITER_RUN_MS_MAX)
     if policy.write_window_ms is not None:
         return max(policy.write_window_ms, shown_ms)

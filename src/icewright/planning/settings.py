@@ -196,7 +196,7 @@ SETTINGS: tuple[Setting, ...] = (
         DURATIONS,
         "How long the owner's longest DELETE, UPDATE or MERGE runs. A partition that lost rows is left alone for as "
         "long, because a rewrite that commits first can make such a statement fail, and rewrites that one statement "
-        "could meet are 150 times as far apart.",
+        "could meet are 150 times as far apart. `PT0S` keeps no rewrites apart.",
     ),
     Setting(
         BRANCH_WINDOW_KEY,
