@@ -34,7 +34,6 @@ Cursor = Annotated[
     Query(
         max_length=100_000,
         description="`next_cursor` of the page before; opaque. Leave out to begin.",
-        json_schema_extra={"pattern": "^[A-Za-z0-9_-]+$"},
     ),
 ]
 
