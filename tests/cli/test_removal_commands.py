@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from icewright.domain.names import TableName
 from icewright.services import deleter, removal_rounds
 from icewright.services.pulse import SILENT_MS_MAX
 from tests.cli.command_line import at_home, icewright, write_configuration
@@ -128,6 +129,9 @@ def test_who_waits_for_a_purge_is_told_what_keeps_it(house: House) -> None:
     assert ("belongs to this table alone, and stay: " in why, "lake.db.around" in why) == (True, True)
     assert held.items() <= files(house.held).items()
     writer(house.entry).drop_table(("db", "around"))
+    house.days(2, a_day=2)
+    assert held.items() <= files(house.held).items(), "it may be hidden from us, and in use"
+    house.control.registry.declare_lost(TableName("lake", ("db",), "around"), "Ada")
     house.days(2, a_day=2)
     assert not held.keys() & files(house.held).keys()
 
