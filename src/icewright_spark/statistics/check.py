@@ -23,7 +23,7 @@ from icewright_spark.stitch.footer import Files, read_footer
 from icewright_spark.stitch.source import FileSource
 
 _SHOWN_MAX: Final = 60
-_ZEROS: Final = (pa.array([-0.0]), pa.array([0.0]))
+_ZEROS: Final = (-0.0, 0.0)
 
 
 class StatedCheck:
@@ -155,7 +155,7 @@ class _ColumnCheck:
         if chunk.whole_dictionary:
             return f"{chunk.chunk[0].what}: it has zeros, and readers look for one of the two in its dictionary"
         physical, filtered = self._stated.physical, chunk.bloom_filter
-        if filtered is None or not any(filtered.lacks(hashes(each, physical, 0)) for each in _ZEROS):
+        if filtered is None or not any(filtered.lacks(hashes(pa.array([each]), physical, 0)) for each in _ZEROS):
             return None
         return f"{chunk.chunk[0].what}: it has zeros, and its bloom filter one of the two, for which readers look"
 
