@@ -399,6 +399,12 @@ class TestOtherFormats:
         vague = TableName("pond", ("db",), "vague")
         world.pond.vague = {vague}
         assert gaps(world.place()) == [str(vague)]
+        world.registry.declare_lost(vague, "Ada")
+        assert world.owns()
+        world.registry.withdraw_lost(vague)
+        assert gaps(world.place()) == [str(vague)]
+        with pytest.raises(NotFound):
+            world.registry.declare_lost(TableName("pond", ("db",), "nowhere"), "Ada")
 
 
 def test_a_table_that_was_renamed_is_not_taken_for_two(world: World) -> None:

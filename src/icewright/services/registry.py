@@ -186,7 +186,7 @@ class Registry:
         if catalog is None:
             raise NotFound(f"no catalog {name.catalog!r} is configured")
         read, missing = self._read_now(catalog, [name])
-        if not missing and name not in read and before is not None:  # it is gone for good
+        if not missing and name not in read and before is not None and before.metadata_location:  # it is gone for good
             with self._lock:
                 self._version += self._book.drop(name)
             self.keep()
@@ -195,12 +195,12 @@ class Registry:
             pointer = catalog.metadata_location(name)
         except Unreadable:
             pointer = ""
-        if not missing:
-            if name not in read:
-                raise NotFound(f"there is no table {name}")
-            found = self.claim(name)
-            if found is None or not found.unplaced:
-                raise NotAllowed(f"{name} can be read: what it needs is known")
+        except NotFound:
+            if name not in catalog.pointers().tables:
+                raise
+            pointer = ""  # listed, and not described
+        if name in read and not ((found := self.claim(name)) and found.unplaced):
+            raise NotAllowed(f"{name} can be read: what it needs is known")
         with self._lock:
             seen = self._book.get(name) or SeenClaim(Claim(name, None, ()), "", self._clock.now())
             self._book.put(replace(seen, lost_at=pointer, lost_by=declared_by))
@@ -395,6 +395,7 @@ class Registry:
             for name in known:
                 self._book.seen_again(name, asked_at)
             behind = [name for name in pointers if name not in known]
+            lost = {name: self._book.get(name) for name in behind if self._book.is_lost(name, pointers[name])}
         read, missing = self._read_now(catalog, behind)
         with self._lock:
             unknown = [
@@ -404,7 +405,10 @@ class Registry:
             ]
             # It is listed and not described, and is no Iceberg table, or was dropped since: that shows next time.
             vague = [name for name in behind if pointers[name] is None and name not in read and name not in missing]
-            unknown += [Missing(name.catalog, str(name), UNREAD) for name in vague]
+            unknown += [Missing(name.catalog, str(name), UNREAD) for name in vague if name not in lost]
+            for seen in (lost.get(name) for name in vague):
+                if seen is not None:
+                    self._book.put(seen)
         same = {name: at for name, at in pointers.items() if at is not None and name in known}
         return Asked({**same, **read}, tuple(unknown))
 
