@@ -162,20 +162,15 @@ def test_s10_an_address_allows_what_the_document_says(served: Served) -> None:
 
 
 def test_s10_plans_refuse_nothing_that_the_document_allows(served: Served) -> None:
-    """A program that is made from the document would send what was refused: a cursor, a key, a name of nobody."""
+    """A program that is made from the document sends what it gets: a cursor as it came, a key, a name of somebody."""
     document = served.http.get(f"{V1}/openapi.json").json()
-    table, paths = served.table(mode="approve"), document["paths"]
+    table = served.table(mode="approve")
     for _ in range(2):
         plan_id = served.post(f"/tables/{table}/plan")["plan"]["plan_id"]
-    lists = {"/tables/{uuid}/plans": f"/tables/{table}/plans", "/plans/waiting": "/plans/waiting"}
-    lists["/plans/{plan_id}/files"] = f"/plans/{plan_id}/files"
-    for said, path in lists.items():
-        (cursor,) = [one for one in paths[V1 + said]["get"]["parameters"] if one.get("name") == "cursor"]
+    for path in (f"/tables/{table}/plans", "/plans/waiting", f"/plans/{plan_id}/files"):
         for wrong in ("á", "a b", "a+b", "="):
             problem(served.http.get(V1 + path, params={"cursor": wrong}), 400, "invalid-message")
-            assert re.search(cursor["schema"]["pattern"], wrong) is None
     following = served.http.get(f"{V1}/tables/{table}/plans", params={"limit": 1}).json()["next_cursor"]
-    assert re.search(cursor["schema"]["pattern"], following)
     assert served.http.get(f"{V1}/tables/{table}/plans", params={"cursor": following}).status_code == 200
     key = document["components"]["parameters"]["IdempotencyKey"]["schema"]["pattern"]
     for text, is_taken in (
@@ -187,7 +182,8 @@ def test_s10_plans_refuse_nothing_that_the_document_allows(served: Served) -> No
     ):
         answer = served.http.post(f"{V1}/plans/no-such/apply", headers={"Idempotency-Key": text})
         assert (re.search(key, text) is not None, answer.status_code == 404) == (is_taken, is_taken), text
-    accepts = paths[f"{V1}/plans/{{plan_id}}/approve"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    request = document["paths"][f"{V1}/plans/{{plan_id}}/approve"]["post"]["requestBody"]
+    accepts = request["content"]["application/json"]["schema"]
     body = jsonschema_rs.validator_for({**accepts, "components": document["components"]})
     for name, status in (("", 400), ("  ", 400), ("Ada", 202)):
         answer = served.http.post(f"{V1}/plans/{plan_id}/approve", json={"approved_by": name})
