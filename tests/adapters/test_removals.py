@@ -210,7 +210,7 @@ def test_w10_a_server_that_dies_between_two_files_is_followed_by_one_that_goes_o
         house.control.loop.round()
     monkeypatch.setattr(os, "rename", real)
     house.restart()
-    house.days(1)
+    house.days(1, a_day=4)
     assert [path.exists() for path in left] == [False] * 5
     (task,) = house.tasks()
     assert (task.state, task.attempt, all_there(table)) == (TaskState.SUCCEEDED, 2, True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal as D  # noqa: N817 - short in tables of values
-from functools import cache, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import Partition
-from icewright.domain.jobs import Committed, TaskSpec
+from icewright.domain.jobs import Committed
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.names import TableName
 from icewright_spark.iceberg import SparkTable
@@ -38,8 +38,8 @@ pytestmark = pytest.mark.spark
 AT = datetime(2024, 2, 29, 23, 59, 59, 999_999, tzinfo=UTC)
 _NUMBERS = itertools.count()
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
-EXECUTORS = (Executor.MERGE, Executor.SORT, Executor.STITCH, Executor.STAGED, Executor.SHUFFLE)
-ORDERED = (Executor.SORT, Executor.SHUFFLE)
+EXECUTORS = (Executor.MERGE, Executor.STITCH, Executor.SORT, Executor.SHUFFLE, Executor.STAGED)
+"""Each has partitions of its own in the table of a test, so that readers are asked once before and once after all."""
 
 
 def add_foreign_files(
@@ -61,59 +61,76 @@ def field(identity: int, name: str, kind: Any) -> Any:
     return pa.field(name, kind, metadata={"PARQUET:field_id": str(identity)})
 
 
-def planned(
-    spark: SparkSession, name: TableName, executor: Executor, order_by: tuple[int, ...] = (1,), files: int = 2
-) -> TaskSpec:
-    """All files of each partition for one executor, whatever the planner would choose."""
+def rewrite_each(
+    spark: SparkSession,
+    name: TableName,
+    by: Mapping[str, Executor],
+    layout: Layout | None = None,
+    output_files: int | None = None,
+) -> None:
+    """Rewrite the partitions whose values begin so in one task, each by its executor, whatever the planner chose."""
     spec = plan_of(spark, name, f"task-{next(_NUMBERS)}")
-    ordered = executor in ORDERED
     groups = tuple(
-        replace(group, executor=executor, output_files=files if ordered else 1) for group in spec.rewrite.groups
+        replace(group, executor=executor, output_files=output_files or group.output_files)
+        for group in spec.rewrite.groups
+        for values, executor in by.items()
+        if group.partition.values.startswith(values)
     )
+    assert {group.executor for group in groups} == set(by.values())
     action = replace(spec.rewrite, groups=groups)
-    if ordered:
-        action = replace(action, level=Level.LEVEL_1, layout=Layout(Curve.SORT, ascending(*order_by)))
-    return replace(spec, action=action)
+    if layout is not None:
+        action = replace(action, level=Level.LEVEL_1, layout=layout)
+    done = rewrite(spark, replace(spec, action=action))
+    assert isinstance(done.result, Committed), done.result
+    assert done.left == ()
 
 
-def spark_ids(spark: SparkSession, name: TableName, where: str) -> list[int]:
-    return sorted(row["id"] for row in spark.table(sql_name(name)).where(where).select("id").collect())
+def rewrite_by_all(spark: SparkSession, name: TableName, of: Mapping[Executor, str], order_by: int, files: int) -> None:
+    """Rewrite the partition of each executor; two of them order its rows into ``files`` files."""
+    by = {values: executor for executor, values in of.items()}
+    sorts = {values: executor for values, executor in by.items() if executor in (Executor.SORT, Executor.SHUFFLE)}
+    rewrite_each(spark, name, sorts, Layout(Curve.SORT, ascending(order_by)), files)
+    staged = {values: executor for values, executor in by.items() if executor is Executor.STAGED}
+    rewrite_each(spark, name, staged)
+    rewrite_each(spark, name, {values: one for values, one in by.items() if values not in {*sorts, *staged}})
 
 
-def pyiceberg_ids(lake: CatalogEntry, name: TableName, where: str) -> list[int]:
-    table = writer(lake).load_table(name.path)
-    found: list[int] = table.scan(row_filter=where, selected_fields=("id",)).to_arrow()["id"].to_pylist()
-    return sorted(found)
-
-
-def duckdb_ids(lake: CatalogEntry, name: TableName, where: str) -> list[int]:
-    location = writer(lake).load_table(name.path).metadata_location
-    with duckdb_with_iceberg() as connection:
-        found = connection.execute(f"SELECT id FROM iceberg_scan('{location}') WHERE {where}").fetchall()  # noqa: S608 - a test
-    return sorted(row[0] for row in found)
+def spark_answers(spark: SparkSession, name: TableName, filters: Sequence[str]) -> dict[str, list[int]]:
+    """Each filter in a scan of its own, all of them in one job of Spark's."""
+    table = spark.table(sql_name(name))
+    frames = [table.where(where).select("id", F.lit(number).alias("n")) for number, where in enumerate(filters)]
+    found: dict[str, list[int]] = {where: [] for where in filters}
+    for start in range(0, len(frames), 20):
+        for row in reduce(DataFrame.unionAll, frames[start : start + 20]).collect():
+            found[filters[row["n"]]].append(row["id"])
+    return {where: sorted(ids) for where, ids in found.items()}
 
 
 def answers(
-    spark: SparkSession, lake: CatalogEntry, name: TableName, filters: Mapping[str, tuple[str, ...]]
+    spark: SparkSession, lake: CatalogEntry, name: TableName, filters: Mapping[str, Sequence[str]]
 ) -> dict[str, list[int]]:
     """What each reader finds by each of its filters."""
-    ask = {
-        "spark": lambda where: spark_ids(spark, name, where),
-        "pyiceberg": lambda where: pyiceberg_ids(lake, name, where),
-        "duckdb": lambda where: duckdb_ids(lake, name, where),
-    }
-    return {f"{reader}: {where}": ask[reader](where) for reader, wheres in filters.items() for where in wheres}
+    found = {f"spark: {where}": ids for where, ids in spark_answers(spark, name, filters["spark"]).items()}
+    table = writer(lake).load_table(name.path)
+    for where in filters["pyiceberg"]:
+        rows = table.scan(row_filter=where, selected_fields=("id",)).to_arrow()
+        found[f"pyiceberg: {where}"] = sorted(rows["id"].to_pylist())
+    with duckdb_with_iceberg() as connection:
+        for where in filters["duckdb"]:
+            query = f"SELECT id FROM iceberg_scan('{table.metadata_location}') WHERE {where}"  # noqa: S608 - a test
+            found[f"duckdb: {where}"] = sorted(row[0] for row in connection.execute(query).fetchall())
+    return found
 
 
-P_INSIDE = ("p = 1", "p <> 2", "p < 2", "p IS NOT NULL", "p IN (1, 3)", "s.q = 5", "s.q >= 5", "s.q IS NOT NULL")
-P_OUTSIDE = ("p = 7", "p IS NULL", "s.q = 9", "s.q IS NULL", "id >= 0")
+P_INSIDE = ("p <> 7", "p < 6", "p IS NOT NULL", "s.q = 5", "s.q >= 5", "s.q IS NOT NULL")
+"""True of all rows by their partitions, though not by what the files hold."""
+P_OUTSIDE = ("p = 7", "p IS NULL", "s.q = 9", "s.q IS NULL", "id >= 0", "p IN (1, 3)")
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
 def test_r3_filters_by_a_partition_column_that_the_files_hold_otherwise(
-    executor: Executor, spark: SparkSession, lake: CatalogEntry
+    spark: SparkSession, lake: CatalogEntry
 ) -> None:
-    name = TableName(lake.name, ("db",), f"imported_{executor.value}")
+    name = TableName(lake.name, ("db",), "imported")
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {lake.name}.db")
     spark.sql(
         f"CREATE TABLE {sql_name(name)} (id BIGINT, p INT, s STRUCT<q: INT, t: STRING>) USING iceberg "
@@ -121,16 +138,24 @@ def test_r3_filters_by_a_partition_column_that_the_files_hold_otherwise(
     )
     inner = pa.struct([field(4, "q", pa.int32()), field(5, "t", pa.string())])
     schema = pa.schema([field(1, "id", pa.int64()), field(2, "p", pa.int32()), field(3, "s", inner)])
-    for number, (p, q) in enumerate([(7, 9), (None, None), (1, 5)]):
-        rows = [{"id": number * 10 + row, "p": p, "s": {"q": q, "t": "text"}} for row in range(10)]
-        add_foreign_files(spark, name, [("[1,5]", pa.Table.from_pylist(rows, schema=schema))])
-    filters = {"spark": (*P_INSIDE, *P_OUTSIDE), "pyiceberg": ("p = 1", "p = 7", "p IS NULL"), "duckdb": ("p = 1",)}
+    partitions = dict(enumerate(EXECUTORS, 1))
+    ids: dict[int, list[int]] = {partition: [] for partition in partitions}
+    for partition, its in ids.items():
+        for p, q in ((7, 9), (None, None), (partition, 5)):
+            numbers = range(partition * 30 + len(its), partition * 30 + len(its) + 10)
+            rows = [{"id": number, "p": p, "s": {"q": q, "t": "text"}} for number in numbers]
+            add_foreign_files(spark, name, [(f"[{partition},5]", pa.Table.from_pylist(rows, schema=schema))])
+            its.extend(numbers)
+    of_one = [f"p = {partition}" for partition in partitions]
+    filters = {"spark": (*of_one, *P_INSIDE, *P_OUTSIDE), "pyiceberg": (*of_one, "p = 7", "p IS NULL")}
+    filters["duckdb"] = tuple(of_one)
     before = answers(spark, lake, name, filters)
-    assert all(before[f"spark: {where}"] == list(range(30)) for where in P_INSIDE)
+    assert [before[f"spark: {where}"] for where in of_one] == list(ids.values())
+    assert all(before[f"spark: {where}"] == sorted(itertools.chain(*ids.values())) for where in P_INSIDE)
 
-    result = rewrite(spark, planned(spark, name, executor)).result
+    of = {executor: f"[{partition}," for partition, executor in partitions.items()}
+    rewrite_by_all(spark, name, of, order_by=1, files=2)
 
-    assert isinstance(result, Committed), result
     after = answers(spark, lake, name, filters)
     lost = {asked: found for asked, found in before.items() if not set(found) <= set(after[asked])}
     assert lost == {}
@@ -199,33 +224,16 @@ def spark_filters() -> Iterator[str]:
     yield from ("n.t = ''", f"n.t > '{LONG}m'", "n IS NULL", "d <> CAST('Infinity' AS DOUBLE)")
 
 
-def spark_answers(spark: SparkSession, name: TableName, filters: Sequence[str]) -> dict[str, list[int]]:
-    """Each filter in a scan of its own, all of them in one job of Spark's."""
-    table = spark.table(sql_name(name))
-    frames = [table.where(where).select("id", F.lit(number).alias("n")) for number, where in enumerate(filters)]
-    found: dict[str, list[int]] = {where: [] for where in filters}
-    for start in range(0, len(frames), 20):
-        for row in reduce(DataFrame.unionAll, frames[start : start + 20]).collect():
-            found[filters[row["n"]]].append(row["id"])
-    return {where: sorted(ids) for where, ids in found.items()}
-
-
-def all_rows(count: int) -> list[dict[str, Any]]:
+def all_rows(count: int, partition: str, first_id: int) -> list[dict[str, Any]]:
     """Rows in which the values of each column come in another rhythm."""
     rows = []
     for number in range(count):
-        row: dict[str, Any] = {"id": number}
+        row: dict[str, Any] = {"id": first_id + number, "p": partition}
         for step, (column, (_, _, values, _)) in enumerate(COLUMNS.items(), 1):
             row[column] = values[(number // (1 + step % 3) + step) % len(values)]
         row["n"] = None if number % 5 == 4 else {"x": row["d"], "t": row["t"]}
         rows.append(row)
     return rows
-
-
-@cache
-def asked_before() -> dict[str, dict[str, list[int]]]:
-    """Answers to what was asked of the first table: all others have the same files."""
-    return {}
 
 
 def truth(rows: Sequence[dict[str, Any]]) -> dict[str, list[int]]:
@@ -242,39 +250,42 @@ def truth(rows: Sequence[dict[str, Any]]) -> dict[str, list[int]]:
     }
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_r4_filters_of_every_type_find_what_they_found(
-    executor: Executor, spark: SparkSession, lake: CatalogEntry
-) -> None:
+def test_r4_filters_of_every_type_find_what_they_found(spark: SparkSession, lake: CatalogEntry) -> None:
     """Each file of before has all edge values, so that no reader passes over anything; new files have few of them."""
-    name = TableName(lake.name, ("db",), f"all_types_{executor.value}")
+    name = TableName(lake.name, ("db",), "all_types")
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {lake.name}.db")
     columns = ", ".join(f"{column} {kind}" for column, (kind, *_) in COLUMNS.items())
-    spark.sql(f"CREATE TABLE {sql_name(name)} (id BIGINT, {columns}, n STRUCT<x: DOUBLE, t: STRING>) USING iceberg")
+    spark.sql(
+        f"CREATE TABLE {sql_name(name)} (id BIGINT, p STRING, {columns}, n STRUCT<x: DOUBLE, t: STRING>) "
+        "USING iceberg PARTITIONED BY (p)"
+    )
     table = SparkTable(spark, name)
     kinds = {column: kind for column, (_, kind, *_) in COLUMNS.items()}
     nested = pa.struct({"x": pa.float64(), "t": pa.string()})
-    schema = pa.schema({"id": pa.int64(), **kinds, "n": nested})
-    rows = all_rows(600)
+    schema = pa.schema({"id": pa.int64(), "p": pa.string(), **kinds, "n": nested})
     own = arrow_schema(table.schema_fields())
-    files = [("[]", pa.Table.from_pylist(rows[start::3], schema=schema).cast(own)) for start in range(3)]
-    add_foreign_files(spark, name, files, write_statistics=False)
-    wheres = [*dict.fromkeys(spark_filters())]
-    asked = asked_before()
-    if not asked:
-        asked["spark"] = spark_answers(spark, name, wheres)
-        asked["others"] = answers(spark, lake, name, {"pyiceberg": PY_FILTERS, "duckdb": DUCK_FILTERS})
-    before, others = asked["spark"], asked["others"]
-    assert {where: before[where] for where in truth(rows)} == truth(rows)
+    rows: list[dict[str, Any]] = []
+    for executor in EXECUTORS:
+        its = all_rows(600, executor.value, len(rows))
+        parts = [pa.Table.from_pylist(its[start::3], schema=schema).cast(own) for start in range(3)]
+        add_foreign_files(spark, name, [(f'["{executor.value}"]', part) for part in parts], write_statistics=False)
+        rows += its
+    filters = {"spark": [*dict.fromkeys(spark_filters())], "pyiceberg": PY_FILTERS, "duckdb": DUCK_FILTERS}
+    before = answers(spark, lake, name, filters)
+    assert {f"spark: {where}": before[f"spark: {where}"] for where in truth(rows)} == {
+        f"spark: {where}": found for where, found in truth(rows).items()
+    }
 
     by_double = next(field["id"] for field in table.schema_fields() if field["name"] == "d")
-    result = rewrite(spark, planned(spark, name, executor, (by_double,), files=6)).result
+    rewrite_by_all(spark, name, {one: f'["{one.value}"' for one in EXECUTORS}, order_by=by_double, files=6)
 
-    assert isinstance(result, Committed), result
-    after = spark_answers(spark, name, wheres)
-    assert {where: found for where, found in after.items() if found != before[where]} == {}
-    others_after = answers(spark, lake, name, {"pyiceberg": PY_FILTERS, "duckdb": DUCK_FILTERS})
-    assert {asked: found for asked, found in others_after.items() if found != others[asked]} == {}
+    after = answers(spark, lake, name, filters)
+    changed = {
+        asked: sorted({rows[number]["p"] for number in set(found) ^ set(after[asked])})
+        for asked, found in before.items()
+        if found != after[asked]
+    }
+    assert changed == {}
 
 
 KINDS: dict[str, tuple[float | None, ...]] = {
@@ -344,42 +355,28 @@ def test_r4_zeros_and_nan_that_each_executor_gathers(spark: SparkSession, lake: 
         files.append((f'["{partition}"]', pa.Table.from_pylist(rows, schema=own)))
     add_foreign_files(spark, name, files, write_statistics=False, use_dictionary=False)
     wheres = dict.fromkeys(FLOAT_COLUMNS, OF_FLOATS) | {"d": OF_DOUBLES}
-    spark_wheres = of_floats("CAST('{0}' AS {1})", wheres)
     zeros = dict.fromkeys(FLOAT_COLUMNS, OF_FLOATS[:1])
-    other_wheres = {
+    filters = {
+        "spark": of_floats("CAST('{0}' AS {1})", wheres),
         "pyiceberg": (*of_floats("{0}", zeros | {"d": OF_FLOATS[:5]}), "d IS NAN", "d IS NOT NAN", "f IS NAN"),
         "duckdb": of_floats("'{0}'::{1}", zeros | {"d": OF_FLOATS}),
     }
 
-    def asked() -> dict[str, list[int]]:
-        return spark_answers(spark, name, spark_wheres) | answers(spark, lake, name, other_wheres)
-
-    before = asked()
+    before = answers(spark, lake, name, filters)
     for column, kind in FLOAT_COLUMNS.items():
-        assert before[f"{column} = CAST('0.0' AS {kind})"] == [number for number, v in enumerate(values) if v == 0]
-        assert before[f"isnan({column})"] == [number for number, v in enumerate(values) if str(v) == "nan"]
+        assert before[f"spark: {column} = CAST('0.0' AS {kind})"] == [
+            number for number, v in enumerate(values) if v == 0
+        ]
+        assert before[f"spark: isnan({column})"] == [number for number, v in enumerate(values) if str(v) == "nan"]
 
     for number, (curve, labels) in enumerate(ROUNDS):
         if number == BLOOM_FILTERS_FROM:
             wanted = ", ".join(f"'write.parquet.bloom-filter-enabled.column.{c}' = 'true'" for c in FLOAT_COLUMNS)
             spark.sql(f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ({wanted})")
-        spec = plan_of(spark, name, f"task-{next(_NUMBERS)}")
-        groups = tuple(
-            replace(group, executor=executor)
-            for group in spec.rewrite.groups
-            for label, executor in labels.items()
-            if group.partition.values.startswith(f'["{label} ')
-        )
-        assert len(groups) == len(KINDS) * len(labels)
-        action = replace(spec.rewrite, groups=groups)
-        if curve is not None:
-            layout = Layout(curve, ascending(*((3,) if curve is Curve.SORT else (1, 3))))
-            action = replace(action, level=Level.LEVEL_1, layout=layout)
-        done = rewrite(spark, replace(spec, action=action))
-        assert isinstance(done.result, Committed), done.result
-        assert done.left == ()
+        layout = None if curve is None else Layout(curve, ascending(*((3,) if curve is Curve.SORT else (1, 3))))
+        rewrite_each(spark, name, {f'["{label} ': executor for label, executor in labels.items()}, layout)
 
-    after = asked()
+    after = answers(spark, lake, name, filters)
     changed = {
         where: sorted({partitions[number // ROWS] for number in set(found) ^ set(after[where])})
         for where, found in before.items()

@@ -119,10 +119,11 @@ class House:
             append(made, range(number * 100, number * 100 + 100))
         return made
 
-    def days(self, count: float, *, a_day: int = 4) -> None:
-        """Let time pass, with a few rounds of the server a day."""
-        for _ in range(round(count * a_day)):
-            self.clock.advance(DAY_MS // a_day)
+    def days(self, count: float, *, a_day: int = 2) -> None:
+        """Let time pass, with two rounds of the server a day, and one at the end of a shorter time."""
+        rounds = max(1, round(count * a_day))
+        for _ in range(rounds):
+            self.clock.advance(round(count * DAY_MS) // rounds)
             self.round()
 
     def round(self) -> None:
