@@ -52,10 +52,10 @@ class TestBounds:
         assert not pruned & bounded
         assert all(BOUNDED.values())
 
-    def test_nothing_is_left_of_what_is_pruned(self, engine: Engine, migrated_url: str) -> None:
+    def test_nothing_is_left_of_what_is_pruned(self, engine: Engine) -> None:
         """But for what something needs: a task that waits, an open removal, tables and policies that are present."""
         clock = ManualClock()
-        stores = SqlStores(migrated_url, clock)
+        stores = SqlStores([engine], clock)
         in_state(stores.tasks(), TaskState.FAILED, "task-tried")
         fill(stores, clock, 0)
         known_table(stores, 50, clock.now())
@@ -79,7 +79,6 @@ class TestBounds:
         waiting = {"tasks": 1, "task_actions": 1, "task_history": 1, "inbox": 1, "messages": 1, "deletion_runs": 1}
         present = {"plans": 1, "deletion_approvals": 1, "tables": 1, "policy_revisions": 1, "audit": after["audit"]}
         assert left == {**waiting, **present}
-        stores.close()
 
 
 def rows(engine: Engine) -> dict[str, int]:
