@@ -5,38 +5,32 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, MetaData, Table, create_engine, insert, inspect, select, text, update
+from sqlalchemy import Connection, Engine, create_engine, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql import engine as engine_module
 from icewright.adapters.sql import migrate
-from icewright.adapters.sql.documents import pack
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.migrate import VERSION_TABLE, upgrade
 from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.schema import FENCING_TOKEN, counters, metadata, task_history
-from icewright.adapters.sql.task_rows import history_row, task_row
-from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.adapters.sql.schema import FENCING_TOKEN, counters, metadata
 from icewright.adapters.sql.transactions import EPOCH, now, reading, server_epoch, writing
 from icewright.domain.errors import InvalidConfiguration, InvalidMessage, StoreTaken, Unavailable
-from icewright.domain.names import TableId
-from icewright.ports.store import TaskFilter
-from icewright.scheduling import lifecycle
-from tests.contracts.samples import new_task
+from tests.lakes.stores import next_version
 
 SCRIPTS = ScriptDirectory(str(migrate._MIGRATIONS))
-REVISIONS = sorted(script.revision for script in SCRIPTS.walk_revisions())
 
 
 def test_the_newest_schema_is_told_by_the_names_of_the_migrations() -> None:
     assert SCRIPTS.get_heads() == [migrate.newest_revision()]
+    assert sorted(script.revision for script in SCRIPTS.walk_revisions()) == migrate.known_revisions()
 
 
 @pytest.fixture
@@ -54,7 +48,7 @@ def set_token(connection: Connection, value: int) -> None:
     connection.execute(update(counters).where(counters.c.name == FENCING_TOKEN).values(value=value))
 
 
-def differences(engine: Engine) -> list[object]:
+def differences(engine: Engine) -> list[Any]:
     """By how much the database is not what the schema says."""
     with engine.connect() as connection:
         context = MigrationContext.configure(
@@ -67,51 +61,23 @@ class TestSchema:
     def test_migrations_and_metadata_agree(self, engine: Engine) -> None:
         assert differences(engine) == []
 
-    @pytest.mark.parametrize("revision", REVISIONS)
-    def test_every_earlier_schema_becomes_the_newest_and_keeps_what_is_there(
-        self, store_url: str, revision: str, monkeypatch: pytest.MonkeyPatch
+    def test_a_store_of_this_version_becomes_that_of_the_next_and_keeps_what_is_there(
+        self, migrated_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        def to_revision(connection: Connection) -> None:
-            upgrade(connection, revision)
-            connection.execute(text("UPDATE counters SET value = 41 WHERE name = 'fencing_token'"))
-
-        with monkeypatch.context() as earlier:
-            earlier.setattr(engine_module, "upgrade", to_revision)
-            open_store(store_url).dispose()
-        engine = open_store(store_url)
-        assert differences(engine) == []
-        with reading(engine) as connection:
-            assert token(connection) == 41
-            assert server_epoch(connection) == 0
-        engine.dispose()
-
-    def test_actions_of_tasks_from_before_they_had_a_table_of_their_own_are_kept(
-        self, store_url: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """More of them than are moved at a time."""
-        step = lifecycle.create(new_task("task-00"), 7)
-        wanted = {f"task-{n:02d}": new_task("t", base_snapshot_id=1000 + n).action for n in range(45)}
-
-        def to_0014(connection: Connection) -> None:
-            upgrade(connection, "0014")
-            stored = Table("tasks", MetaData(), autoload_with=connection)
-            for number, (task_id, action) in enumerate(wanted.items()):
-                task = replace(step.task, task_id=task_id, table_id=TableId("lake", f"uuid-{number}"), action=action)
-                row = {name: value for name, value in task_row(task).items() if name in stored.c}
-                connection.execute(insert(stored).values(**row, action=pack(action)))
-                connection.execute(insert(task_history).values(history_row(replace(step.entry, task_id=task_id))))
-
-        with monkeypatch.context() as earlier:
-            earlier.setattr(engine_module, "upgrade", to_0014)
-            open_store(store_url).dispose()
-        engine = open_store(store_url)
-        store = SqlTaskStore(engine, ManualClock())
-        assert {task.task_id: task.action for task in store.tasks(TaskFilter(), limit=99)} == wanted
-        claimed = store.claim("o", resource_group="default", catalogs=frozenset({"lake"}), lease_ms=1)
-        assert claimed is not None
-        assert claimed.action == wanted[claimed.task_id]
-        assert [len(store.history(task_id)) for task_id in wanted] == [2] + [1] * 44
-        engine.dispose()
+        before = open_store(migrated_url)
+        with writing(before) as connection:
+            set_token(connection, 41)
+        before.dispose()
+        with monkeypatch.context() as later:
+            following = next_version(later, tmp_path)
+            engine = open_store(migrated_url)
+            assert [(kind, column.name) for kind, _, _, column in differences(engine)] == [("remove_column", "of_next")]
+            with reading(engine) as connection:
+                assert token(connection) == 41
+                assert server_epoch(connection) == 0
+            engine.dispose()
+        with pytest.raises(InvalidConfiguration, match=f"schema {following}, which this version .* does not know"):
+            open_store(migrated_url)
 
     def test_constraints_and_partial_indexes_are_those_of_the_metadata(self, store_url: str) -> None:
         """Alembic compares neither conditions of indexes nor checks."""
@@ -135,6 +101,19 @@ class TestSchema:
             open_store(migrated_url)
         with reading(engine) as connection:
             assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == "9999"  # noqa: S608 - ditto
+
+    @pytest.mark.parametrize("revision", ["0038", "0001"])
+    def test_a_database_from_before_the_baseline_is_refused_and_left_alone(
+        self, engine: Engine, migrated_url: str, revision: str
+    ) -> None:
+        with writing(engine) as connection:
+            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'"))  # noqa: S608 - constants
+        with pytest.raises(InvalidConfiguration, match=f"schema {revision}, .* upgrades none before 0039") as raised:
+            open_store(migrated_url)
+        assert raised.value.hint.startswith("upgrade it by an earlier version first, whose newest schema is 0039")
+        with reading(engine) as connection:
+            assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == revision  # noqa: S608 - ditto
+        assert differences(engine) == []
 
     def test_a_database_of_somebody_else_is_refused_and_left_alone(self, store_url: str) -> None:
         stranger = create_engine(store_url)

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -45,14 +46,15 @@ def mode(path: Path) -> int:
 
 
 def ddl(engine: Engine) -> dict[str, list[str]]:
-    """The statements that made the schema, in parts, since a column that is added comes behind everything else."""
+    """The statements that made the schema, in parts: neither their order nor the space between words says anything."""
     with engine.connect() as connection:
-        rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")).all()
+    found = {}
+    for name, sql in rows:
+        words = re.sub(r"\s*([(),]|\s)\s*", r"\1", re.sub(r"\s+", " ", sql))
         # The name of a table that was made anew is quoted.
-        found = {name: sql.replace(f'CREATE TABLE "{name}"', f"CREATE TABLE {name}") for name, sql in rows}
-    return {
-        name: sorted(re.split(r",\s*", sql.rstrip(")\n\t "))) for name, sql in found.items() if name != VERSION_TABLE
-    }
+        found[name] = sorted(words.replace(f'CREATE TABLE "{name}"', f"CREATE TABLE {name}").split(","))
+    return {name: parts for name, parts in found.items() if name != VERSION_TABLE}
 
 
 class TestOpening:
@@ -163,6 +165,13 @@ class TestSchema:
         metadata.create_all(direct)
         assert ddl(engine) == ddl(direct)
         direct.dispose()
+
+    def test_the_baseline_makes_what_the_migrations_before_it_made(self, engine: Engine, tmp_path: Path) -> None:
+        with closing(sqlite3.connect(tmp_path / "former.db")) as connection:
+            connection.executescript((Path(__file__).parent / "store_0039.sql").read_text(encoding="utf-8"))
+        former = create_engine(f"sqlite:///{tmp_path}/former.db")
+        assert ddl(engine) == ddl(former)
+        former.dispose()
 
     def test_a_database_of_somebody_else_is_refused_and_left_alone(self, path: Path, url: str) -> None:
         path.parent.mkdir(parents=True)

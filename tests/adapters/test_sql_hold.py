@@ -5,23 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 import pytest
 from sqlalchemy import Engine, make_url, text
 
-from icewright.adapters.sql import engine as engine_module
 from icewright.adapters.sql import hold as hold_module
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import open_store, store_engine
 from icewright.adapters.sql.hold import SessionSeat, alone
-from icewright.adapters.sql.migrate import newest_revision, upgrade
+from icewright.adapters.sql.migrate import newest_revision
 from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.postgresql import BoundedConnection, postgresql_engine
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import FOLLOWS, reading, require_lead, server_epoch, writing
 from icewright.domain.errors import InvalidConfiguration, NotAllowed, StoreAway, StoreTaken, Unknown
 from tests.contracts.samples import new_task
+from tests.lakes.stores import next_version
 from tests.servers.postgres import PostgresServer
 
 
@@ -275,25 +276,21 @@ def test_whoever_puts_a_backup_in_place_needs_all_servers_gone(engine: Engine) -
 
 
 def test_a_store_is_upgraded_by_who_comes_first_and_never_under_others(
-    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    engine = store_engine(postgres.new_database())
-    with monkeypatch.context() as earlier:
-        earlier.setattr(engine_module, "upgrade", lambda connection: upgrade(connection, "0025"))
-        earlier.setattr(hold_module, "must_be_upgraded", lambda engine: not _has_schema(engine))
-        older, other = SessionSeat(engine), SessionSeat(engine)
+    older, other = SessionSeat(engine), SessionSeat(engine)
+    present, following = newest_revision(), next_version(monkeypatch, tmp_path)
     with pytest.raises(NotAllowed, match="other servers hold the store, and it is to be upgraded"):
         SessionSeat(engine, tried_s=0)
-    assert _version(engine) == "0025"
+    assert _version(engine) == present
     older.close()
     with pytest.raises(NotAllowed):
         SessionSeat(engine, tried_s=0)
     other.close()
     newer = SessionSeat(engine, tried_s=3)
-    assert _version(engine) == newest_revision()
+    assert _version(engine) == newest_revision() == following
     SessionSeat(engine, tried_s=0).close()
     newer.close()
-    engine.dispose()
 
 
 def test_a_server_whose_store_was_upgraded_while_it_was_away_is_none_any_more(
@@ -317,11 +314,6 @@ def test_i15_a_follower_has_no_hands_on_files(engine: Engine) -> None:
     ):
         with pytest.raises(NotAllowed, match="the server that leads alone"):
             write()
-
-
-def _has_schema(engine: Engine) -> bool:
-    with engine.connect() as connection:
-        return bool(connection.scalar(text("SELECT to_regclass('icewright_schema') IS NOT NULL")))
 
 
 def _version(engine: Engine) -> str:

@@ -10,19 +10,17 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, event, func, insert, select, text
 
 from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.sql import engine as engine_module
 from icewright.adapters.sql import table_pruning
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.message_store import SqlMessages
-from icewright.adapters.sql.migrate import upgrade
 from icewright.adapters.sql.policies import SqlPolicies
 from icewright.adapters.sql.prunings import BOUNDED, GOES_WITH, PLACES
 from icewright.adapters.sql.schema import metadata, plans
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import now, reading, writing
+from icewright.adapters.sql.transactions import now, writing
 from icewright.domain.retention import RETENTION, RowKind
 from icewright.domain.tasks import TaskState
 from icewright.services.pruning import Keeping, Past, Pruner
@@ -54,10 +52,10 @@ class TestBounds:
         assert not pruned & bounded
         assert all(BOUNDED.values())
 
-    def test_nothing_is_left_of_what_is_pruned(self, engine: Engine, migrated_url: str) -> None:
+    def test_nothing_is_left_of_what_is_pruned(self, engine: Engine) -> None:
         """But for what something needs: a task that waits, an open removal, tables and policies that are present."""
         clock = ManualClock()
-        stores = SqlStores(migrated_url, clock)
+        stores = SqlStores([engine], clock)
         in_state(stores.tasks(), TaskState.FAILED, "task-tried")
         fill(stores, clock, 0)
         known_table(stores, 50, clock.now())
@@ -81,7 +79,6 @@ class TestBounds:
         waiting = {"tasks": 1, "task_actions": 1, "task_history": 1, "inbox": 1, "messages": 1, "deletion_runs": 1}
         present = {"plans": 1, "deletion_approvals": 1, "tables": 1, "policy_revisions": 1, "audit": after["audit"]}
         assert left == {**waiting, **present}
-        stores.close()
 
 
 def rows(engine: Engine) -> dict[str, int]:
@@ -92,33 +89,26 @@ def rows(engine: Engine) -> dict[str, int]:
         }
 
 
-class TestMigration:
-    def test_what_was_there_before_counts_as_new_and_what_says_no_plan_stays(
-        self, store_url: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def to_0033(connection: Connection) -> None:
-            upgrade(connection, "0033")
+class TestUpgraded:
+    def test_what_an_upgrade_found_counts_as_new_and_what_says_no_plan_stays(self, engine: Engine) -> None:
+        """As the migrations of before left it: with the instant of the upgrade, which nobody knew better."""
+        with writing(engine) as connection:
+            at = now(connection)
             for statement in (
-                "INSERT INTO deletion_runs VALUES ('run-1', 'lake', 'u', 'hash', false, 0, '{}')",
-                "INSERT INTO deletion_approvals VALUES ('hash', '{}', 5, NULL, NULL)",
-                "INSERT INTO policy_revisions VALUES (1, ''), (2, ''), (3, '')",
+                "INSERT INTO deletion_runs VALUES ('run-1', 'lake', 'u', 'hash', false, 0, '{}', 1)",
+                "INSERT INTO deletion_approvals VALUES ('hash', '{}', 5, NULL, NULL, NULL)",
+                "INSERT INTO policy_revisions VALUES (1, '', 1), (2, '', 1), (3, '', NULL)",
             ):
                 connection.execute(text(statement))
-
-        with monkeypatch.context() as earlier:
-            earlier.setattr(engine_module, "upgrade", to_0033)
-            open_store(store_url).dispose()
-        engine = open_store(store_url)
+            for aged in ("UPDATE deletion_runs SET changed_at = :at", "UPDATE policy_revisions SET replaced_at = :at"):
+                connection.execute(text(f"{aged} WHERE {aged.split()[3]} = 1"), {"at": at})
         policies, deletions = SqlPolicies(engine), SqlDeletionStore(engine)
-        with reading(engine) as connection:
-            at = now(connection)
         long_ago = at - RETENTION.policies_ms
         assert [deletions.prune(long_ago, 9), policies.prune(long_ago, 9)] == [0, 0]
         assert [policies.prune(at + 1, 9), deletions.prune_approvals(at + 1, 9)] == [2, 0]
         assert rows(engine)["policy_revisions"] == policies.present() - 2 == 1
         deletions.prune(at + 1, 9)
         assert rows(engine)["deletion_runs"] == 0
-        engine.dispose()
 
 
 class TestShortTransactions:

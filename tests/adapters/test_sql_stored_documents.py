@@ -10,39 +10,38 @@ from __future__ import annotations
 import ast
 import importlib
 import json
-import zlib
+import sqlite3
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
-from sqlalchemy import Connection, text
 
 from icewright.adapters import sql
-from icewright.adapters.clock import SystemClock
+from icewright.adapters.sql.audit import SqlAudit
+from icewright.adapters.sql.checkup import problems
+from icewright.adapters.sql.claims import SqlClaims
+from icewright.adapters.sql.cursors import SqlCursors
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.documents import load
 from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.migrations.versions import (
-    v0007_estimates_by_model,
-    v0008_kinds_of_predictions,
-    v0033_approvals_listed,
-)
-from icewright.adapters.sql.schema import plans, task_actions, tasks
+from icewright.adapters.sql.identity import SqlIdentities
+from icewright.adapters.sql.message_store import SqlMessages
+from icewright.adapters.sql.policies import SqlPolicies
+from icewright.adapters.sql.submitters import SqlSubmitters
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import writing
 from icewright.domain.access import Grants, Principal
 from icewright.domain.actions import Action, ActionFigures
 from icewright.domain.answers import Answer
 from icewright.domain.approvals import Approval
-from icewright.domain.audit import Detail
+from icewright.domain.audit import Detail, verify
 from icewright.domain.codec import to_json
-from icewright.domain.deletion import DeletionRun, Intent
+from icewright.domain.deletion import DeletionRun, Intent, IntentState
 from icewright.domain.events import CommitEvent, Reporting
-from icewright.domain.feed import Fact
+from icewright.domain.feed import Fact, FeedFilter
 from icewright.domain.figures import Listed
 from icewright.domain.first_sight import Mark
 from icewright.domain.halts import Halt
@@ -53,25 +52,15 @@ from icewright.domain.notifications import Message
 from icewright.domain.optimizers import Submitter
 from icewright.domain.orphans import FinishedPass
 from icewright.domain.ownership import SeenClaim
-from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePrediction, Risk
+from icewright.domain.plans import Plan, Prediction, Reason
 from icewright.domain.policies import PolicyRevision
 from icewright.domain.resource_groups import Queue
 from icewright.domain.storage import AccessRecord, ProbeRequest
-from icewright.domain.tasks import Outcome, Progress
+from icewright.domain.tasks import Outcome, Progress, TaskState
 from icewright.domain.why import Considered
-from icewright.ports.store import WaitingPlan
-from tests.contracts.samples import new_task, plan, record
-
-LOOKUP = {"column": "ts", "partition": "", "files_before": 40, "files_after": 2}
-ESTIMATE = {
-    "output_bytes": 400,
-    "cpu_ms": 7,
-    "risk": "low",
-    "risk_reason": {"code": "conflict-risk", "text": "none", "figures": {}},
-}
-COUNT = 1201
-"""More than the migration reads at once."""
-
+from icewright.ports.inbox import EventFilter
+from icewright.ports.store import TaskFilter, WaitingPlan
+from tests.contracts.samples import table_id
 
 KINDS: dict[str, Any] = {
     "AccessRecord": AccessRecord,
@@ -172,67 +161,65 @@ def test_approvals_of_before_their_plans_were_kept_with_them_are_read() -> None:
     assert load(Approval, json.dumps(before)).plan is None
 
 
-def test_approvals_of_before_they_were_listed_are_listed_by_when_they_were_given(migrated_url: str) -> None:
-    engine = open_store(migrated_url)
-    given = Approval("abc", "Ada", 1_700_000_000_000)
-    SqlDeletionStore(engine).approve(given)
-    with writing(engine) as connection:
-        connection.execute(text("DROP INDEX ix_deletion_approvals_at"))
-        for column in ("approved_at", "catalog", "table_uuid"):
-            connection.execute(text(f"ALTER TABLE deletion_approvals DROP COLUMN {column}"))
-        with Operations.context(MigrationContext.configure(connection)):
-            v0033_approvals_listed.upgrade()
-        assert connection.scalar(text("SELECT approved_at FROM deletion_approvals")) == given.approved_at
-    assert SqlDeletionStore(engine).approvals(limit=9) == [given]
-
-
 def test_runs_of_before_they_had_a_grace_of_their_own_are_read() -> None:
     document = json.dumps(next(document for kind, document in STORED if kind == "DeletionRun"))
     assert load(DeletionRun, document.replace(', "grace_ms": 604800000', "")).grace_ms is None
 
 
-@pytest.mark.parametrize("lookup", [None, LOOKUP])
-def test_estimates_of_the_version_before_are_kept(migrated_url: str, lookup: Any) -> None:
-    engine = open_store(migrated_url)
-    SqlTableStore(engine, SystemClock()).save_record(record())
-    SqlTableStore(engine, SystemClock()).save_plan(plan("plan-1"))
-    SqlTaskStore(engine, SystemClock()).enqueue(new_task("task-0"))
-    with writing(engine) as connection:
-        age(connection, {**ESTIMATE, "lookup": lookup})
-        with Operations.context(MigrationContext.configure(connection)):
-            v0007_estimates_by_model.upgrade()
-            v0008_kinds_of_predictions.upgrade()
-    stored_plan, stored_tasks = SqlTableStore(engine, SystemClock()), SqlTaskStore(engine, SystemClock())
-    for prediction in (
-        stored_plan.plan("plan-1").prediction,
-        stored_tasks.get("task-0").prediction,
-        stored_tasks.get(f"task-{COUNT - 1:04d}").prediction,
-    ):
-        assert isinstance(prediction, RewritePrediction)
-        estimate = prediction.estimate
-        assert isinstance(estimate, Estimate)
-        assert (estimate.output_bytes, estimate.modelled_bytes, estimate.cpu_ms) == (400, 400, 7)
-        assert (estimate.risk, estimate.lookups) == (Risk.LOW, ())
-    engine.dispose()
-
-
-def age(connection: Connection, estimate: dict[str, Any]) -> None:
-    """Give everything that is stored an estimate of old, and have many tasks that have ended."""
-    row = dict(connection.execute(tasks.select()).mappings().one())
-    prediction = {**json.loads(row["prediction"]), "estimate": estimate}
-    del prediction["kind"]
-    row["prediction"] = json.dumps(prediction)
-    connection.execute(tasks.update().values(prediction=row["prediction"]))
-    ended = {**row, "state": "cancelled"}
-    connection.execute(tasks.insert(), [{**ended, "task_id": f"task-{number:04d}"} for number in range(1, COUNT)])
-    action = dict(connection.execute(task_actions.select()).mappings().one())
-    rows = [{**action, "task_id": f"task-{number:04d}"} for number in range(1, COUNT)]
-    connection.execute(task_actions.insert(), rows)
-    stored = json.loads(zlib.decompress(connection.execute(plans.select()).mappings().one()["plan"]))
-    stored["prediction"] = {**json.loads(row["prediction"])}
-    connection.execute(plans.update().values(plan=zlib.compress(json.dumps(stored).encode())))
-
-
 def test_passes_of_before_they_told_how_far_their_orphans_are_are_read() -> None:
     document = json.dumps(next(document for kind, document in STORED if kind == "FinishedPass"))
     assert load(FinishedPass, document.replace(', "seen": null', "")).seen is None
+
+
+def test_a_store_from_before_the_baseline_opens_as_it_is_and_is_read(tmp_path: Path) -> None:
+    """It was at schema 0015 once; 39 migrations and the version before brought it to where a new store begins now."""
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / "store_0039.sql").read_text(encoding="utf-8"))
+    before = lines(path)
+    engine = open_store(f"sqlite:///{path}")
+    try:
+        assert lines(path) == before
+        tables, tasks, deletions = SqlTableStore(engine), SqlTaskStore(engine), SqlDeletionStore(engine)
+        found = tasks.tasks(TaskFilter(), limit=99)
+        assert Counter(task.state for task in found) == {
+            **dict.fromkeys(TaskState, 1),
+            TaskState.FAILED: 2,
+            TaskState.CANCELLED: 2,
+        }
+        assert [len(tasks.history(task.task_id)) > 0 for task in found] == [True] * 10
+        assert tasks.attempts("task-queued")[2].fencing_token == 8
+        assert [halt.why for halt in tasks.halts.present()] == ["an outage"]
+        assert len(tasks.feed.after(0, 99, FeedFilter()).told) == 6
+        assert [one.name.name for one in tables.records(limit=99)] == [
+            *(f"t{number}" for number in range(8)),
+            "there-0",
+        ]
+        dropped = tables.record(table_id(50))
+        assert dropped is not None
+        assert dropped.dropped_at is not None
+        assert len(tables.partitions(table_id(50))) == len(tables.runs(table_id(50))) == 1
+        assert tables.plan("plan-0").plan_id == "plan-0"
+        assert len(tables.received(EventFilter(), limit=9)) == 3
+        assert [one.hello.optimizer_id for one in tables.optimizers()] == ["optimizer-0"]
+        assert [deletions.run(run).run_id for run in ("run-0", "run-open-0")] == ["run-0", "run-open-0"]
+        assert (
+            len(deletions.intents("run-0", frozenset(IntentState), limit=9)) == len(deletions.approvals(limit=9)) == 1
+        )
+        assert SqlPolicies(engine).revision(2).applied_by == "ada"
+        assert len(SqlMessages(engine).dead_letters(limit=9)) == 1
+        assert [token.name for token in SqlIdentities(engine).tokens(limit=9)] == ["ada"]
+        assert [claim.claim.name.name for claim in SqlClaims(engine).claims()] == ["one"]
+        assert [one.submitter.submitting.submitter_id for one in SqlSubmitters(engine).noted()] == ["submitter-1"]
+        assert SqlCursors(engine).position("feed-of-hive") == 7
+        chain = verify(SqlAudit(engine).entries(limit=99, after=0))
+        assert (chain.entries, chain.is_whole) == (12, True)
+        assert problems(engine) == []
+    finally:
+        engine.dispose()
+
+
+def lines(path: Path) -> list[str]:
+    """All that a database has."""
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())

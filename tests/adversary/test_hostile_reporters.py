@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import create_engine, text
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.migrate import upgrade
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.domain.access import Role
@@ -31,6 +29,7 @@ from icewright.ports.inbox import EventFilter
 from icewright.services.loop import BATCH_MAX
 from tests.api.served import EVENTS, V1, Served, problem
 from tests.conftest import CAMPAIGN
+from tests.lakes.stores import sqlite_store
 
 VICTIM = TableName("lake", ("sales",), "orders")
 POISON = TableName("lake", ("ns0",), "poison")
@@ -42,7 +41,7 @@ FLOOD = SHARE_MAX if CAMPAIGN else 5_000
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """A real application over a store on disk, whose catalog is a double that can fail at one name."""
-    engine, clock = open_store(f"sqlite:///{tmp_path / 'store.db'}"), ManualClock()
+    engine, clock = open_store(sqlite_store(tmp_path / "store.db")), ManualClock()
     yield Served(clock, (SqlTableStore(engine, clock), SqlTaskStore(engine, clock)))
     engine.dispose()
 
@@ -103,28 +102,6 @@ def test_s1_what_cannot_be_asked_says_nothing_of_the_catalog(tmp_path: Path) -> 
     object.__setattr__(name, "name", "\ud800")
     with pytest.raises(InvalidName):
         catalog.load(name)
-
-
-def test_s1_events_of_before_with_such_names_go_with_the_upgrade(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        upgrade(connection, "0036")
-        for number, part in enumerate(("t", *NO_NAMES)):
-            event = {"table_name": {"catalog": "lake", "namespace": ["ns0"], "name": part}, "snapshot_id": 1}
-            event |= dict.fromkeys(("table_uuid", "operation", "added_data_files", "added_records"))
-            connection.execute(
-                text(
-                    "insert into inbox (event_id, name_digest, snapshot_id, event, received_at, tries) "
-                    "values (:n, :d, 1, :e, 0, 40)"
-                ),
-                {"n": number + 1, "d": f"d{number}", "e": json.dumps(event)},
-            )
-    engine.dispose()
-    store = SqlTableStore(open_store(f"sqlite:///{path}"), ManualClock())
-    (kept,) = store.received(EventFilter(), limit=9)
-    assert (kept.event.table_name.name, kept.tries, kept.state) == ("t", 0, EventState.WAITING)
-    assert store.told_tables(9, known=False) == [kept.event.table_name]
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["invented", "known"])

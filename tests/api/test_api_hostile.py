@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -18,7 +17,7 @@ from icewright.domain.names import PART_LENGTH_MAX, TableId, TableName
 from icewright.ports.store import PlanPlace
 from tests.api.served import V1, Served, problem
 from tests.contracts.samples import HOSTILE_PARTS
-from tests.contracts.stores import IMPLEMENTATIONS, opened
+from tests.contracts.stores import IMPLEMENTATIONS, stores_for
 
 BODIED = ("/events/commits", "/optimizers", "/tasks/x/heartbeat", "/tasks/x/report", "/tables/x/check")
 LISTS = ("/tables", "/tasks", "/events/inbox", "/groups", "/optimizers")
@@ -26,11 +25,10 @@ _SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[Heal
 
 
 @pytest.fixture(scope="module", params=sorted(IMPLEMENTATIONS))
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(request: pytest.FixtureRequest) -> Served:
     clock = ManualClock()
-    directory: Path = tmp_path_factory.mktemp("state")
-    with opened(request, directory, clock) as stores:
-        yield Served(clock, (stores.tables(), stores.tasks()))
+    stores = stores_for(request, clock)
+    return Served(clock, (stores.tables(), stores.tasks()))
 
 
 texts = st.text(max_size=40) | st.sampled_from(["..", "%2e%2e", "a%00b", "' OR 1=1 --", "${x}", "\x00"])

@@ -12,14 +12,14 @@ import pytest
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, inspect
 
-from icewright.adapters.sql import engine as engine_module
 from icewright.adapters.sql.engine import open_store, store_engine
-from icewright.adapters.sql.migrate import VERSION_TABLE, upgrade
+from icewright.adapters.sql.migrate import VERSION_TABLE
 from icewright.app.alone import alone_with, seat_at
 from icewright.app.control import open_control_plane
 from icewright.config.load import load_config
 from icewright.domain.errors import NotAllowed
 from tests.lakes.sqlite import make_lake
+from tests.lakes.stores import next_version, postgres_store, sqlite_store
 from tests.servers.postgres import PostgresServer
 
 _HOLD = """
@@ -45,10 +45,10 @@ warehouse = "{warehouse}"
 def test_who_needs_the_store_alone_is_refused_until_the_last_server_has_ended(
     database: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    url = f"sqlite:///{tmp_path}/icewright.db"
     if database == "postgresql":
-        postgres: PostgresServer = request.getfixturevalue("postgres")
-        url = postgres.new_database()
+        url = postgres_store(request.getfixturevalue("postgres"))
+    else:
+        url = sqlite_store(tmp_path / "icewright.db")
     engine = open_store(url)
     first = subprocess.Popen(  # noqa: S603 - our own interpreter, as a list
         [sys.executable, "-c", _HOLD, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -77,31 +77,30 @@ def schema(engine: Engine) -> tuple[set[str], str | None]:
 def test_a_newer_server_beside_a_running_one_leaves_it_the_schema_that_it_knows(
     database: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Upgraded first and refused then, it would have taken a column away from the server that goes on."""
+    """Upgraded first and refused then, it would have changed the tables of the server that goes on."""
     entry = make_lake(tmp_path)
     (tmp_path / "icewright.toml").write_text(_CONFIG.format(uri=entry.uri, warehouse=entry.warehouse))
     config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
     if database == "postgresql":
         postgres: PostgresServer = request.getfixturevalue("postgres")
-        config = replace(config, server=replace(config.server, store_url=postgres.new_database()))
-    with monkeypatch.context() as earlier:
-        earlier.setattr(engine_module, "upgrade", lambda connection: upgrade(connection, "0014"))
-        older = store_engine(config.server.store_url)
-        running = ExitStack()
-        running.enter_context(alone_with(older))
+        config = replace(config, server=replace(config.server, store_url=postgres_store(postgres)))
+    older = store_engine(config.server.store_url)
+    running = ExitStack()
+    running.enter_context(alone_with(older))
+    columns, version = schema(older)
+    following = next_version(monkeypatch, tmp_path)
     with running:
-        columns, version = schema(older)
-        assert ("action" in columns, version) == (True, "0014")
         with pytest.raises(NotAllowed, match="hold"), open_control_plane(config, {}):
             pass
-        assert schema(older) == (columns, "0014")
+        assert schema(older) == (columns, version)
     with open_control_plane(config, {}):
-        assert columns - schema(older)[0] == {"action"}
+        found, after = schema(older)
+        assert (found - columns, after) == ({"of_next"}, following)
     older.dispose()
 
 
 def test_a_store_on_sqlite_has_one_server_which_leads(tmp_path: Path) -> None:
-    engine = open_store(f"sqlite:///{tmp_path}/icewright.db")
+    engine = open_store(sqlite_store(tmp_path / "icewright.db"))
     with seat_at(engine) as seat:
         assert seat.lead() is not None
         with pytest.raises(NotAllowed, match="another server holds the store") as raised, seat_at(engine):

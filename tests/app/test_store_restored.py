@@ -28,7 +28,7 @@ from icewright.config.load import load_config
 from icewright.config.model import Config
 from icewright.domain.access import Role
 from icewright.domain.approvals import Approval
-from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound, Unreadable
+from icewright.domain.errors import Conflict, InvalidConfiguration, LeaseLost, NotAllowed, NotFound, Unreadable
 from icewright.domain.feed import FeedFilter
 from icewright.domain.identity import NewToken
 from icewright.domain.optimizers import Submitter, Submitting
@@ -38,13 +38,14 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import TaskFilter
 from tests.contracts.samples import new_task, record
 from tests.contracts.test_task_store_contract import EXPIRY, OF_EXPIRY
+from tests.lakes.stores import next_version
 from tests.servers.postgres import PostgresServer
 from tests.services.lakehouse import Lakehouse
 from tests.services.worker import Worker
 
 LAKE = frozenset({"lake"})
-FORMER = Path(__file__).parent.parent / "adapters" / "store_0015.sql"
-"""A store as the release before wrote it (schema 0015), with a task in each state."""
+FORMER = Path(__file__).parent.parent / "adapters" / "store_0039.sql"
+"""A store as the version before wrote it, with a task in each state."""
 
 
 @pytest.fixture
@@ -268,6 +269,38 @@ def test_a_store_of_the_former_release_can_be_restored_with_all_that_is_in_it(co
     found = restore(config, {}, tmp_path / "former.db", 1).found
     assert (found.superseded, found.in_doubt, found.to_verify) == (1, 2, 1)
     assert check(config, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("revision", "helps"),
+    [("0038", "upgrade it by an earlier version first"), ("9999", "it was written by a newer icewright")],
+)
+def test_a_store_that_this_version_cannot_upgrade_is_told_by_a_check_and_restored_by_nobody(
+    config: Config, tmp_path: Path, revision: str, helps: str
+) -> None:
+    with opened(config) as engine:
+        queue(engine, 1)
+        back_up(config, tmp_path / "copy.db")
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as connection:
+        connection.execute("UPDATE icewright_schema SET version_num = ?", [revision])
+        connection.commit()
+    with pytest.raises(InvalidConfiguration, match=f"schema {revision}") as raised:
+        restore(config, {}, tmp_path / "copy.db", 1)
+    assert raised.value.hint.startswith(helps)
+    assert check(config, {}) == []
+    (tmp_path / "copy.db").replace(tmp_path / "icewright.db")
+    (found,) = check(config, {})
+    assert f"schema {revision}" in found
+    assert helps in found
+
+
+def test_a_check_tells_that_the_next_server_upgrades_a_store(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(config):
+        following = next_version(monkeypatch, tmp_path)
+        (found,) = check(config, {})
+    assert f"not {following}: the next server of this icewright brings it there" in found
 
 
 def test_a_check_finds_what_a_copy_by_other_means_breaks(config: Config, tmp_path: Path) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from icewright.adapters.memory.clock import ManualClock
-from tests.contracts.stores import IMPLEMENTATIONS, Stores, opened
+from tests.contracts.stores import IMPLEMENTATIONS, Stores, stores_for
 
 
 @pytest.fixture
@@ -17,6 +14,5 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
-def stores(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Stores]:
-    with opened(request, tmp_path, clock) as stores:
-        yield stores
+def stores(request: pytest.FixtureRequest, clock: ManualClock) -> Stores:
+    return stores_for(request, clock)

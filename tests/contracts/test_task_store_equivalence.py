@@ -1,10 +1,10 @@
 """The same random life in memory and in SQL: after every step both stores give the same answers."""
 
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -19,32 +19,25 @@ from hypothesis.stateful import (
 from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import IcewrightError
 from icewright.domain.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
+from icewright.ports.clock import Clock
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.scheduling.lifecycle import LIVE_STATES
 from icewright.scheduling.rank import AGEING_MS
 from tests.contracts.samples import OUTCOME, REASON, new_task
-from tests.contracts.stores import MemoryStores, SqlStores, emptied
-from tests.servers.postgres import PostgresServer
+from tests.contracts.stores import MemoryStores, SqlStores, sql_stores
 
 TABLES = st.integers(1, 3)
 EVERYTHING = TaskFilter()
 
 
 class TwoStores(RuleBasedStateMachine):
-    def __init__(self, empty_database: Callable[[], str] | None = None) -> None:
-        """``empty_database`` gives the url of one; None stands for a new SQLite file."""
+    def __init__(self, empty: Callable[[Clock], SqlStores]) -> None:
+        """``empty`` gives stores with nothing in them."""
         super().__init__()
-        self.directory = tempfile.TemporaryDirectory()
         self.clock = ManualClock()
-        url = f"sqlite:///{self.directory.name}/icewright.db" if empty_database is None else empty_database()
-        self.sql = SqlStores(url, self.clock)
-        self.pair: list[TaskStore] = [MemoryStores(self.clock).tasks(), self.sql.tasks()]
+        self.pair: list[TaskStore] = [MemoryStores(self.clock).tasks(), empty(self.clock).tasks()]
         self.made = 0
         self.tokens = 0
-
-    def teardown(self) -> None:
-        self.sql.close()
-        self.directory.cleanup()
 
     def both(self, ask: Callable[[TaskStore], Any]) -> Any:
         answers = [self.answer(ask, store) for store in self.pair]
@@ -152,10 +145,9 @@ class TwoStores(RuleBasedStateMachine):
 
 
 SHORT = settings(max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-TestTwoStores = TwoStores.TestCase
-TestTwoStores.settings = SHORT
 
 
-def test_memory_and_postgresql_behave_the_same(postgres: PostgresServer) -> None:
-    machine: Any = partial(TwoStores, partial(emptied, postgres))  # anything that makes one
-    run_state_machine_as_test(machine, settings=settings(SHORT, max_examples=15))
+@pytest.mark.parametrize(("database", "examples"), [("sqlite", 40), ("postgresql", 15)])
+def test_memory_and_sql_behave_the_same(database: str, examples: int, request: pytest.FixtureRequest) -> None:
+    machine: Any = partial(TwoStores, partial(sql_stores, database, request))  # anything that makes one
+    run_state_machine_as_test(machine, settings=settings(SHORT, max_examples=examples))

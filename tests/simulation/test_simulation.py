@@ -29,7 +29,7 @@ from icewright.domain.tasks import Outcome, Task, TaskState
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.retry import End
-from tests.contracts.stores import SqlStores, emptied, sqlite_stores
+from tests.contracts.stores import sql_stores
 from tests.simulation.invariants import check, check_end
 from tests.simulation.world import OF_THE_SERVICES, Mutation, OpenStores, World
 from tests.simulation.writers import Broken
@@ -341,19 +341,9 @@ def test_a_seed_replays() -> None:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("seed", range(20 if CAMPAIGN else 1))
-def test_over_a_database_the_same_happens(
-    database: str, seed: int, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    opened: list[SqlStores] = []
-
+def test_over_a_database_the_same_happens(database: str, seed: int, request: pytest.FixtureRequest) -> None:
     def stores(clock: Clock) -> tuple[TableStore, TaskStore]:
-        if database == "sqlite":
-            opened.append(sqlite_stores(tmp_path, clock))
-        else:
-            opened.append(SqlStores(emptied(request.getfixturevalue("postgres")), clock))
-        return opened[0].tables(), opened[0].tasks()
+        found = sql_stores(database, request, clock)
+        return found.tables(), found.tasks()
 
-    try:
-        assert simulate(seed, stores=stores) == simulate(seed)
-    finally:
-        opened[0].close()
+    assert simulate(seed, stores=stores) == simulate(seed)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection, Engine, func, inspect, select, text
 
-from icewright.adapters.sql.migrate import VERSION_TABLE, newest_revision
+from icewright.adapters.sql.migrate import VERSION_TABLE, is_behind, newest_revision
 from icewright.adapters.sql.schema import FENCING_TOKEN, attempts, counters, metadata, task_actions, tasks
 from icewright.adapters.sql.transactions import reading
+from icewright.domain.errors import InvalidConfiguration
 
 _LISTED_MAX = 3
 
@@ -22,10 +23,12 @@ def problems(engine: Engine) -> list[str]:
         revision = _revision(connection)
         if revision is None:
             return ["the database is not a store of icewright's"]
-        newest = newest_revision()
-        if revision != newest:
-            brings = "the next server of this icewright brings it there"
-            return [f"the store has schema {revision}, not {newest}: {brings}"]
+        try:
+            if is_behind(connection):
+                brings = "the next server of this icewright brings it there"
+                return [f"the store has schema {revision}, not {newest_revision()}: {brings}"]
+        except InvalidConfiguration as error:
+            return [f"{error.message}: {error.hint}"]
         return list(_problems(connection))
 
 

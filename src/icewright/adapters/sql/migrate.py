@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, column, inspect, select, table
 
 from icewright.domain.errors import InvalidConfiguration
-
-if TYPE_CHECKING:
-    from alembic.config import Config
-    from alembic.script import ScriptDirectory
 
 VERSION_TABLE = "icewright_schema"
 """Where Alembic keeps the schema's version: under a name of its own, so that no stranger's is taken for ours."""
@@ -26,77 +20,71 @@ _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
 @cache
+def known_revisions() -> list[str]:
+    """The schemas that this icewright knows, by the names of its migrations: those are read where some are missing.
+
+    The first one is what a new store begins with. There were others before it, which nobody upgrades any more.
+    """
+    return sorted(path.name[1:].partition("_")[0] for path in (_MIGRATIONS / "versions").glob("v*.py"))
+
+
 def newest_revision() -> str:
-    """The schema that this icewright has, by the names of its migrations: they are read only where some are missing."""
-    return max(path.name[1:].partition("_")[0] for path in (_MIGRATIONS / "versions").glob("v*.py"))
+    """The schema that this icewright has."""
+    return known_revisions()[-1]
 
 
-def upgrade(connection: Connection, revision: str = "head") -> None:
-    """Run the missing migrations up to ``revision`` in the transaction that ``connection`` is in: all or none.
+def upgrade(connection: Connection) -> None:
+    """Run the missing migrations in the transaction that ``connection`` is in: all or none.
 
     That of a store is the lock of all writers, so that two servers that start at once do not both migrate.
 
-    Raises :class:`~icewright.domain.errors.InvalidConfiguration` for a database of a newer icewright, and for one
-    that belongs to something else.
+    Raises :class:`~icewright.domain.errors.InvalidConfiguration` for a database of a newer icewright, for one that is
+    older than all migrations, and for one that belongs to something else.
     """
-    if not is_behind(connection) and revision == "head":
+    if not is_behind(connection):
         return
-    from alembic import command  # noqa: PLC0415 - Alembic and the migrations take a second of CPU, and few starts need them
+    from alembic import command  # noqa: PLC0415 - Alembic takes half a second of CPU, and few starts need it
+    from alembic.config import Config  # noqa: PLC0415 - the same
 
-    config = _config()
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     with _ALEMBIC:
-        command.upgrade(config, revision)
+        command.upgrade(config, "head")
 
 
 def is_behind(connection: Connection) -> bool:
     """Whether migrations are missing. Raises as :func:`upgrade`."""
-    _refuse_strangers(connection)
-    heads = _heads(connection)
-    if heads == {newest_revision()}:
+    found = _revisions(connection)
+    if found == {newest_revision()}:
         return False
-    _refuse_newer(heads)
+    unknown = found.difference(known_revisions())
+    if unknown:
+        raise _cannot_be_upgraded(min(unknown), oldest=known_revisions()[0])
     return True
 
 
-def _heads(connection: Connection) -> set[str]:
-    """Which migrations the database has behind it, as Alembic notes it; none for a new one."""
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return set()
-    return set(connection.scalars(select(column("version_num")).select_from(table(VERSION_TABLE))))
-
-
-def _config() -> Config:
-    from alembic.config import Config  # noqa: PLC0415 - see upgrade()
-
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    return config
-
-
-@cache
-def _scripts() -> ScriptDirectory:
-    """The migrations, read once a process: the package does not change while it runs."""
-    from alembic.script import ScriptDirectory  # noqa: PLC0415 - see upgrade()
-
-    scripts = ScriptDirectory.from_config(_config())
-    scripts.get_heads()  # it reads them when first asked, which several threads may not do at once
-    return scripts
-
-
-def _refuse_strangers(connection: Connection) -> None:
-    names = inspect(connection).get_table_names()
+def _revisions(connection: Connection) -> set[str]:
+    """Which schema the database has, as Alembic notes it; none for a new one. Refuses those of strangers."""
+    looking = inspect(connection)
+    names = looking.get_table_names()
     if names and VERSION_TABLE not in names:
         raise InvalidConfiguration(
             f"the store's database has tables that are not icewright's, such as {min(names)!r}",
             hint="give icewright a database of its own",
         )
+    if not names and not looking.has_table(VERSION_TABLE):
+        return set()
+    return set(connection.scalars(select(column("version_num")).select_from(table(VERSION_TABLE))))
 
 
-def _refuse_newer(heads: AbstractSet[str]) -> None:
-    unknown = heads - {script.revision for script in _scripts().walk_revisions()}
-    if unknown:
-        raise InvalidConfiguration(
-            f"the store's database has schema {min(unknown)}, which this version of icewright does not know",
-            hint="it was written by a newer icewright; start that one",
+def _cannot_be_upgraded(revision: str, *, oldest: str) -> InvalidConfiguration:
+    if revision < oldest:
+        return InvalidConfiguration(
+            f"the store's database has schema {revision}, and this version of icewright upgrades none before {oldest}",
+            hint=f"upgrade it by an earlier version first, whose newest schema is {oldest}; then start this one",
         )
+    return InvalidConfiguration(
+        f"the store's database has schema {revision}, which this version of icewright does not know",
+        hint="it was written by a newer icewright; start that one",
+    )
