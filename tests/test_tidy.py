@@ -100,6 +100,18 @@ def test_modules_are_small() -> None:
     assert {name: lines for name, lines in long.items() if lines > LINES_MAX} == {}
 
 
+def test_every_checker_is_held_to_its_contract() -> None:
+    """Those that judge plans know the domain and each other alone; the contract itself is import-linter's."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (contract,) = [one for one in contracts if one["name"] == "Checkers never import planners"]
+    checkers = {f"icewright.planning.{path.stem}" for path in (SRC / "icewright/planning").glob("check_*.py")}
+    assert set(contract["source_modules"]) == checkers
+    assert contract["forbidden_modules"] == ["icewright.planning.*"]
+    assert {ignored.partition(" -> ")[2] for ignored in contract["ignore_imports"]} <= checkers
+
+
 def test_every_module_says_why_it_exists() -> None:
     for_each(MODULES, says_why_it_exists)
 
