@@ -45,6 +45,7 @@ from icewright.domain.knowledge import Complete, Known, Partial
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import ListedObject
+from icewright.domain.ownership import Place
 from icewright.domain.tables import Instant
 from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
 from tests.services.deletions import DAY_MS, GAP, HELD, HOUR_MS, NAME, ROOT, Died, World, at, dying_at, tended, undone
@@ -384,6 +385,38 @@ class TestGuards:
         world.roots = ()
         world.run_to_its_end()
         assert set(world.states().values()) == {"skipped: not-owned"}
+
+    def test_l4_a_place_that_another_table_owns_by_now_is_not_this_ones(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (path,) = world.garbage(1)
+        world.deleter().begin(world.plan([path]), "run-1")
+        another = Complete(Place(NAME, "uuid-2", world.roots, ()))
+        monkeypatch.setattr(world, "place", lambda _name: another)
+        world.run_to_its_end()
+        assert world.states() == {path: "skipped: not-owned"}
+
+    def test_l6_a_uuid_is_the_same_however_its_metadata_spells_it(self, world: World) -> None:
+        world.table_id = TableId("lake", "UUID-1 ")
+        (path,) = world.garbage(1)
+        world.deleter().begin(world.plan([path]), "run-1")
+        world.run_to_its_end()
+        assert world.states() == {path: "quarantined"}
+
+    @pytest.mark.parametrize(("is_held", "state"), [(False, "skipped: not-asked"), (True, "quarantined")])
+    def test_o13_a_file_that_nobody_was_asked_about_neither_goes_nor_is_purged(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, *, is_held: bool, state: str
+    ) -> None:
+        paths = world.garbage(3)
+        world.deleter().begin(world.plan(paths), "run-1")
+        if is_held:
+            world.run_to_its_end()
+        needs = world.needs
+        monkeypatch.setattr(world, "needs", lambda name, wanted: needs(name, set(wanted) - {paths[1]}))
+        world.run_to_its_end()
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        tended(world)
+        assert list(world.states().values()) == ["purged", state, "purged"]
 
     def test_e8_a_path_that_is_not_the_one_name_of_its_object_stays(self, world: World) -> None:
         paths = [CanonicalPath(f"s3a://b/wh/t/data/{name}") for name in ("a", "b")]
