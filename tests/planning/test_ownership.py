@@ -376,6 +376,8 @@ class TestAliases:
             ("file:///w/d/t/", "file://host/w/d/t/"),
             ("wasbs://c@a.blob.example/w/d/t/", "abfss://c@a.dfs.example/w/d/t/"),
             ("s3://key@bucket/w/d/t/", "s3://bucket/w/d/t/"),
+            ("s3://Bucket/w/d/t/", "s3://bucket/w/d/t/"),
+            ("abfss://C@A.dfs.example/w/d/t/", "abfss://c@a.dfs.example/w/d/t/"),
         ):
             found = ownership.ownership([claiming(1, one), claiming(2, other)])
             assert codes(found, 1) == codes(found, 2) == ["undeclared-alias"], one
@@ -461,6 +463,14 @@ def test_t6_whatever_a_table_says_of_its_places_nothing_of_another_one_is_owned(
 
 
 class TestClaims:
+    def test_a_snapshot_of_format_v1_without_a_manifest_list_is_in_no_place_of_its_own(self) -> None:
+        """Its manifests are in the metadata itself, and read one by one; nothing of it is anywhere."""
+        metadata = metadata_of("s3://w/t", 1)
+        oldest = replace(snapshot(0, None, 0), manifest_list="")
+        made = claim(replace(metadata, format_version=1, snapshots=(oldest, *metadata.snapshots)), Aliases())
+        assert made == claim(metadata, Aliases())
+        assert (made.unplaced, made.reaches) == ((), ())
+
     def test_what_a_table_lays_claim_to(self) -> None:
         metadata = metadata_of("s3a://w/t", 1, **{"write.data.path": "s3n://other/data", "other": "s3://x"})
         assert claim(metadata, Aliases()).roots == ("s3://other/data/", "s3://w/t/")
