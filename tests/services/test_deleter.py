@@ -42,13 +42,28 @@ from icewright.domain.errors import (
 )
 from icewright.domain.faults import Fault
 from icewright.domain.knowledge import Complete, Known, Partial
-from icewright.domain.locations import CanonicalPath
+from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import ListedObject
 from icewright.domain.ownership import Place
 from icewright.domain.tables import Instant
+from icewright.planning.may_delete import Facts, may_be_purged, why_not
 from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
-from tests.services.deletions import DAY_MS, GAP, HELD, HOUR_MS, NAME, ROOT, Died, World, at, dying_at, tended, undone
+from tests.services.deletions import (
+    DAY_MS,
+    GAP,
+    HELD,
+    HOUR_MS,
+    NAME,
+    ROOT,
+    TABLE,
+    Died,
+    World,
+    at,
+    dying_at,
+    tended,
+    undone,
+)
 
 CAREFREE = DeleteSettings(
     orphan_grace_ms=0, expired_grace_ms=0, window_ms=0, budget_files=10**9, files_per_minute=10**9
@@ -92,7 +107,7 @@ class TestARun:
         assert set(world.states().values()) == {"quarantined"}
         assert contents(world).keys() == world.refs.keys()
         world.clock.advance(WINDOW_FLOOR_MS)
-        tended(world)
+        assert world.deleter().tend("run-1").kept is None
         assert set(world.states().values()) == {"purged"}
         assert world.storage.objects.keys() == world.refs.keys()
         assert not world.store.run("run-1").is_open
@@ -204,6 +219,27 @@ class TestFloors:
         world.run_to_its_end()
         assert world.states() == {path: "skipped: bad-time"}
 
+    def test_o4_nothing_is_old_by_a_time_before_the_clock_jumped(self, world: World) -> None:
+        floor_ms, world.settings = GRACE_FLOOR_MS[Cause.ORPHAN], CAREFREE
+        for ago_ms, state in ((floor_ms - 1, "skipped: too-young"), (floor_ms, "quarantined")):
+            run_id, world.graces_since = f"run-{ago_ms}", world.clock.now() - ago_ms
+            world.deleter().begin(world.plan(world.garbage(1, run_id), plan_id=run_id), run_id)
+            world.deleter().advance(run_id)
+            assert list(world.states(run_id).values()) == [state]
+            assert world.deleter().advance(run_id).is_done
+        world.graces_since = world.clock.now() + DAY_MS
+        world.clock.advance(DAY_MS)
+        for left_ms, state in ((WINDOW_FLOOR_MS - 1, "quarantined"), (1, "purged")):
+            world.clock.advance(left_ms)
+            tended(world, run_id)
+            assert list(world.states(run_id).values()) == [state]
+
+    def test_what_our_own_commits_replaced_may_have_been_written_just_now(self, world: World) -> None:
+        (path,) = world.garbage(1, age_ms=-FUTURE_MAX_MS)
+        world.deleter().begin(world.plan([path], Cause.EXPIRED), "run-1")
+        world.deleter().advance("run-1")
+        assert world.states() == {path: "quarantined"}
+
     @pytest.mark.parametrize("ahead", ["server", "storage"])
     def test_o4_one_clock_that_is_years_ahead_makes_nothing_old(self, world: World, ahead: str) -> None:
         (path,) = world.garbage(1, age_ms=HOUR_MS)
@@ -229,7 +265,7 @@ class TestFloors:
     )
     def test_o9_metadata_files_of_the_last_month_stay(self, world: World, name: str) -> None:
         path = CanonicalPath(f"{ROOT}metadata/{name}")
-        for age, state in ((30 * DAY_MS - HOUR_MS, "skipped: young-metadata"), (31 * DAY_MS, "quarantined")):
+        for age, state in ((30 * DAY_MS - 1, "skipped: young-metadata"), (30 * DAY_MS, "quarantined")):
             world.storage.write(path, b"{}", modified_at=world.clock.now() - age)
             world.deleter().begin(world.plan([path], seen_ms=29 * DAY_MS), f"run-{age}")
             world.run_to_its_end(f"run-{age}")
@@ -275,6 +311,19 @@ class TestGuards:
         monkeypatch.setattr(world, "needs", slow)
         world.deleter().advance("run-1")
         assert (paths[0] in moved, set(moved), world.missing()) == (False, set(paths[1:]), set())
+
+    def test_the_checksum_of_a_file_that_is_needed_is_needed(self, world: World) -> None:
+        paths = [CanonicalPath(f"{ROOT}data/.live{number}.crc") for number in range(2)]
+        for path in paths:
+            world.storage.write(path, b"crc", modified_at=world.clock.now() - 30 * DAY_MS)
+        first = world.refs.pop(at("live1"))
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        assert world.states() == {paths[0]: "skipped: needed", paths[1]: "quarantined"}
+        world.refs[at("live1")] = first
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        tended(world)
+        assert world.states()[paths[1]] == "restored"
 
     def test_e3_a_path_that_is_needed_again_while_files_are_moved_comes_back_at_once(self, world: World) -> None:
         paths = world.garbage(3)
@@ -438,6 +487,25 @@ class TestGuards:
         world.quarantine = MemoryQuarantine(world.storage, CanonicalPath("s3://other/held"))
         assert world.deleter().advance("run-1").count(IntentState.QUARANTINED) == 1
 
+    def test_o14_nor_is_what_lies_in_one_whatever_is_said_of_the_place(self, world: World) -> None:
+        held = ListedObject(CanonicalPath(f"{HELD}/run-0/x"), 1, modified_at=1)
+        intent = Intent("run-1", 0, held, 1, IntentState.PLANNED, 1, 1)
+        needs = Needs(TABLE, "m", True, 1, frozenset({held.path}), frozenset())
+        place = Place(NAME, TABLE.uuid, ("s3://b/",), ())
+        facts = Facts(needs, place, [HELD], Aliases(), now := world.clock.now(), now)
+        why = why_not(intent, Cause.ORPHAN, facts, DeleteSettings())
+        assert why is not None
+        assert why.code == "in-quarantine"
+        assert why_not(intent, Cause.ORPHAN, replace(facts, quarantines=[]), DeleteSettings()) is None
+
+    def test_nothing_is_purged_of_which_nobody_knows_since_when_it_is_held(self, world: World) -> None:
+        file = ListedObject(at("x"), 1, modified_at=1)
+        needs = Needs(TABLE, "m", True, 1, frozenset({file.path}), frozenset())
+        facts = Facts(needs, Place(NAME, TABLE.uuid, (ROOT,), ()), [], Aliases(), now := world.clock.now(), now)
+        intent = Intent("run-1", 0, file, 1, IntentState.QUARANTINED, 1, 1)
+        for held_at, may in ((None, False), (now - WINDOW_FLOOR_MS + 1, False), (now - WINDOW_FLOOR_MS, True)):
+            assert may_be_purged(replace(intent, held_at=held_at), facts, DeleteSettings()) is may
+
     def test_a_file_that_was_written_anew_since_stays(self, world: World) -> None:
         paths = world.garbage(3)
         world.deleter().begin(world.plan(paths), "run-1")
@@ -507,7 +575,7 @@ class TestPlans:
     def test_a_plan_beyond_the_budget_needs_somebodys_word_for_this_very_plan(self, world: World) -> None:
         paths = world.garbage(3)
         world.table_bytes = 100 * sum(world.storage.objects[path].listed.size_bytes for path in paths)
-        within = world.plan(paths)
+        within = world.plan(paths, plan_id="plan-0")
         world.table_bytes -= 1
         beyond = world.plan(paths)
         with pytest.raises(NotAllowed):
@@ -532,9 +600,15 @@ class TestPlans:
         with pytest.raises(NotAllowed):
             world.deleter().begin(replace(plan, candidates=tuple(many)), "run-2")
 
+    def test_files_that_may_be_somebody_elses_need_somebodys_word_too(self, world: World) -> None:
+        plan = world.plan(world.garbage(3))
+        with pytest.raises(NotAllowed):
+            world.deleter().begin(replace(plan, doubtful=1), "run-1")
+        world.deleter().begin(plan, "run-1")
+
     def test_what_our_own_commits_replaced_needs_no_approval(self, world: World) -> None:
         world.table_bytes = 0
-        world.deleter().begin(world.plan(world.garbage(3), Cause.EXPIRED), "run-1")
+        world.deleter().begin(replace(world.plan(world.garbage(3), Cause.EXPIRED), doubtful=1), "run-1")
         world.run_to_its_end()
         assert set(world.states().values()) == {"quarantined"}
 
