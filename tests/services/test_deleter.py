@@ -15,6 +15,7 @@ from icewright.domain import faults
 from icewright.domain.approvals import Approval
 from icewright.domain.deletion import (
     BUDGET_FILES,
+    FILES_PER_MINUTE,
     FUTURE_MAX_MS,
     GRACE_FLOOR_MS,
     WINDOW_FLOOR_MS,
@@ -34,6 +35,7 @@ from icewright.domain.errors import (
     IcewrightError,
     LeaseLost,
     NotAllowed,
+    NotFound,
     StorageAway,
     StoreAway,
     StoreTaken,
@@ -46,6 +48,7 @@ from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import ListedObject
 from icewright.domain.ownership import Place
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.planning.may_delete import Facts, may_be_purged, why_not
 from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
@@ -193,6 +196,11 @@ class TestFloors:
         undone(world)
         assert contents(world) == before
 
+    def test_o15_nothing_lifts_the_limits_of_a_run(self) -> None:
+        assert (CAREFREE.files_budget, CAREFREE.pace) == (BUDGET_FILES, FILES_PER_MINUTE)
+        assert (DeleteSettings(budget_files=1).files_budget, DeleteSettings(files_per_minute=2).pace) == (1, 2)
+        assert DeleteSettings(files_per_minute=0).pace == 1
+
     def test_settings_can_ask_for_more(self, world: World) -> None:
         world.settings = DeleteSettings(orphan_grace_ms=60 * DAY_MS, window_ms=20 * DAY_MS, budget_files=1)
         with pytest.raises(NotAllowed):
@@ -325,6 +333,51 @@ class TestGuards:
         tended(world)
         assert world.states()[paths[1]] == "restored"
 
+    def test_what_another_table_needs_comes_back_and_so_do_checksums_of_that(self, world: World) -> None:
+        path, checksum, other = (CanonicalPath(f"{ROOT}data/{name}") for name in ("x", ".theirs.crc", "theirs"))
+        for written in (path, checksum):
+            world.storage.write(written, b"x", modified_at=world.clock.now() - 30 * DAY_MS)
+        world.deleter().begin(world.plan([path, checksum, *world.garbage(1)]), "run-1")
+        world.run_to_its_end()
+        world.elsewhere = {path, other}
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        batch = world.deleter().tend("run-1")
+        assert batch.waits is None
+        assert list(world.states().values()) == [*["restored: needed-elsewhere"] * 2, "purged"]
+
+    def test_e3_what_comes_to_be_needed_while_it_is_moved_comes_back_with_its_checksum(self, world: World) -> None:
+        checksums = [CanonicalPath(f"{ROOT}data/.{name}.crc") for name in ("ours", "theirs")]
+        for path in checksums:
+            world.storage.write(path, b"crc", modified_at=world.clock.now() - 30 * DAY_MS)
+
+        def commit(_step: Step, _when: str, _path: CanonicalPath) -> None:
+            world.refs[at("ours")], world.elsewhere = b"", {at("theirs")}
+
+        world.deleter().begin(world.plan(checksums), "run-1")
+        quarantine_of(world).trouble = commit
+        world.deleter().advance("run-1")
+        assert list(world.states().values()) == ["restored", "restored: needed-elsewhere"]
+
+    @pytest.mark.parametrize(
+        ("asked", "error"),
+        [
+            ("_needs", NotFound("it was dropped")),
+            ("_needs", StorageAway("no answer")),
+            ("_others", StorageAway("no answer")),
+        ],
+    )
+    def test_what_cannot_be_told_behind_a_batch_is_left_to_whoever_looks_after_it(
+        self, world: World, asked: str, error: IcewrightError
+    ) -> None:
+        def fails(*_: object) -> None:
+            raise error
+
+        deleter = world.deleter()
+        deleter.begin(world.plan(world.garbage(3)), "run-1")
+        quarantine_of(world).trouble = lambda *_: setattr(deleter, asked, fails)
+        batch = deleter.advance("run-1")
+        assert (batch.waits, batch.count(IntentState.QUARANTINED)) == (None, 3)
+
     def test_e3_a_path_that_is_needed_again_while_files_are_moved_comes_back_at_once(self, world: World) -> None:
         paths = world.garbage(3)
 
@@ -400,6 +453,12 @@ class TestGuards:
         world.run_to_its_end()
         assert set(world.states().values()) == {"skipped: table-replaced"}
         assert set(paths) <= world.storage.objects.keys()
+
+    def test_l4_a_table_that_was_dropped_keeps_everything(self, world: World) -> None:
+        world.deleter().begin(world.plan(world.garbage(3)), "run-1")
+        world.is_there = False
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"skipped: table-gone"}
 
     def test_l4_nothing_is_purged_of_a_table_that_is_another_one_or_gone(self, world: World) -> None:
         world.deleter().begin(world.plan(world.garbage(3)), "run-1")
@@ -479,11 +538,12 @@ class TestGuards:
     def test_o14_a_quarantine_is_no_garbage_and_is_in_no_table(self, world: World) -> None:
         held = CanonicalPath(f"{HELD}/run-0/x")
         world.storage.write(held, b"x", modified_at=world.clock.now() - 30 * DAY_MS)
-        world.roots = ("s3://b/",)
         world.deleter().begin(world.plan([held]), "run-1")
-        batch = world.deleter().advance("run-1")
-        assert batch.waits is not None
-        assert batch.waits.code == "quarantine-in-table"
+        for root in (f"{HELD}/run-0/", "s3://b/"):
+            world.roots = (root,)
+            batch = world.deleter().advance("run-1")
+            assert batch.waits is not None
+            assert batch.waits.code == "quarantine-in-table"
         world.quarantine = MemoryQuarantine(world.storage, CanonicalPath("s3://other/held"))
         assert world.deleter().advance("run-1").count(IntentState.QUARANTINED) == 1
 
@@ -658,6 +718,33 @@ class TestOutcomes:
         assert sorted(world.states().values()) == ["planned", "planned", "unknown"]
         assert set(paths) <= world.storage.objects.keys()
 
+    @pytest.mark.parametrize(
+        ("call", "rest"), [("advance", "planned"), ("undo", "skipped: undone"), ("leave", "skipped: task-ended")]
+    )
+    def test_c1_nor_as_long_as_it_is_nowhere_and_the_run_stays_open(self, world: World, call: str, rest: str) -> None:
+        """Two files are needed while they are moved, and somebody dies as they come back; one of them is lost."""
+        paths = world.garbage(BATCH_FILES + 1)
+        found = {path: world.storage.objects[path].content for path in paths[:2]}
+        quarantine_of(world).trouble = lambda *_: world.refs.update(found)
+        world.deleter().begin(world.plan(paths), "run-1")
+        faults.arm(dying_at(Fault.DELETION_STEP_BEGUN, 2))
+        with pytest.raises(Died):
+            world.deleter().advance("run-1")
+        for held in [path for path, stored in world.storage.objects.items() if stored.content == found[paths[0]]]:
+            world.storage.remove(held)
+        for _ in range(3):
+            world.clock.advance(DAY_MS)
+            match call:
+                case "advance":
+                    batch = world.deleter().advance("run-1")
+                case "undo":
+                    batch = world.deleter().undo("run-1")
+                case _:
+                    batch = world.deleter().leave("run-1", Reason("task-ended", "its task has ended"))
+        assert (batch.waits and batch.waits.code, batch.is_done) == ("not-found", False)
+        assert world.store.run("run-1").is_open
+        assert (world.states()[paths[0]], world.states()[paths[-1]]) == ("unknown: not-found", rest)
+
     def test_what_is_nowhere_stays_unknown_and_is_said(self, world: World) -> None:
         paths = world.garbage(1)
         world.deleter().begin(world.plan(paths), "run-1")
@@ -755,8 +842,9 @@ class TestOutcomes:
         assert world.storage.objects[path].content == content
 
     @pytest.mark.parametrize("step", [Step.QUARANTINE, Step.PURGE])
+    @pytest.mark.parametrize("for_ms", [BATCH_MS_MAX + 1, -1])
     def test_q1_a_machine_that_was_halted_in_a_batch_asks_again_what_the_table_needs(
-        self, world: World, step: Step
+        self, world: World, step: Step, for_ms: int
     ) -> None:
         paths = world.garbage(3)
         world.deleter().begin(world.plan(paths), "run-1")
@@ -766,7 +854,7 @@ class TestOutcomes:
 
         def halted(_step: Step, when: str, path: CanonicalPath) -> None:
             if (when, path) == (AFTER, paths[0]):
-                world.clock.advance(BATCH_MS_MAX + 1)
+                world.clock.advance(for_ms)  # or its clock was put back
                 world.refs[paths[1]] = b""
                 world.commits += 1
 
@@ -781,6 +869,18 @@ class TestOutcomes:
         else:
             tended(world)
             assert list(world.states().values()) == ["purged", "restored", "purged"]
+
+    def test_q1_what_comes_back_needs_to_know_nothing(self, world: World) -> None:
+        paths, before = world.garbage(3), contents(world)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+
+        def halted(*_: object) -> None:
+            world.clock.advance(BATCH_MS_MAX + 1)
+
+        quarantine_of(world).trouble = halted
+        assert world.deleter().undo("run-1").waits is None
+        assert contents(world) == before
 
     def test_o3_a_plan_has_its_own_grace_and_never_less_than_the_floor(self, world: World) -> None:
         paths = world.garbage(1, age_ms=100 * HOUR_MS)
