@@ -7,7 +7,8 @@ import re
 import subprocess
 import tokenize
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -100,6 +101,80 @@ def calls(path: Path) -> Iterator[ast.Call]:
 def test_modules_are_small() -> None:
     long = {within(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
     assert {name: lines for name, lines in long.items() if lines > LINES_MAX} == {}
+
+
+MODULES_MAX = 15
+CROWDED = {
+    "icewright/adapters/memory": 36,
+    "icewright/adapters/pyiceberg": 30,
+    "icewright/adapters/sql": 54,
+    "icewright/api": 43,
+    "icewright/app": 19,
+    "icewright/cli": 40,
+    "icewright/config": 22,
+    "icewright/domain": 81,
+    "icewright/planning": 132,
+    "icewright/ports": 36,
+    "icewright/scheduling": 16,
+    "icewright/services": 100,
+    "icewright_spark": 40,
+    "icewright_spark/merge": 21,
+}
+"""Folders with more modules than one should have: these numbers only go down."""
+MIGRATIONS = "icewright/adapters/sql/migrations/versions"  # one module a change of the schema, for ever
+
+
+def test_folders_get_no_fuller() -> None:
+    assert crowding(MODULES, CROWDED) == []
+
+
+def crowding(modules: list[Path], crowded: Mapping[str, int]) -> list[str]:
+    """What to do about folders that have more modules than they may, or fewer than the table says."""
+    counts = Counter(within(path.parent) for path in modules if path.name != "__init__.py")
+    del counts[MIGRATIONS]
+    grown = [
+        f"{folder} has {count} modules and may have {crowded.get(folder, MODULES_MAX)}: "
+        "extend a module, or put those of one subject into a folder of their own"
+        for folder, count in counts.items()
+        if count > crowded.get(folder, MODULES_MAX)
+    ]
+    shrunk = [
+        f"{folder} has {counts[folder]} modules: lower its number in CROWDED"
+        + (", or take it out" if counts[folder] <= MODULES_MAX else "")
+        for folder, most in crowded.items()
+        if counts[folder] < most
+    ]
+    return grown + shrunk
+
+
+@pytest.mark.parametrize(
+    ("count", "crowded", "said"),
+    [
+        (15, {}, ""),
+        (16, {}, "a has 16 modules and may have 15"),
+        (20, {"a": 20}, ""),
+        (21, {"a": 20}, "a has 21 modules and may have 20"),
+        (19, {"a": 20}, "a has 19 modules: lower its number in CROWDED"),
+        (15, {"a": 20}, "or take it out"),
+        (0, {"a": 20}, "a has 0 modules"),
+    ],
+)
+def test_the_check_of_folders_would_notice(count: int, crowded: dict[str, int], said: str) -> None:
+    modules = [SRC / "a/__init__.py", *(SRC / f"a/m{number}.py" for number in range(count))]
+    found = crowding(modules, crowded)
+    assert [said in text for text in found] == ([True] if said else [])
+
+
+def test_every_checker_is_held_to_its_contract() -> None:
+    """Those that judge plans know the domain and each other alone; the contract itself is import-linter's."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (contract,) = [one for one in contracts if one["name"] == "Checkers never import planners"]
+    checkers = {f"icewright.planning.{path.stem}" for path in (SRC / "icewright/planning").glob("check_*.py")}
+    assert set(contract["source_modules"]) == checkers
+    assert contract["forbidden_modules"] == ["icewright.planning.*"]
+    assert {ignored.partition(" -> ")[2] for ignored in contract["ignore_imports"]} <= checkers
 
 
 def test_every_module_says_why_it_exists() -> None:

@@ -32,6 +32,8 @@ _SPELLINGS = {
 }
 _STORAGES = {spelled.lower(): storage for storage, names in _SPELLINGS.items() for spelled in names}
 _PARTS = ("t", "t_2", "t%20", "T", "data", "x")
+UNFOUNDED = "nothing is wrong"
+"""What is said of a table that should own its place, and does not."""
 _KEYS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
@@ -132,10 +134,11 @@ def violations(trees: list[Tree]) -> Iterator[str]:
             if owners and owners != [str(tree.name)]:
                 yield f"{location} of {tree.name} is owned by {owners}"
     for tree, blame in _blamed(trees):
+        wrong = f"{blame} is wrong" if blame else UNFOUNDED
         if bool(blame) != bool(places[tree.name].findings):
-            yield f"{tree.name}: {blame or 'nothing'} is wrong, and {places[tree.name].findings} was found"
+            yield f"{tree.name}: {wrong}, and {places[tree.name].findings} was found"
         if bool(blame) == bool(places[tree.name].roots):
-            yield f"{tree.name}: {blame or 'nothing'} is wrong, and it owns {places[tree.name].roots}"
+            yield f"{tree.name}: {wrong}, and it owns {places[tree.name].roots}"
 
 
 def _canonical(location: str) -> CanonicalPath:

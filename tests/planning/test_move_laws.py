@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from icewright.domain.files import DataFile, Partition
@@ -14,7 +14,7 @@ from icewright.domain.policy import MigrateSpec
 from icewright.domain.tables import PartitionField, PartitionSpec
 from icewright.planning.check_plan import check_plan
 from icewright.planning.specs import PARTITIONS_MAX
-from tests.planning.observations import Case, cases, observe
+from tests.planning.observations import BY_MONTH, NO_FIELDS, WHOLE, Case, cases, data_files, observe, policy, table
 from tests.planning.test_plan_laws import committed, groups_of, plan_of
 from tests.predictions import predicted
 
@@ -42,8 +42,29 @@ def moved_cases(draw: st.DrawFn, asked: tuple[MigrateSpec, ...] = tuple(MigrateS
 many = settings(max_examples=150, deadline=None)
 
 
+def two_files(size_bytes: int, rows: int) -> Case:
+    """All rows move, over four partitions at most, and a file is to have 100 bytes."""
+    files = tuple(replace(file, record_count=rows) for file in data_files(WHOLE, 2, size_bytes))
+    metadata = table(specs=(BY_MONTH, NO_FIELDS, CURRENT), default_spec_id=2)
+    asked = policy(migrate_spec=MigrateSpec.ALL, target_file_size_bytes=100)
+    return Case(observe(files, metadata), files, asked)
+
+
+FEWER_ROWS_THAN_PARTITIONS = two_files(150, rows=1)
+
+
+def test_a_group_has_no_more_bytes_than_fill_the_files_that_its_rows_become() -> None:
+    def groups(case: Case) -> list[tuple[int, int]]:
+        return [(len(group.files), group.output_files) for group in groups_of(plan_of(case))]
+
+    assert groups(FEWER_ROWS_THAN_PARTITIONS) == [(1, 1), (1, 1)]
+    assert groups(two_files(100, rows=1)) == [(2, 2)]
+    assert groups(two_files(150, rows=2)) == [(2, 4)]
+
+
 @many
 @given(moved_cases())
+@example(FEWER_ROWS_THAN_PARTITIONS)
 def test_the_checker_accepts_every_plan(case: Case) -> None:
     by_path = {file.path: file for file in case.files}
     assert check_plan(plan_of(case), case.observation, case.policy, by_path, case.deletes) == ()

@@ -16,13 +16,14 @@ from icewright.domain.locations import Aliases, CanonicalPath, declared
 from icewright.domain.names import TableId, TableName
 from icewright.domain.ownership import Claim, Missing, Place
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import TableMetadata
+from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsFile
+from icewright.domain.tables import LoggedMetadata, TableMetadata
 from icewright.planning import claims, ownership
-from icewright.planning.claims import PATH_KEYS, claim, coarsened
+from icewright.planning.claims import PATH_KEYS, REACHES_MAX, claim, claim_of_other, coarsened, followed, outside
 from icewright.planning.ownership import Ownership
 from icewright.planning.place_rules import PlaceRules, place_rules
 from tests.conftest import CAMPAIGN
-from tests.planning.forests import forest, violations
+from tests.planning.forests import UNFOUNDED, forest, violations
 from tests.planning.test_footprint import snapshot, table
 
 AWAY = Reason("unavailable", "it does not answer")
@@ -77,9 +78,6 @@ class TestForests:
     @pytest.mark.parametrize(
         ("where", "name", "mutant"),
         [
-            pytest.param(
-                Aliases, "folder", lambda self, location: self.canonical(location.rstrip("/")), id="o6_no_slash"
-            ),
             pytest.param(claims, "PATH_KEYS", (), id="o5_location_alone"),
             pytest.param(TableMetadata, "collects_garbage", True, id="l5_gc_enabled_ignored"),
             pytest.param(ownership, "same", lambda _named: {}, id="l6_uuid_ignored"),
@@ -92,10 +90,16 @@ class TestForests:
     def test_i13_a_missing_guard_is_noticed(
         self, where: object, name: str, mutant: object, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """By a table that owns what it must not; that one owns less than it could would not be enough."""
         if name == "canonical":
             monkeypatch.setattr(Aliases, "folder", lambda _self, location: location.rstrip("/") + "/")
         monkeypatch.setattr(where, name, mutant)
-        assert any(next(violations(forest(seed, 40)), None) for seed in range(20))
+        assert any(UNFOUNDED not in found for seed in range(20) for found in violations(forest(seed, 40)))
+
+    def test_o6_i13_a_place_without_a_slash_at_its_end_is_noticed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """By tables that own nothing since their siblings' names begin as theirs do."""
+        monkeypatch.setattr(Aliases, "folder", lambda self, location: self.canonical(location.rstrip("/")))
+        assert any(UNFOUNDED in found for seed in range(20) for found in violations(forest(seed, 40)))
 
 
 def test_o6_a_sibling_whose_name_begins_alike_is_not_below_the_root() -> None:
@@ -140,6 +144,14 @@ def test_l6_i13_one_uuid_in_two_catalogs_or_under_two_names_owns_nothing() -> No
     assert place(found, 3).roots == ("s3://w/d/3/",)
 
 
+def test_l6_a_table_that_is_gone_is_there_under_another_name_if_that_claims_all_that_it_did() -> None:
+    renamed = claiming(2, "s3://w/d/1/", uuid="u")
+    gone = claiming(1, "s3://w/d/1/", uuid="u", is_gone=True)
+    assert ownership.ownership([gone, renamed]).findings == {}
+    for more in (replace(gone, reaches=("s3://w/raw/",)), replace(gone, roots=("s3://w/d/",)), replace(gone, uuid="v")):
+        assert codes(ownership.ownership([more, renamed]), 2) == ["shared-location"]
+
+
 def test_l6_uuids_are_the_same_however_they_are_spelled() -> None:
     one = claim(replace(metadata_of("s3://w/d/1", 1), table_id=TableId("lake", "ABC ")), Aliases())
     two = claim(replace(metadata_of("s3://w/d/2", 2), table_id=TableId("lake", "abc")), Aliases())
@@ -161,7 +173,7 @@ def test_l5_i13_nothing_is_owned_without_gc_enabled(value: str) -> None:
 
 def test_l5_a_clone_by_the_procedure_snapshot_owns_nothing_and_lends_nothing() -> None:
     source = claim(metadata_of("s3://w/d/source", 1), Aliases())
-    clone = metadata_of("s3://w/d/clone", 2, snapshot="true", **{"gc.enabled": "false"})
+    clone = metadata_of("s3://w/d/clone", 2, snapshot="TRUE", **{"gc.enabled": "false"})
     found = ownership.ownership([source, claim(clone, Aliases(), ["s3://w/d/source/data/month=1"])])
     assert (codes(found, 1), codes(found, 2)) == (["lends-files"], ["clone"])
     assert "lake.db.t002" in found.findings[named(1)][0].text
@@ -243,6 +255,10 @@ class TestQuarantineAmongTables:
         assert place(found, 1).roots == ()
         assert codes(found, 4, "pond") == ["reserved-place"]
         assert (codes(found, 2), codes(found, 3, "pond")) == ([], [])
+
+    def test_o14_a_table_in_the_quarantine_of_its_own_catalog_is_not_beside_itself(self) -> None:
+        found = ownership.ownership([claiming(4, "s3://w/d/u/held/t/")], (), self.RULES)
+        assert codes(found, 4) == ["reserved-place"]
 
     def test_o14_nor_around_it_nor_by_another_name(self) -> None:
         for root in ("s3://w/d/u/held/run/t/", "s3://key@w/d/u/"):
@@ -332,7 +348,8 @@ class TestMissing:
 
     def test_o5_it_is_below_its_catalogs_roots_where_these_are_said(self) -> None:
         assert self.both(self.GONE, rules=PlaceRules(allowed={"lake": ("s3://w/lake/",)})) == [False, True]
-        assert self.both(self.GONE, rules=PlaceRules(allowed={"lake": ("s3://w/pond/d/2/x/",)})) == [False, False]
+        above = PlaceRules(allowed={"lake": ("s3://w/lake/", "s3://w/pond/d/2/x/")})
+        assert self.both(self.GONE, rules=above) == [False, False]  # the other catalog's table lies around a root
         assert self.both(self.GONE, rules=PlaceRules(allowed={"pond": ("s3://w/pond/",)})) == [False, False]
 
     def test_o5_roots_that_a_table_does_not_keep_to_say_nothing_of_others(self) -> None:
@@ -361,6 +378,27 @@ class TestMissing:
         found = ownership.ownership((*self.CLAIMS, odd))
         assert codes(found, 3) == ["no-place"]
         assert self.both(more=(odd,)) == [False, False]
+        lost = ownership.ownership((*self.CLAIMS, odd), lost=[odd.name])
+        assert codes(lost, 3) == ["no-place"]
+        assert all(isinstance(lost.place(one.name), Complete) for one in self.CLAIMS)
+
+    def test_o1_nor_is_it_known_where_files_are_whose_place_has_no_name(self) -> None:
+        metadata = metadata_of("s3://w/d/1", 3)
+        listed = replace(metadata.snapshots[0], manifest_list="metadata/snap-1.avro")
+        odd = claim(replace(metadata, snapshots=(listed,)), Aliases())
+        assert (odd.unplaced, odd.roots) == (("metadata",), ("s3://w/d/1/",))
+        assert self.both(more=(odd,)) == [False, False]
+
+    def test_what_is_an_iceberg_table_by_now_is_of_no_other_format(self) -> None:
+        one = self.CLAIMS[0]
+        found = ownership.ownership(self.CLAIMS, others=[replace(one, roots=("s3://w/pond/d/",))])
+        assert (found.findings, found.foreign) == ({}, frozenset())
+        assert place(found, 1).roots == one.roots
+
+    def test_a_place_with_a_further_finding_owns_nothing(self) -> None:
+        known = place(ownership.ownership(self.CLAIMS), 1)
+        assert known.refused(()) == known
+        assert (known.refused((AWAY,)).roots, known.refused((AWAY,)).findings) == ((), (AWAY,))
 
 
 class TestAliases:
@@ -369,9 +407,12 @@ class TestAliases:
             ("hdfs://node-1:8020/w/d/t/", "hdfs://cluster/w/d/t/"),
             ("hdfs:///w/d/t/", "hdfs://cluster/w/d/"),
             ("webhdfs://node-1:9870/w/d/t/", "hdfs://cluster/w/d/t/x/"),
+            ("swebhdfs://node-1:9871/w/d/t/", "viewfs://cluster/w/d/t/"),
             ("file:///w/d/t/", "file://host/w/d/t/"),
             ("wasbs://c@a.blob.example/w/d/t/", "abfss://c@a.dfs.example/w/d/t/"),
             ("s3://key@bucket/w/d/t/", "s3://bucket/w/d/t/"),
+            ("s3://Bucket/w/d/t/", "s3://bucket/w/d/t/"),
+            ("abfss://C@A.dfs.example/w/d/t/", "abfss://c@a.dfs.example/w/d/t/"),
         ):
             found = ownership.ownership([claiming(1, one), claiming(2, other)])
             assert codes(found, 1) == codes(found, 2) == ["undeclared-alias"], one
@@ -420,6 +461,20 @@ class TestAliases:
         assert place_rules([lake, odd]).aliases_of("lake").folder("hdfs://n/x") == "hdfs://c/x/"
         assert place_rules([]).aliases_of("sea").folder("s3a://b/x") == "s3://b/x/"
 
+    def test_o1_aliases_that_contradict_those_of_a_catalog_are_not_its_own(self) -> None:
+        lake = CatalogEntry("lake", CatalogKind.SQL, "sqlite:////x", "/w", aliases={"hdfs://n": "hdfs://c"})
+        pond = CatalogEntry("pond", CatalogKind.SQL, "sqlite:////y", "/w", aliases={"hdfs://c": "hdfs://d"})
+        rules = place_rules([lake, pond])
+        assert rules.aliases_of("lake").folder("hdfs://n/x") == "hdfs://c/x/"
+        assert rules.aliases_of("pond").folder("hdfs://c/x") == "hdfs://d/x/"
+        assert rules.storages == {"hdfs://c", "hdfs://d"}
+
+    def test_l5_whoever_has_files_around_a_place_is_seen_beside_its_own_table_there(self) -> None:
+        lender = claiming(1, "s3://w/a/d/1/", reaches=("s3://w/a/d/",))
+        for around in ("s3://w/a/", "s3://w/a/d/"):
+            borrower = claiming(2, "s3://v/d/2/", reaches=(around,))
+            assert codes(ownership.ownership([lender, borrower]), 1) == ["lends-files"]
+
     @pytest.mark.parametrize("root", ["relative", "", "s3:b", "/a/../b", "s3a://b//x"])
     def test_t6_roots_that_are_no_place_are_refused(self, root: str) -> None:
         with pytest.raises(InvalidConfiguration, match="root"):
@@ -457,6 +512,14 @@ def test_t6_whatever_a_table_says_of_its_places_nothing_of_another_one_is_owned(
 
 
 class TestClaims:
+    def test_a_snapshot_of_format_v1_without_a_manifest_list_is_in_no_place_of_its_own(self) -> None:
+        """Its manifests are in the metadata itself, and read one by one; nothing of it is anywhere."""
+        metadata = metadata_of("s3://w/t", 1)
+        oldest = replace(snapshot(0, None, 0), manifest_list="")
+        made = claim(replace(metadata, format_version=1, snapshots=(oldest, *metadata.snapshots)), Aliases())
+        assert made == claim(metadata, Aliases())
+        assert (made.unplaced, made.reaches) == ((), ())
+
     def test_what_a_table_lays_claim_to(self) -> None:
         metadata = metadata_of("s3a://w/t", 1, **{"write.data.path": "s3n://other/data", "other": "s3://x"})
         assert claim(metadata, Aliases()).roots == ("s3://other/data/", "s3://w/t/")
@@ -484,6 +547,45 @@ class TestClaims:
         assert made.roots == roots
         assert made.ambiguous == (location,)
         assert "ambiguous-location" in codes(ownership.ownership([made]), 1)
+
+    def test_all_that_metadata_names_reaches_where_it_is(self) -> None:
+        metadata = replace(
+            metadata_of("s3://w/t", 1),
+            metadata_log=(LoggedMetadata(0, "s3://w/log/0.metadata.json"),),
+            statistics=(StatisticsFile(1, "s3://w/puffin/s.stats", 1, 1, ()),),
+            partition_statistics=(PartitionStatisticsFile(1, "s3://w/parts/p.parquet", 1),),
+        )
+        assert claim(metadata, Aliases()).reaches == ("s3://w/log/", "s3://w/parts/", "s3://w/puffin/")
+        many = [f"s3://w/raw/{number}" for number in range(REACHES_MAX + 1)]
+        assert claim(metadata_of("s3://w/t", 1), Aliases(), many[1:]).reaches == tuple(
+            sorted(f"{a}/" for a in many[1:])
+        )
+        assert claim(metadata_of("s3://w/t", 1), Aliases(), many).reaches == ("s3://w/raw/",)
+
+    def test_links_lead_to_places_that_are_claimed_as_well(self) -> None:
+        made = claiming(1, "file:///w/link/", reaches=("file:///w/around/", "file:///w/in/", "file:///w/raw/"))
+        leads = {
+            "file:///w/link/": "file:///d/t/",
+            "file:///w/raw/": "file:///d/raw/",
+            "file:///w/in/": "file:///d/t/data/",
+            "file:///w/around/": "file:///d/",
+        }
+        found = followed(made, lambda place: leads.get(place, place))
+        assert found.roots == ("file:///d/t/", "file:///w/link/")
+        assert found.reaches == ("file:///d/", "file:///w/around/", "file:///w/in/", "file:///w/raw/")
+        assert found.linked == ("file:///w/around/", "file:///w/in/")
+        assert codes(ownership.ownership([found]), 1) == ["linked-place"] * 2
+        unlinked = claiming(1, "file:///w/d/t/", reaches=("file:///w/d/",))
+        assert followed(unlinked, str) == unlinked
+
+    def test_t6_a_table_of_another_format_may_be_in_another_folder_too(self) -> None:
+        other = claim_of_other(named(1), ["file:///w/d/x/../t"], Aliases())
+        assert (other.roots, other.ambiguous) == (("file:///w/d/t/", "file:///w/d/x/../t/"), ("file:///w/d/x/../t",))
+
+    def test_t6_a_folder_that_may_be_another_one_is_outside_of_a_root_that_it_begins_with(self) -> None:
+        metadata = metadata_of("file:///w/d/t", 1)
+        places = ["file:///w/d/t/data", "file:///w/d/t/../u", "file:///w/d/u", "relative"]
+        assert outside(metadata, Aliases(), places) == frozenset(places[1:])
 
     def test_many_places_become_few_that_have_them_all(self) -> None:
         many = tuple(sorted(f"s3://w/raw/{year}/{day}/" for year in range(10) for day in range(30)))

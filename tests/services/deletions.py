@@ -28,6 +28,7 @@ from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.ownership import Place
 from icewright.domain.plans import Reason
+from icewright.domain.tables import Instant
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.quarantine import Quarantine
 from icewright.services.deleter import Batch, Deleter
@@ -73,6 +74,8 @@ class World:
     others_gap: Gap | None = None
     roots: tuple[str, ...] = (ROOT,)
     table_bytes: int = 10**9
+    graces_since: Instant = 0
+    """When the clock jumped last."""
 
     def __post_init__(self) -> None:
         self.storage = MemoryStorage(self.clock)
@@ -109,6 +112,7 @@ class World:
             self.other_tables,
             aliases=Aliases(),
             settings=self.settings,
+            graces_since=lambda: self.graces_since,
         )
 
     def garbage(self, count: int, prefix: str = "g", *, age_ms: int = 30 * DAY_MS) -> list[CanonicalPath]:

@@ -15,6 +15,7 @@ from icewright.domain import faults
 from icewright.domain.approvals import Approval
 from icewright.domain.deletion import (
     BUDGET_FILES,
+    FILES_PER_MINUTE,
     FUTURE_MAX_MS,
     GRACE_FLOOR_MS,
     WINDOW_FLOOR_MS,
@@ -34,6 +35,7 @@ from icewright.domain.errors import (
     IcewrightError,
     LeaseLost,
     NotAllowed,
+    NotFound,
     StorageAway,
     StoreAway,
     StoreTaken,
@@ -42,12 +44,29 @@ from icewright.domain.errors import (
 )
 from icewright.domain.faults import Fault
 from icewright.domain.knowledge import Complete, Known, Partial
-from icewright.domain.locations import CanonicalPath
+from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import ListedObject
+from icewright.domain.ownership import Place
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
+from icewright.planning.may_delete import Facts, may_be_purged, why_not
 from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
-from tests.services.deletions import DAY_MS, GAP, HELD, HOUR_MS, NAME, ROOT, Died, World, at, dying_at, tended, undone
+from tests.services.deletions import (
+    DAY_MS,
+    GAP,
+    HELD,
+    HOUR_MS,
+    NAME,
+    ROOT,
+    TABLE,
+    Died,
+    World,
+    at,
+    dying_at,
+    tended,
+    undone,
+)
 
 CAREFREE = DeleteSettings(
     orphan_grace_ms=0, expired_grace_ms=0, window_ms=0, budget_files=10**9, files_per_minute=10**9
@@ -91,7 +110,7 @@ class TestARun:
         assert set(world.states().values()) == {"quarantined"}
         assert contents(world).keys() == world.refs.keys()
         world.clock.advance(WINDOW_FLOOR_MS)
-        tended(world)
+        assert world.deleter().tend("run-1").kept is None
         assert set(world.states().values()) == {"purged"}
         assert world.storage.objects.keys() == world.refs.keys()
         assert not world.store.run("run-1").is_open
@@ -177,6 +196,11 @@ class TestFloors:
         undone(world)
         assert contents(world) == before
 
+    def test_o15_nothing_lifts_the_limits_of_a_run(self) -> None:
+        assert (CAREFREE.files_budget, CAREFREE.pace) == (BUDGET_FILES, FILES_PER_MINUTE)
+        assert (DeleteSettings(budget_files=1).files_budget, DeleteSettings(files_per_minute=2).pace) == (1, 2)
+        assert DeleteSettings(files_per_minute=0).pace == 1
+
     def test_settings_can_ask_for_more(self, world: World) -> None:
         world.settings = DeleteSettings(orphan_grace_ms=60 * DAY_MS, window_ms=20 * DAY_MS, budget_files=1)
         with pytest.raises(NotAllowed):
@@ -203,6 +227,27 @@ class TestFloors:
         world.run_to_its_end()
         assert world.states() == {path: "skipped: bad-time"}
 
+    def test_o4_nothing_is_old_by_a_time_before_the_clock_jumped(self, world: World) -> None:
+        floor_ms, world.settings = GRACE_FLOOR_MS[Cause.ORPHAN], CAREFREE
+        for ago_ms, state in ((floor_ms - 1, "skipped: too-young"), (floor_ms, "quarantined")):
+            run_id, world.graces_since = f"run-{ago_ms}", world.clock.now() - ago_ms
+            world.deleter().begin(world.plan(world.garbage(1, run_id), plan_id=run_id), run_id)
+            world.deleter().advance(run_id)
+            assert list(world.states(run_id).values()) == [state]
+            assert world.deleter().advance(run_id).is_done
+        world.graces_since = world.clock.now() + DAY_MS
+        world.clock.advance(DAY_MS)
+        for left_ms, state in ((WINDOW_FLOOR_MS - 1, "quarantined"), (1, "purged")):
+            world.clock.advance(left_ms)
+            tended(world, run_id)
+            assert list(world.states(run_id).values()) == [state]
+
+    def test_what_our_own_commits_replaced_may_have_been_written_just_now(self, world: World) -> None:
+        (path,) = world.garbage(1, age_ms=-FUTURE_MAX_MS)
+        world.deleter().begin(world.plan([path], Cause.EXPIRED), "run-1")
+        world.deleter().advance("run-1")
+        assert world.states() == {path: "quarantined"}
+
     @pytest.mark.parametrize("ahead", ["server", "storage"])
     def test_o4_one_clock_that_is_years_ahead_makes_nothing_old(self, world: World, ahead: str) -> None:
         (path,) = world.garbage(1, age_ms=HOUR_MS)
@@ -228,7 +273,7 @@ class TestFloors:
     )
     def test_o9_metadata_files_of_the_last_month_stay(self, world: World, name: str) -> None:
         path = CanonicalPath(f"{ROOT}metadata/{name}")
-        for age, state in ((30 * DAY_MS - HOUR_MS, "skipped: young-metadata"), (31 * DAY_MS, "quarantined")):
+        for age, state in ((30 * DAY_MS - 1, "skipped: young-metadata"), (30 * DAY_MS, "quarantined")):
             world.storage.write(path, b"{}", modified_at=world.clock.now() - age)
             world.deleter().begin(world.plan([path], seen_ms=29 * DAY_MS), f"run-{age}")
             world.run_to_its_end(f"run-{age}")
@@ -274,6 +319,64 @@ class TestGuards:
         monkeypatch.setattr(world, "needs", slow)
         world.deleter().advance("run-1")
         assert (paths[0] in moved, set(moved), world.missing()) == (False, set(paths[1:]), set())
+
+    def test_the_checksum_of_a_file_that_is_needed_is_needed(self, world: World) -> None:
+        paths = [CanonicalPath(f"{ROOT}data/.live{number}.crc") for number in range(2)]
+        for path in paths:
+            world.storage.write(path, b"crc", modified_at=world.clock.now() - 30 * DAY_MS)
+        first = world.refs.pop(at("live1"))
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        assert world.states() == {paths[0]: "skipped: needed", paths[1]: "quarantined"}
+        world.refs[at("live1")] = first
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        tended(world)
+        assert world.states()[paths[1]] == "restored"
+
+    def test_what_another_table_needs_comes_back_and_so_do_checksums_of_that(self, world: World) -> None:
+        path, checksum, other = (CanonicalPath(f"{ROOT}data/{name}") for name in ("x", ".theirs.crc", "theirs"))
+        for written in (path, checksum):
+            world.storage.write(written, b"x", modified_at=world.clock.now() - 30 * DAY_MS)
+        world.deleter().begin(world.plan([path, checksum, *world.garbage(1)]), "run-1")
+        world.run_to_its_end()
+        world.elsewhere = {path, other}
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        batch = world.deleter().tend("run-1")
+        assert batch.waits is None
+        assert list(world.states().values()) == [*["restored: needed-elsewhere"] * 2, "purged"]
+
+    def test_e3_what_comes_to_be_needed_while_it_is_moved_comes_back_with_its_checksum(self, world: World) -> None:
+        checksums = [CanonicalPath(f"{ROOT}data/.{name}.crc") for name in ("ours", "theirs")]
+        for path in checksums:
+            world.storage.write(path, b"crc", modified_at=world.clock.now() - 30 * DAY_MS)
+
+        def commit(_step: Step, _when: str, _path: CanonicalPath) -> None:
+            world.refs[at("ours")], world.elsewhere = b"", {at("theirs")}
+
+        world.deleter().begin(world.plan(checksums), "run-1")
+        quarantine_of(world).trouble = commit
+        world.deleter().advance("run-1")
+        assert list(world.states().values()) == ["restored", "restored: needed-elsewhere"]
+
+    @pytest.mark.parametrize(
+        ("asked", "error"),
+        [
+            ("_needs", NotFound("it was dropped")),
+            ("_needs", StorageAway("no answer")),
+            ("_others", StorageAway("no answer")),
+        ],
+    )
+    def test_what_cannot_be_told_behind_a_batch_is_left_to_whoever_looks_after_it(
+        self, world: World, asked: str, error: IcewrightError
+    ) -> None:
+        def fails(*_: object) -> None:
+            raise error
+
+        deleter = world.deleter()
+        deleter.begin(world.plan(world.garbage(3)), "run-1")
+        quarantine_of(world).trouble = lambda *_: setattr(deleter, asked, fails)
+        batch = deleter.advance("run-1")
+        assert (batch.waits, batch.count(IntentState.QUARANTINED)) == (None, 3)
 
     def test_e3_a_path_that_is_needed_again_while_files_are_moved_comes_back_at_once(self, world: World) -> None:
         paths = world.garbage(3)
@@ -351,6 +454,12 @@ class TestGuards:
         assert set(world.states().values()) == {"skipped: table-replaced"}
         assert set(paths) <= world.storage.objects.keys()
 
+    def test_l4_a_table_that_was_dropped_keeps_everything(self, world: World) -> None:
+        world.deleter().begin(world.plan(world.garbage(3)), "run-1")
+        world.is_there = False
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"skipped: table-gone"}
+
     def test_l4_nothing_is_purged_of_a_table_that_is_another_one_or_gone(self, world: World) -> None:
         world.deleter().begin(world.plan(world.garbage(3)), "run-1")
         world.run_to_its_end()
@@ -385,6 +494,38 @@ class TestGuards:
         world.run_to_its_end()
         assert set(world.states().values()) == {"skipped: not-owned"}
 
+    def test_l4_a_place_that_another_table_owns_by_now_is_not_this_ones(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (path,) = world.garbage(1)
+        world.deleter().begin(world.plan([path]), "run-1")
+        another = Complete(Place(NAME, "uuid-2", world.roots, ()))
+        monkeypatch.setattr(world, "place", lambda _name: another)
+        world.run_to_its_end()
+        assert world.states() == {path: "skipped: not-owned"}
+
+    def test_l6_a_uuid_is_the_same_however_its_metadata_spells_it(self, world: World) -> None:
+        world.table_id = TableId("lake", "UUID-1 ")
+        (path,) = world.garbage(1)
+        world.deleter().begin(world.plan([path]), "run-1")
+        world.run_to_its_end()
+        assert world.states() == {path: "quarantined"}
+
+    @pytest.mark.parametrize(("is_held", "state"), [(False, "skipped: not-asked"), (True, "quarantined")])
+    def test_o13_a_file_that_nobody_was_asked_about_neither_goes_nor_is_purged(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, *, is_held: bool, state: str
+    ) -> None:
+        paths = world.garbage(3)
+        world.deleter().begin(world.plan(paths), "run-1")
+        if is_held:
+            world.run_to_its_end()
+        needs = world.needs
+        monkeypatch.setattr(world, "needs", lambda name, wanted: needs(name, set(wanted) - {paths[1]}))
+        world.run_to_its_end()
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        tended(world)
+        assert list(world.states().values()) == ["purged", state, "purged"]
+
     def test_e8_a_path_that_is_not_the_one_name_of_its_object_stays(self, world: World) -> None:
         paths = [CanonicalPath(f"s3a://b/wh/t/data/{name}") for name in ("a", "b")]
         world.roots = ("s3a://b/wh/t/", ROOT)
@@ -397,13 +538,33 @@ class TestGuards:
     def test_o14_a_quarantine_is_no_garbage_and_is_in_no_table(self, world: World) -> None:
         held = CanonicalPath(f"{HELD}/run-0/x")
         world.storage.write(held, b"x", modified_at=world.clock.now() - 30 * DAY_MS)
-        world.roots = ("s3://b/",)
         world.deleter().begin(world.plan([held]), "run-1")
-        batch = world.deleter().advance("run-1")
-        assert batch.waits is not None
-        assert batch.waits.code == "quarantine-in-table"
+        for root in (f"{HELD}/run-0/", "s3://b/"):
+            world.roots = (root,)
+            batch = world.deleter().advance("run-1")
+            assert batch.waits is not None
+            assert batch.waits.code == "quarantine-in-table"
         world.quarantine = MemoryQuarantine(world.storage, CanonicalPath("s3://other/held"))
         assert world.deleter().advance("run-1").count(IntentState.QUARANTINED) == 1
+
+    def test_o14_nor_is_what_lies_in_one_whatever_is_said_of_the_place(self, world: World) -> None:
+        held = ListedObject(CanonicalPath(f"{HELD}/run-0/x"), 1, modified_at=1)
+        intent = Intent("run-1", 0, held, 1, IntentState.PLANNED, 1, 1)
+        needs = Needs(TABLE, "m", True, 1, frozenset({held.path}), frozenset())
+        place = Place(NAME, TABLE.uuid, ("s3://b/",), ())
+        facts = Facts(needs, place, [HELD], Aliases(), now := world.clock.now(), now)
+        why = why_not(intent, Cause.ORPHAN, facts, DeleteSettings())
+        assert why is not None
+        assert why.code == "in-quarantine"
+        assert why_not(intent, Cause.ORPHAN, replace(facts, quarantines=[]), DeleteSettings()) is None
+
+    def test_nothing_is_purged_of_which_nobody_knows_since_when_it_is_held(self, world: World) -> None:
+        file = ListedObject(at("x"), 1, modified_at=1)
+        needs = Needs(TABLE, "m", True, 1, frozenset({file.path}), frozenset())
+        facts = Facts(needs, Place(NAME, TABLE.uuid, (ROOT,), ()), [], Aliases(), now := world.clock.now(), now)
+        intent = Intent("run-1", 0, file, 1, IntentState.QUARANTINED, 1, 1)
+        for held_at, may in ((None, False), (now - WINDOW_FLOOR_MS + 1, False), (now - WINDOW_FLOOR_MS, True)):
+            assert may_be_purged(replace(intent, held_at=held_at), facts, DeleteSettings()) is may
 
     def test_a_file_that_was_written_anew_since_stays(self, world: World) -> None:
         paths = world.garbage(3)
@@ -474,7 +635,7 @@ class TestPlans:
     def test_a_plan_beyond_the_budget_needs_somebodys_word_for_this_very_plan(self, world: World) -> None:
         paths = world.garbage(3)
         world.table_bytes = 100 * sum(world.storage.objects[path].listed.size_bytes for path in paths)
-        within = world.plan(paths)
+        within = world.plan(paths, plan_id="plan-0")
         world.table_bytes -= 1
         beyond = world.plan(paths)
         with pytest.raises(NotAllowed):
@@ -499,9 +660,15 @@ class TestPlans:
         with pytest.raises(NotAllowed):
             world.deleter().begin(replace(plan, candidates=tuple(many)), "run-2")
 
+    def test_files_that_may_be_somebody_elses_need_somebodys_word_too(self, world: World) -> None:
+        plan = world.plan(world.garbage(3))
+        with pytest.raises(NotAllowed):
+            world.deleter().begin(replace(plan, doubtful=1), "run-1")
+        world.deleter().begin(plan, "run-1")
+
     def test_what_our_own_commits_replaced_needs_no_approval(self, world: World) -> None:
         world.table_bytes = 0
-        world.deleter().begin(world.plan(world.garbage(3), Cause.EXPIRED), "run-1")
+        world.deleter().begin(replace(world.plan(world.garbage(3), Cause.EXPIRED), doubtful=1), "run-1")
         world.run_to_its_end()
         assert set(world.states().values()) == {"quarantined"}
 
@@ -550,6 +717,33 @@ class TestOutcomes:
         assert batch.waits.code == "unknown"
         assert sorted(world.states().values()) == ["planned", "planned", "unknown"]
         assert set(paths) <= world.storage.objects.keys()
+
+    @pytest.mark.parametrize(
+        ("call", "rest"), [("advance", "planned"), ("undo", "skipped: undone"), ("leave", "skipped: task-ended")]
+    )
+    def test_c1_nor_as_long_as_it_is_nowhere_and_the_run_stays_open(self, world: World, call: str, rest: str) -> None:
+        """Two files are needed while they are moved, and somebody dies as they come back; one of them is lost."""
+        paths = world.garbage(BATCH_FILES + 1)
+        found = {path: world.storage.objects[path].content for path in paths[:2]}
+        quarantine_of(world).trouble = lambda *_: world.refs.update(found)
+        world.deleter().begin(world.plan(paths), "run-1")
+        faults.arm(dying_at(Fault.DELETION_STEP_BEGUN, 2))
+        with pytest.raises(Died):
+            world.deleter().advance("run-1")
+        for held in [path for path, stored in world.storage.objects.items() if stored.content == found[paths[0]]]:
+            world.storage.remove(held)
+        for _ in range(3):
+            world.clock.advance(DAY_MS)
+            match call:
+                case "advance":
+                    batch = world.deleter().advance("run-1")
+                case "undo":
+                    batch = world.deleter().undo("run-1")
+                case _:
+                    batch = world.deleter().leave("run-1", Reason("task-ended", "its task has ended"))
+        assert (batch.waits and batch.waits.code, batch.is_done) == ("not-found", False)
+        assert world.store.run("run-1").is_open
+        assert (world.states()[paths[0]], world.states()[paths[-1]]) == ("unknown: not-found", rest)
 
     def test_what_is_nowhere_stays_unknown_and_is_said(self, world: World) -> None:
         paths = world.garbage(1)
@@ -648,8 +842,9 @@ class TestOutcomes:
         assert world.storage.objects[path].content == content
 
     @pytest.mark.parametrize("step", [Step.QUARANTINE, Step.PURGE])
+    @pytest.mark.parametrize("for_ms", [BATCH_MS_MAX + 1, -1])
     def test_q1_a_machine_that_was_halted_in_a_batch_asks_again_what_the_table_needs(
-        self, world: World, step: Step
+        self, world: World, step: Step, for_ms: int
     ) -> None:
         paths = world.garbage(3)
         world.deleter().begin(world.plan(paths), "run-1")
@@ -659,7 +854,7 @@ class TestOutcomes:
 
         def halted(_step: Step, when: str, path: CanonicalPath) -> None:
             if (when, path) == (AFTER, paths[0]):
-                world.clock.advance(BATCH_MS_MAX + 1)
+                world.clock.advance(for_ms)  # or its clock was put back
                 world.refs[paths[1]] = b""
                 world.commits += 1
 
@@ -674,6 +869,18 @@ class TestOutcomes:
         else:
             tended(world)
             assert list(world.states().values()) == ["purged", "restored", "purged"]
+
+    def test_q1_what_comes_back_needs_to_know_nothing(self, world: World) -> None:
+        paths, before = world.garbage(3), contents(world)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+
+        def halted(*_: object) -> None:
+            world.clock.advance(BATCH_MS_MAX + 1)
+
+        quarantine_of(world).trouble = halted
+        assert world.deleter().undo("run-1").waits is None
+        assert contents(world) == before
 
     def test_o3_a_plan_has_its_own_grace_and_never_less_than_the_floor(self, world: World) -> None:
         paths = world.garbage(1, age_ms=100 * HOUR_MS)

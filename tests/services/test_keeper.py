@@ -348,6 +348,15 @@ def test_a_renamed_table_is_the_same_one_under_another_name(house: Lakehouse) ->
     assert (task.state, task.table_name) == (TaskState.QUEUED, other)
 
 
+def test_what_a_person_applied_under_the_old_name_of_a_table_is_taken_back(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, {"icewright.mode": "approve"})
+    task = house.control.dispatcher.apply(house.control.keeper.look(NAME).plan.plan_id)
+    house.catalog.rename(NAME, other := TableName("lake", ("db",), "renamed"))
+    house.control.keeper.look(other)
+    taken_back = house.tasks.get(task.task_id)
+    assert (taken_back.state, reason_code(taken_back)) == (TaskState.SUPERSEDED, "table-renamed")
+
+
 def test_an_unreadable_table_keeps_the_reason_and_waits(house: Lakehouse) -> None:
     house.control.keeper.look(NAME)
     house.append(1)

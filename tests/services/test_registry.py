@@ -330,6 +330,107 @@ def test_another_table_of_its_name_does_not_take_its_claim(world: World) -> None
     assert world.owns()
 
 
+@pytest.mark.parametrize(("reaches", "counts_on"), [((), False), (("s3://b/lender/data/",), True)])
+def test_nor_does_one_in_its_very_place_where_it_had_files_elsewhere(
+    reaches: tuple[str, ...], *, counts_on: bool
+) -> None:
+    book, roots = ClaimBook(None), ("s3://b/t/",)
+    book.put(SeenClaim(Claim(T, "u1", roots, reaches=reaches), "1.metadata.json", 1))
+    book.put(SeenClaim(Claim(T, "u2", roots), "2.metadata.json", 2))
+    assert [(one.uuid, one.is_gone) for one in book.claims() if one.name != T] == [("u1", True)] * counts_on
+
+
+def test_a_listing_that_comes_late_says_nothing_unless_the_clock_was_set_back(world: World) -> None:
+    assert world.owns()
+    now, book = world.clock.now(), world.registry.book()
+
+    def knows_v(asked_at: int, *names: TableName) -> bool:
+        """Whether a listing with a table that was never read says that there is one."""
+        world.registry.listed("lake", names, asked_at)
+        known = world.registry.ownership().place(T)
+        return isinstance(known, Partial) and str(V) in gaps(known)
+
+    assert not knows_v(now - 1, T, U, V)
+    assert knows_v(now, T, U, V)
+    assert not knows_v(now, T)
+    assert (seen := book.get(U)) is not None
+    assert seen.gone_at is None, "it was seen behind that"
+    world.clock.advance(-10)
+    assert knows_v(now - 10, T, U, V)
+    world.clock.advance(11)
+    assert not knows_v(now + 1, T)
+    assert (seen := book.get(U)) is not None
+    assert seen.gone_at == now + 1
+
+
+def test_as_last_seen_tables_that_are_gone_or_lost_are_nowhere_else(world: World) -> None:
+    vague = TableName("pond", ("db",), "vague")
+    hidden(world)
+    world.pond.vague = {vague}
+    world.registry.declare_lost(vague, "Ada")
+    world.clock.advance(CLAIM_FRESH_MS + 1)
+    assert not world.owns()
+    assert isinstance(world.registry.ownership().place(T), Complete)
+
+
+def test_o13_nor_is_a_catalog_known_as_last_seen_that_did_not_answer_since(world: World) -> None:
+    assert world.owns()
+    assert isinstance(world.registry.ownership().place(T), Complete)
+    world.pond.available = False
+    assert gaps(world.place()) == gaps(world.registry.ownership().place(T)) == ["pond"]
+
+
+def test_o13_a_table_in_no_place_is_lost_at_the_pointer_alone_at_which_it_was_declared_so(world: World) -> None:
+    world.lake.set_properties(U, {"write.data.path": "relative"})
+    assert gaps(world.place()) == [str(U)]
+    world.registry.declare_lost(U, "Ada")
+    assert world.owns()
+    world.lake.set_properties(U, {"write.data.path": "relative", "owner": "Ada"})
+    world.registry.saw(world.lake.load(U))
+    assert gaps(world.place()) == [str(U)]
+
+
+def test_o13_a_table_that_can_be_read_again_is_lost_no_more(world: World) -> None:
+    assert world.owns()
+    world.lake.set_properties(U, {"owner": "Ada"})
+    world.lake.broken = {U}
+    assert gaps(world.place()) == [str(U)]
+    world.registry.declare_lost(U, "Ada")
+    assert world.owns()
+    world.lake.broken = set()
+    world.registry.saw(world.lake.load(U))
+    assert world.registry.book().lost() == ()
+
+
+def test_l5_a_table_whose_statistics_are_damaged_may_need_any_file(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = world.lake.load
+    monkeypatch.setattr(world.lake, "load", lambda name: replace(load(name), statistics_problem="it is cut off"))
+    known = world.registry.place_now(world.lake.load(T))
+    assert isinstance(known, Partial)
+    assert {(gap.what, gap.reason.code) for gap in known.gaps} == {(str(one), "statistics-damaged") for one in (T, U)}
+
+
+@pytest.mark.parametrize(("times", "missing"), [(1, []), (9, ["changed"])])
+def test_o8_a_table_that_moves_while_all_are_asked_is_asked_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, times: int, missing: list[str]
+) -> None:
+    ask, left = world.registry._side_by_side.ask, [times]
+
+    def asked(*args: Any) -> Any:
+        found = ask(*args)
+        if left[0]:
+            left[0] -= 1
+            world.lake.append(U, [file(f"{world.location(U)}/data/{left[0]}.parquet")])
+            world.registry.saw(world.lake.load(U))
+        return found
+
+    monkeypatch.setattr(world.registry._side_by_side, "ask", asked)
+    known = world.place()
+    assert ([gap.reason.code for gap in known.gaps] if isinstance(known, Partial) else []) == missing
+
+
 def test_a_copy_of_it_elsewhere_does_not_take_its_claim(world: World) -> None:
     hidden(world)
     world.pond._numbers = 1
@@ -357,6 +458,26 @@ def test_o5_what_is_said_while_a_look_reads_on_is_not_undone_by_it(
     seen = book.get(T)
     assert seen is not None
     assert (seen.is_complete, seen.gone) == (True, withdrawn)
+
+
+def test_o5_a_look_that_ends_behind_a_later_one_does_not_undo_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.lake.append(T, [file("data/1.parquet")])
+    earlier, book, go_on = world.lake.load(T), world.registry.book(), Reach.go_on
+    world.registry.saw(earlier)
+
+    def meanwhile(reach: Reach, reads_max: int) -> None:
+        monkeypatch.setattr(Reach, "go_on", go_on)
+        world.lake.append(T, [file(f"{world.location(U)}/data/borrowed.parquet")])
+        world.registry.saw(world.lake.load(T))
+        world.registry.read(world.lake, world.lake.load(T), AlreadyRead())
+        go_on(reach, reads_max)
+
+    monkeypatch.setattr(Reach, "go_on", meanwhile)
+    world.registry.read(world.lake, earlier, AlreadyRead())
+    seen = book.get(T)
+    assert seen is not None
+    assert (seen.metadata_location, seen.is_complete) == (world.lake.load(T).metadata_location, True)
+    assert seen.claim.reaches == (f"{world.location(U)}/data/",)
 
 
 class TestOtherFormats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from icewright.domain.actions import Executor, FileGroup, InputFile
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.staged.checks import check_rows_of_files
+from icewright_spark.staged.checks import check_rows_of_files, check_same_rows
 from icewright_spark.staged.hash_job import _partition_hash
 from icewright_spark.staged.rows_hash import rows_hash
 
@@ -71,6 +72,56 @@ def test_what_deletes_explain_is_well(deletes: list[DeleteFile], rows: Mapping[s
 def test_rows_that_nothing_explains_are_an_error(deletes: list[DeleteFile], rows: Mapping[str, int]) -> None:
     with pytest.raises(ProofFailed):
         check_rows_of_files(group(*deletes), rows)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A new file as Java's ``DataFile`` tells of it."""
+
+    path: str
+    rows: int
+
+    def location(self) -> str:
+        return self.path
+
+    def recordCount(self) -> int:  # noqa: N802 - Java's name
+        return self.rows
+
+
+IN = {"a": rows_hash([pa.record_batch({"x": range(10)})]), "b": rows_hash([pa.record_batch({"x": range(10, 15)})])}
+OUT = {"o": rows_hash([pa.record_batch({"x": range(8)})]), "p": rows_hash([pa.record_batch({"x": range(8, 15)})])}
+
+
+def test_new_files_have_the_rows_of_their_inputs_and_those_that_are_said_of_each() -> None:
+    rows_in, rows_out = check_same_rows(group(), [Written("o", 8), Written("p", 7)], IN, OUT)
+    assert rows_in == rows_out == rows_hash([pa.record_batch({"x": range(15)})])
+    check_same_rows(group(), [Written("o", 8), Written("p", 7), Written("q", 0)], IN, OUT)  # none were read of it
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ([Written("o", 9), Written("p", 7)], "o is said to have 9 rows, 8 were read"),
+        ([Written("o", 9), Written("p", 6)], r"is said to have (9 rows, 8|6 rows, 7) were read"),  # as many in all
+        ([Written("o", 8), Written("p", 7), Written("q", 1)], "q is said to have 1 rows, 0 were read"),
+        ([Written("o", 8)], "p is said to have None rows, 7 were read"),
+    ],
+)
+def test_a_new_file_that_states_other_rows_than_are_read_is_an_error(stated: list[Written], said: str) -> None:
+    with pytest.raises(ProofFailed, match=said):
+        check_same_rows(group(), stated, IN, OUT)
+
+
+def test_new_files_with_as_many_rows_of_other_contents_are_an_error() -> None:
+    other = {**OUT, "p": rows_hash([pa.record_batch({"x": range(9, 16)})])}
+    with pytest.raises(ProofFailed, match="the rows of o, p are not those of its inputs"):
+        check_same_rows(group(), [Written("o", 8), Written("p", 7)], IN, other)
+
+
+def test_inputs_that_were_not_read_in_full_are_an_error_though_all_of_it_was_written() -> None:
+    read = {"a": IN["a"]}
+    with pytest.raises(ProofFailed, match="0 rows were read from b"):
+        check_same_rows(group(), [Written("o", 10)], read, {"o": IN["a"]})
 
 
 class Seen:

@@ -15,7 +15,17 @@ from icewright_spark.stitch import stitch as stitch_module
 from icewright_spark.stitch.footer import Chunk, ChunkField, ColumnField, FileField, GroupField
 from icewright_spark.stitch.stitch import stitch_group
 from icewright_spark.stitch.thrift import BINARY, I32, I64, LIST, STRUCT, Struct
-from tests.spark_stitch.stitch_files import footer_of, job_of, with_footer, written
+from tests.spark_stitch.stitch_files import (
+    ROWS,
+    footer_of,
+    input_of,
+    job_of,
+    plain,
+    rows,
+    with_footer,
+    write_one,
+    written,
+)
 
 Damage = Callable[[Path], None]
 
@@ -189,6 +199,19 @@ def test_pages_that_cannot_be_decoded_are_caught(tmp_path: Path) -> None:
     flipped(path, footer_of(path).row_groups[0].chunks[0].pages.end - 10)
     with pytest.raises(ProofFailed, match="cannot be decoded"):
         stitch_group(job_of(files, tmp_path / "out.parquet"))
+
+
+def test_rows_that_pages_do_not_have_are_not_counted(tmp_path: Path) -> None:
+    """Manifest and footer agree on a row that nobody wrote: a copy agrees as well, and only its pages tell."""
+
+    def a_row_more(groups: list[Struct]) -> list[Struct]:
+        groups[0][GroupField.NUM_ROWS] = (I64, groups[0][GroupField.NUM_ROWS][1] + 1)
+        return groups
+
+    file = write_one(tmp_path, rows(0), plain)
+    of_groups(a_row_more)(Path(file.path))
+    with pytest.raises(ProofFailed, match="1000 rows of 1001 in column 0"):
+        stitch_group(job_of([input_of(Path(file.path), ROWS + 1)], tmp_path / "out.parquet"))
 
 
 def test_the_proof_relies_on_a_second_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

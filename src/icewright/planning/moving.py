@@ -58,9 +58,9 @@ class MovingBounds:
             return Reason("many-partitions", f"{text}{self.outputs_max:,} at most", {"partitions": made})
         return None
 
-    def fits(self, files: int, size_bytes: int, references: int, made: int | None) -> bool:
+    def fits(self, files: int, rows: int, size_bytes: int, references: int, made: int | None) -> bool:
         """Whether files may be moved together: no more bytes than fill as many files as they become."""
-        room = self.target_file_size_bytes * (made or 1)
+        room = self.target_file_size_bytes * (1 if made is None else self.output_files(rows, made))
         return (
             files <= self.files_max
             and size_bytes <= min(self.size_bytes_max, room)
@@ -68,9 +68,8 @@ class MovingBounds:
             and (made is None or made <= self.outputs_max)
         )
 
-    def output_files(self, run: Sequence[DataFile], made: int | None) -> int:
-        """The most files that files become: no file is without rows."""
-        rows = sum(file.record_count for file in run)
+    def output_files(self, rows: int, made: int | None) -> int:
+        """The most files that so many rows become: no file is without any."""
         return max(1, min(self.outputs_max if made is None else made, self.outputs_max, rows))
 
 
@@ -96,19 +95,21 @@ def moving_groups(
     refused: list[Reason] = []
     run: list[DataFile] = []
     farthest: list[DataFile] = []
-    size_bytes = references = 0
+    rows = size_bytes = references = 0
     for file in ordered:
         reason = bounds.refusal(file, moves.partitions_made((file,)))
         if reason is not None:
             refused.append(reason)
             continue
+        rows += file.record_count
         size_bytes += file.size_bytes
         references += delete_files_of(file)
         # Two files tell what all of a run reach over: the first, and the one that ends last.
         reach = [*run[:1], *farthest, file]
-        if run and not bounds.fits(len(run) + 1, size_bytes, references, moves.partitions_made(reach)):
+        if run and not bounds.fits(len(run) + 1, rows, size_bytes, references, moves.partitions_made(reach)):
             groups.append(_moved(run, farthest, moves, bounds))
-            run, farthest, size_bytes, references = [], [], file.size_bytes, delete_files_of(file)
+            run, farthest, rows = [], [], file.record_count
+            size_bytes, references = file.size_bytes, delete_files_of(file)
         run.append(file)
         farthest = [max((*farthest, file), key=end)]
     if run:
@@ -118,4 +119,4 @@ def moving_groups(
 
 def _moved(run: Sequence[DataFile], farthest: Sequence[DataFile], moves: Moves, bounds: MovingBounds) -> Moved:
     made = moves.partitions_made([run[0], *farthest])
-    return Moved(tuple(run), bounds.output_files(run, made))
+    return Moved(tuple(run), bounds.output_files(sum(file.record_count for file in run), made))
