@@ -26,7 +26,7 @@ from icewright.domain.tables import (
     Snapshot,
 )
 from icewright.domain.undo_data import MOVED_FILES_MAX, SOURCE_KEY
-from icewright.planning.applies import still_applies
+from icewright.planning.action_types import still_applies
 from icewright.planning.data_undo import DataUndoDecision, data_undo_obstacle, frame_of, plan_data_undo
 from tests.planning.aging import COLUMNS, SPECS, aging, day, days, decide, planned, rules
 from tests.planning.observations import (

@@ -14,6 +14,8 @@ from typing import Final
 from icewright.domain.locations import CanonicalPath, checksummed
 from icewright.domain.names import TableName
 from icewright.domain.orphans import FoundFile, SeenFiles, SeenOrphans, Sighting
+from icewright.domain.policy import Policy
+from icewright.domain.reasons import Reason
 from icewright.domain.remove_orphan_files import (
     FILES_MAX,
     PASSES_MIN,
@@ -203,3 +205,10 @@ def _order(file: OrphanFile) -> tuple[Instant, str, str]:
     """First seen first, and a checksum beside its file."""
     path = CanonicalPath(file.path)
     return file.first_seen_at, checksummed(path) or path, path
+
+
+def wanted_less(action: RemoveOrphanFiles, policy: Policy) -> Reason | None:
+    """Why the owner wants less to go by itself by now than an action removes."""
+    if action.age_min_ms < policy.orphan_age_ms:
+        return Reason("upkeep-changed", "the owner wants files that nothing needs to stay longer by now")
+    return None

@@ -53,8 +53,7 @@ from icewright.domain.tasks import (
     TaskHead,
     TaskState,
 )
-from icewright.planning.applies import still_applies
-from icewright.planning.eligibility import obstacle_of
+from icewright.planning.action_types import done_by_others, effect_of, obstacle_of, still_applies
 from icewright.planning.expire_data import planned_ahead
 from icewright.planning.wording import duration
 from icewright.ports.clock import Ids
@@ -63,7 +62,6 @@ from icewright.scheduling.breaker import TRIES_CARRIED_OUT
 from icewright.scheduling.halts import catalogs_going_on, halted_within
 from icewright.services.access import AccessBook
 from icewright.services.approvals import Approvals
-from icewright.services.effects import done_by_others, effect_of
 from icewright.services.endings import Endings
 from icewright.services.groups import Groups
 from icewright.services.leave import APPROVED, NOT_OBSERVE, Leave

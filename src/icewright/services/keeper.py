@@ -21,6 +21,7 @@ from icewright.domain.policy import Mode, Policy
 from icewright.domain.reasons import lasting
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
+from icewright.planning.action_types import effect_of
 from icewright.ports.clock import Clock
 from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
@@ -29,7 +30,6 @@ from icewright.scheduling.retry import BACKOFF_MAX_MS, conflict_backoff_ms, conf
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
-from icewright.services.effects import effect_of
 from icewright.services.experience import experience
 from icewright.services.expirer import holds_of_tasks
 from icewright.services.first_expiries import FirstExpiries

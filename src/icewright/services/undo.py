@@ -31,6 +31,7 @@ from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, Kept, SecondTable, UndoExpiry
 from icewright.planning import wording
 from icewright.planning.data_undo import DataUndoDecision
+from icewright.planning.effects import snapshot_made_by
 from icewright.planning.expire_data import by_hand
 from icewright.planning.expiry_undo import UndoDecision, decide_undo, only_back
 from icewright.planning.plan_beside import plan_beside
@@ -42,7 +43,6 @@ from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.services.data_undo import decide_data_undo
-from icewright.services.effects import snapshot_made_by
 from icewright.services.housekeeper import MayGoOn
 from icewright.services.kept_plans import keep_plan
 from icewright.services.missing_files import first_missing

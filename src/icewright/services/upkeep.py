@@ -17,7 +17,7 @@ from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
 from icewright.domain.why import Considered
 from icewright.domain.windows import Window
-from icewright.planning.by_itself import by_itself
+from icewright.planning.action_types import by_itself
 from icewright.planning.expire_data import NOTHING_EXPIRES
 from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.planning.windows import spread, window_of

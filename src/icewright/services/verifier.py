@@ -31,6 +31,8 @@ from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.planning import wording
+from icewright.planning.action_types import effect_of
+from icewright.planning.effects import reported_snapshot, snapshot_made_by
 from icewright.planning.expiry_commit import EXPIRY_UNSEEN, left_of
 from icewright.planning.expiry_undo import missing_of
 from icewright.planning.rollback import is_signed
@@ -42,7 +44,6 @@ from icewright.services.data_evidence import data_changed, problem_of_data, veri
 from icewright.services.data_undo_evidence import inserted_between, problem_of_insert, unseen_of_insert, verified_insert
 from icewright.services.delete_evidence import problem_of_dangling, verified_dangling
 from icewright.services.dispatcher import Dispatcher
-from icewright.services.effects import effect_of, reported_snapshot, snapshot_made_by
 from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
 from icewright.services.expirer import Expirer
 from icewright.services.manifest_evidence import manifests_changed, problem_of_manifests, verified_manifests

@@ -1,0 +1,47 @@
+"""The registries of actions: every kind on every floor, none twice, under the names that are stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from icewright.domain.actions import Action, ActionFigures, ActionKind
+from icewright.domain.plans import Prediction
+from icewright.planning.action_types import ACTION_RULES
+
+STORED = {
+    "RewriteDataFiles": "rewrite_data_files",
+    "ExpireSnapshots": "expire_snapshots",
+    "RewriteManifests": "rewrite_manifests",
+    "RemoveDanglingDeletes": "remove_dangling_deletes",
+    "RewritePositionDeletes": "rewrite_position_delete_files",
+    "ExpireData": "expire_data",
+    "UndoExpireData": "undo_expire_data",
+    "UndoExpiry": "undo_expire_snapshots",
+    "ComputeStatistics": "compute_statistics",
+    "RemoveOrphanFiles": "remove_orphan_files",
+    "RemoveExpiredFiles": "remove_expired_files",
+    "RestoreFiles": "restore_files",
+    "Rollback": "rollback_to_snapshot",
+}
+"""The tags of actions in stores and in snapshot summaries of tables: they are data, and do not change."""
+
+
+def test_the_tags_of_actions_are_those_that_are_stored() -> None:
+    assert {action.__name__: action.kind for action in get_args(Action)} == STORED
+    assert {kind.value for kind in ActionKind} == set(STORED.values())
+
+
+def test_figures_and_predictions_carry_the_tag_of_their_action() -> None:
+    for union in (ActionFigures, Prediction):
+        assert sorted(each.kind for each in get_args(union)) == sorted(STORED.values())
+
+
+def test_each_kind_is_registered_once_on_each_floor() -> None:
+    for registered in (ACTION_RULES,):
+        assert_complete([each.action for each in registered])
+
+
+def assert_complete(actions: Iterable[Any]) -> None:
+    assert Counter(actions) == Counter(get_args(Action))
