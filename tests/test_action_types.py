@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any, get_args
+from typing import get_args
 
+from icewright.cli.action_types import ACTION_WORDS
 from icewright.domain.actions import Action, ActionFigures, ActionKind
 from icewright.domain.plans import Prediction
 from icewright.planning.action_types import ACTION_RULES
@@ -39,9 +39,7 @@ def test_figures_and_predictions_carry_the_tag_of_their_action() -> None:
 
 
 def test_each_kind_is_registered_once_on_each_floor() -> None:
-    for registered in (ACTION_RULES,):
-        assert_complete([each.action for each in registered])
-
-
-def assert_complete(actions: Iterable[Any]) -> None:
-    assert Counter(actions) == Counter(get_args(Action))
+    assert Counter(rules.action for rules in ACTION_RULES) == Counter(get_args(Action))
+    assert Counter(words.prediction for words in ACTION_WORDS) == Counter(get_args(Prediction))
+    assert Counter(words.figures for words in ACTION_WORDS) == Counter(get_args(ActionFigures))
+    assert [words for words in ACTION_WORDS if words.prediction.kind != words.figures.kind] == []
