@@ -9,6 +9,7 @@ from icewright.cli.action_types import ACTION_WORDS
 from icewright.domain.actions import Action, ActionFigures, ActionKind
 from icewright.domain.plans import Prediction
 from icewright.planning.action_types import ACTION_RULES
+from icewright.services.action_types import ACTION_SERVICES
 
 STORED = {
     "RewriteDataFiles": "rewrite_data_files",
@@ -40,6 +41,7 @@ def test_figures_and_predictions_carry_the_tag_of_their_action() -> None:
 
 def test_each_kind_is_registered_once_on_each_floor() -> None:
     assert Counter(rules.action for rules in ACTION_RULES) == Counter(get_args(Action))
+    assert Counter(services.action for services in ACTION_SERVICES) == Counter(get_args(Action))
     assert Counter(words.prediction for words in ACTION_WORDS) == Counter(get_args(Prediction))
     assert Counter(words.figures for words in ACTION_WORDS) == Counter(get_args(ActionFigures))
     assert [words for words in ACTION_WORDS if words.prediction.kind != words.figures.kind] == []

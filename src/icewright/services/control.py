@@ -60,7 +60,8 @@ from icewright.services.rollback import Rollbacker
 from icewright.services.second_tables import SecondTabler
 from icewright.services.start_estimates import StartEstimates
 from icewright.services.tidings import Tidings
-from icewright.services.undo import NothingKept, Undoer, Undoing
+from icewright.services.undo import NothingKept, Undoer
+from icewright.services.undo_plans import Undoing
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
 from icewright.services.why import Whys

@@ -1,0 +1,101 @@
+"""The kinds of actions, with how each is verified and taken back: one value a kind.
+
+A kind of action that is added has a line in :data:`ACTION_SERVICES`; ``tests/test_action_types.py`` tells of one
+without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from icewright.domain.actions import RewriteDataFiles, UndoExpireData
+from icewright.domain.compute_statistics import ComputeStatistics
+from icewright.domain.expire_data import ExpireData
+from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.plans import Plan
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.restore_files import RestoreFiles
+from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
+from icewright.domain.rollback import Rollback
+from icewright.domain.tables import TableMetadata
+from icewright.domain.tasks import Outcome, Task
+from icewright.domain.undo import UndoExpiry
+from icewright.services.undo_plans import UndoPlanner, never
+from icewright.services.verification import Verification
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class ActionServices(Generic[A]):
+    """What the server does about one kind of action.
+
+    ``verify`` says what the table has of a committed task, ``plan_undo`` plans to take it back, or refuses.
+    """
+
+    action: type[A]
+    verify: Callable[[Verification, Task, A, TableMetadata], Outcome]
+    plan_undo: Callable[[UndoPlanner, Task, A], Plan]
+
+
+_NO_ROW: Final = never("it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
+
+_REWRITE_DATA_FILES: Final = ActionServices(RewriteDataFiles, Verification.rewrite, _NO_ROW)
+_EXPIRE_SNAPSHOTS: Final = ActionServices(ExpireSnapshots, Verification.expiry, UndoPlanner.expiry)
+_REWRITE_MANIFESTS: Final = ActionServices(RewriteManifests, Verification.manifests, _NO_ROW)
+_REMOVE_DANGLING_DELETES: Final = ActionServices(RemoveDanglingDeletes, Verification.deletes, _NO_ROW)
+_REWRITE_POSITION_DELETES: Final = ActionServices(RewritePositionDeletes, Verification.deletes, _NO_ROW)
+_COMPUTE_STATISTICS: Final = ActionServices(
+    ComputeStatistics,
+    Verification.statistics,
+    never("it changed no row", "readers may ignore statistics, and expiry takes them away"),
+)
+_EXPIRE_DATA: Final = ActionServices(ExpireData, Verification.data, UndoPlanner.data)
+_UNDO_EXPIRE_DATA: Final = ActionServices(
+    UndoExpireData,
+    Verification.data_undo,
+    never("it was an undo", "let the data expire again: `icewright plan --action expire-data`"),
+)
+_UNDO_EXPIRY: Final = ActionServices(UndoExpiry, Verification.expiry_undo, UndoPlanner.expiry_undo)
+_ROLLBACK: Final = ActionServices(Rollback, Verification.rollback, UndoPlanner.rollback)
+_REMOVE_ORPHAN_FILES: Final = ActionServices(RemoveOrphanFiles, Verification.files, UndoPlanner.removal)
+_REMOVE_EXPIRED_FILES: Final = ActionServices(RemoveExpiredFiles, Verification.files, UndoPlanner.removal)
+_RESTORE_FILES: Final = ActionServices(
+    RestoreFiles,
+    Verification.files,
+    never("it was an undo", "remove the files again: `icewright remove-orphan-files`"),
+)
+
+ACTION_SERVICES: Final[tuple[ActionServices[Any], ...]] = (
+    _REWRITE_DATA_FILES,
+    _EXPIRE_SNAPSHOTS,
+    _REWRITE_MANIFESTS,
+    _REMOVE_DANGLING_DELETES,
+    _REWRITE_POSITION_DELETES,
+    _COMPUTE_STATISTICS,
+    _EXPIRE_DATA,
+    _UNDO_EXPIRE_DATA,
+    _UNDO_EXPIRY,
+    _ROLLBACK,
+    _REMOVE_ORPHAN_FILES,
+    _REMOVE_EXPIRED_FILES,
+    _RESTORE_FILES,
+)
+"""Each kind once."""
+
+_BY_KIND: Final[Mapping[str, ActionServices[Any]]] = {services.action.kind: services for services in ACTION_SERVICES}
+
+
+def verify(verification: Verification, task: Task, metadata: TableMetadata) -> Outcome:
+    """What the table says of a committed task."""
+    return _BY_KIND[task.action.kind].verify(verification, task, task.action, metadata)
+
+
+def plan_undo(plans: UndoPlanner, task: Task) -> Plan:
+    """The plan that takes a task back. Raises :class:`~icewright.domain.errors.NotAllowed` where nothing does."""
+    return _BY_KIND[task.action.kind].plan_undo(plans, task, task.action)
