@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import get_args
+from collections.abc import Iterable
+from typing import Any, get_args
 
 from icewright.cli.action_types import ACTION_WORDS
+from icewright.domain.action_types import ACTION_TRAITS
 from icewright.domain.actions import Action, ActionFigures, ActionKind
 from icewright.domain.plans import Prediction
 from icewright.planning.action_types import ACTION_RULES
@@ -34,14 +36,22 @@ def test_the_tags_of_actions_are_those_that_are_stored() -> None:
     assert {kind.value for kind in ActionKind} == set(STORED.values())
 
 
-def test_figures_and_predictions_carry_the_tag_of_their_action() -> None:
-    for union in (ActionFigures, Prediction):
-        assert sorted(each.kind for each in get_args(union)) == sorted(STORED.values())
-
-
 def test_each_kind_is_registered_once_on_each_floor() -> None:
-    assert Counter(rules.action for rules in ACTION_RULES) == Counter(get_args(Action))
-    assert Counter(services.action for services in ACTION_SERVICES) == Counter(get_args(Action))
-    assert Counter(words.prediction for words in ACTION_WORDS) == Counter(get_args(Prediction))
-    assert Counter(words.figures for words in ACTION_WORDS) == Counter(get_args(ActionFigures))
-    assert [words for words in ACTION_WORDS if words.prediction.kind != words.figures.kind] == []
+    registered: tuple[tuple[Iterable[type[Any]], Any], ...] = (
+        ([traits.action for traits in ACTION_TRAITS], Action),
+        ([traits.figures for traits in ACTION_TRAITS], ActionFigures),
+        ([traits.prediction for traits in ACTION_TRAITS], Prediction),
+        ([rules.action for rules in ACTION_RULES], Action),
+        ([services.action for services in ACTION_SERVICES], Action),
+        ([words.prediction for words in ACTION_WORDS], Prediction),
+        ([words.figures for words in ACTION_WORDS], ActionFigures),
+    )
+    for found, union in registered:
+        assert Counter(found) == Counter(get_args(union))
+
+
+def test_figures_and_predictions_carry_the_tag_of_their_action() -> None:
+    for traits in ACTION_TRAITS:
+        assert traits.figures.kind == traits.prediction.kind == traits.action.kind
+    for words in ACTION_WORDS:
+        assert words.figures.kind == words.prediction.kind

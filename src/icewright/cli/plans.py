@@ -12,6 +12,7 @@ from icewright.cli import figures as text
 from icewright.cli.action_types import predicted
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
+from icewright.domain.action_types import traits_of
 from icewright.domain.asked import (
     Asked,
     AskedComputeStatistics,
@@ -26,7 +27,6 @@ from icewright.domain.asked import (
 from icewright.domain.errors import Forbidden, NotFound, Rejected, Unavailable
 from icewright.domain.plans import Migration
 from icewright.domain.policy import Mode
-from icewright.domain.restore_files import RestoreFilesPrediction
 
 if TYPE_CHECKING:
     from icewright.api.task_views import TaskView
@@ -297,7 +297,8 @@ def _next_step(view: PlanView, *, from_server: bool, waits: bool) -> str:
     """What carries a plan out: nothing does in mode observe, but for removed files that come back."""
     if not from_server:
         return "To carry it out: start `icewright serve` and `icewright optimizer`, then plan again."
-    if view.mode is Mode.OBSERVE and not isinstance(view.prediction, RestoreFilesPrediction):
+    runs_anyway = view.prediction is not None and traits_of(view.prediction.kind).in_mode_observe
+    if view.mode is Mode.OBSERVE and not runs_anyway:
         return f"Next: icewright policy set {shlex.quote(view.table)} mode=approve --yes"
     verb = "approve" if waits or view.to_approve is not None else "apply"
     return f"Next: icewright {verb} {view.plan_id}"

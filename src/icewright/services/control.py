@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from icewright.domain.actions import FILE_MOVES, ActionKind
+from icewright.domain.action_types import FILE_MOVES
+from icewright.domain.actions import ActionKind
 from icewright.domain.policy import PolicyRule
 from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.retention import Retention

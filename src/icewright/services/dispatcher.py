@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from icewright.domain.action_types import traits_of
 from icewright.domain.admission import FREE, Terms
 from icewright.domain.errors import (
     Conflict,
@@ -39,7 +40,6 @@ from icewright.domain.jobs import (
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
-from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.servers import BEAT_MS
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.domain.tables import Instant
@@ -146,7 +146,7 @@ class Dispatcher:
         metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
         policy = self._policies.policy(metadata)
         (action,) = plan.actions
-        if Mode.OBSERVE in (plan.mode, policy.mode) and not isinstance(action, RestoreFiles):
+        if Mode.OBSERVE in (plan.mode, policy.mode) and not traits_of(action.kind).in_mode_observe:
             raise NotAllowed(f"{plan.table_name} is in mode observe: plans and explanations only", hint=NOT_OBSERVE)
         missing = self._approvals.missing(plan)
         if missing is not None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from icewright.domain.action_types import traits_of
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
-from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import Task
 from icewright.planning.action_types import obstacle_of, still_applies, upkeep_obstacle
@@ -52,7 +52,7 @@ class Leave:
         )
 
     def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
-        if isinstance(task.action, RestoreFiles):
+        if traits_of(task.action.kind).in_mode_observe:
             return None  # files come back whatever the owner lets be done to the table
         if mode is Mode.OBSERVE:
             return Reason("mode-observe", "the owner lets the table only be observed by now")
