@@ -9,6 +9,7 @@ from typing import Any, get_args
 from icewright.cli.action_types import ACTION_WORDS
 from icewright.domain.action_types import ACTION_TRAITS
 from icewright.domain.actions import Action, ActionFigures, ActionKind
+from icewright.domain.asked import Asked
 from icewright.domain.plans import Prediction
 from icewright.planning.action_types import ACTION_RULES
 from icewright.services.action_types import ACTION_SERVICES
@@ -43,6 +44,7 @@ def test_each_kind_is_registered_once_on_each_floor() -> None:
         ([traits.prediction for traits in ACTION_TRAITS], Prediction),
         ([rules.action for rules in ACTION_RULES], Action),
         ([services.action for services in ACTION_SERVICES], Action),
+        ([services.plan_asked.asked for services in ACTION_SERVICES if services.plan_asked], Asked),
         ([words.prediction for words in ACTION_WORDS], Prediction),
         ([words.figures for words in ACTION_WORDS], ActionFigures),
     )
@@ -50,8 +52,10 @@ def test_each_kind_is_registered_once_on_each_floor() -> None:
         assert Counter(found) == Counter(get_args(union))
 
 
-def test_figures_and_predictions_carry_the_tag_of_their_action() -> None:
+def test_figures_predictions_and_what_is_asked_carry_the_tag_of_their_action() -> None:
     for traits in ACTION_TRAITS:
         assert traits.figures.kind == traits.prediction.kind == traits.action.kind
+    for services in ACTION_SERVICES:
+        assert services.plan_asked is None or services.plan_asked.asked.kind == services.action.kind
     for words in ACTION_WORDS:
         assert words.figures.kind == words.prediction.kind

@@ -29,6 +29,7 @@ from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.retry import BACKOFF_MAX_MS, conflict_backoff_ms, conflicts_in_a_row
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
 from icewright.services.access import AccessBook
+from icewright.services.action_types import plan_asked
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.experience import experience
 from icewright.services.expirer import holds_of_tasks
@@ -131,7 +132,7 @@ class TableKeeper:
             latest = self._latest(observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
             holds = holds_of_tasks(self._tasks, observation.metadata.table_id)
             observation = with_failed_files(observation, self._tasks, latest)
-            return self._planner.plan_asked(observation, asked, holds).plan
+            return plan_asked(self._planner, observation, asked, holds).plan
 
     def put_aside(self, name: TableName, problem: Reason) -> None:
         """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""

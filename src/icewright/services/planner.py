@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from icewright.domain.asked import (
-    Asked,
     AskedComputeStatistics,
     AskedExpireData,
     AskedExpireSnapshots,
@@ -89,41 +89,58 @@ class Planner:
         """
         return self.plan_observed(self._observer.observe(name))
 
-    def plan_asked(  # noqa: PLR0911 - one case for each kind of action
-        self, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()
-    ) -> Planned:
-        """Say what that takes which a person asks for, of a table just observed.
+    def rewrite_asked(self, observation: Observation, asked: AskedRewriteDataFiles, _holds: Sequence[Hold]) -> Planned:
+        """What is to be migrated. Raises ``PlanRefused``."""
+        return self._plan_rewrite(observation, asked.migrate)
 
-        ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRefused``, and ``Rejected``
-        for what cannot be asked for.
-        """
-        match asked:
-            case AskedRewriteDataFiles(migrate):
-                return self._plan_rewrite(observation, migrate)
-            case AskedExpireSnapshots():
-                plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
-                return Planned(plan, observation, policy)
-            case AskedRewriteManifests():
-                plan, policy = self._manifests.plan_asked(observation)
-                return Planned(plan, observation, policy)
-            case AskedRollback():
-                plan, policy = self._rollbacks.plan_asked(observation.metadata, asked, holds)
-                return Planned(plan, observation, policy)
-            case AskedRemoveDanglingDeletes() | AskedRewritePositionDeletes():
-                checked = self._deletes.plan_asked(observation, asked)
-                keep_plan(self._tables, checked.plan, checked.violations)
-                return Planned(checked.plan, observation, self.policy(observation.metadata))
-            case AskedComputeStatistics():
-                plan, policy = self._statistics.plan_asked(observation, asked)
-                return Planned(plan, observation, policy)
-            case AskedExpireData():
-                policy = self.policy(observation.metadata)
-                return Planned(self._data.plan_asked(observation, policy, asked), observation, policy)
-            case AskedRemoveOrphanFiles():
-                raise NotAllowed(
-                    "orphan files are looked for by the server alone, which remembers since when nothing needs them",
-                    hint="start `icewright serve`, then plan again",
-                )
+    def expiry_asked(self, observation: Observation, asked: AskedExpireSnapshots, holds: Sequence[Hold]) -> Planned:
+        """Which snapshots may expire. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
+        return Planned(plan, observation, policy)
+
+    def manifests_asked(
+        self, observation: Observation, _asked: AskedRewriteManifests, _holds: Sequence[Hold]
+    ) -> Planned:
+        """Which manifests are rewritten. Raises ``PlanRefused``."""
+        plan, policy = self._manifests.plan_asked(observation)
+        return Planned(plan, observation, policy)
+
+    def rollback_asked(self, observation: Observation, asked: AskedRollback, holds: Sequence[Hold]) -> Planned:
+        """Where ``main`` is set back to. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        plan, policy = self._rollbacks.plan_asked(observation.metadata, asked, holds)
+        return Planned(plan, observation, policy)
+
+    def deletes_asked(
+        self,
+        observation: Observation,
+        asked: AskedRemoveDanglingDeletes | AskedRewritePositionDeletes,
+        _holds: Sequence[Hold],
+    ) -> Planned:
+        """What is done to delete files. Raises ``PlanRefused``, and ``Unreadable`` where not all files were read."""
+        checked = self._deletes.plan_asked(observation, asked)
+        keep_plan(self._tables, checked.plan, checked.violations)
+        return Planned(checked.plan, observation, self.policy(observation.metadata))
+
+    def statistics_asked(
+        self, observation: Observation, asked: AskedComputeStatistics, _holds: Sequence[Hold]
+    ) -> Planned:
+        """Which statistics are computed. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        plan, policy = self._statistics.plan_asked(observation, asked)
+        return Planned(plan, observation, policy)
+
+    def data_asked(self, observation: Observation, asked: AskedExpireData, _holds: Sequence[Hold]) -> Planned:
+        """Which partitions expire. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        policy = self.policy(observation.metadata)
+        return Planned(self._data.plan_asked(observation, policy, asked), observation, policy)
+
+    def orphans_asked(
+        self, _observation: Observation, _asked: AskedRemoveOrphanFiles, _holds: Sequence[Hold]
+    ) -> NoReturn:
+        """Raises ``NotAllowed``: the server alone looks for them."""
+        raise NotAllowed(
+            "orphan files are looked for by the server alone, which remembers since when nothing needs them",
+            hint="start `icewright serve`, then plan again",
+        )
 
     def expiry_due(
         self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None
