@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from icewright.domain.actions import RewriteDataFiles, UndoExpireData
+from icewright.domain.actions import ActionKind, RewriteDataFiles, UndoExpireData
 from icewright.domain.asked import (
     Asked,
     AskedComputeStatistics,
@@ -38,7 +38,8 @@ from icewright.domain.rollback import Rollback
 from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Outcome, Task
 from icewright.domain.undo import UndoExpiry
-from icewright.services.planner import Planned, Planner
+from icewright.services.due import Due
+from icewright.services.planner import Planned, Planner, Rest
 from icewright.services.undo_plans import UndoPlanner, never
 from icewright.services.verification import Verification
 
@@ -57,6 +58,14 @@ class AskedPlan(Generic[Q]):
     plan: Callable[[Planner, Observation, Q, Sequence[Hold]], Planned]
 
 
+@dataclass(frozen=True, slots=True)
+class DueRule:
+    """How a kind is kept up by itself: what is said of it, and what finds out whether it is due."""
+
+    said: str
+    due: Callable[[Planner, Observation, Rest], Due]
+
+
 def _asked(asked: type[Q], plan: Callable[[Planner, Observation, Q, Sequence[Hold]], Planned]) -> AskedPlan[Any]:
     """An :class:`AskedPlan` whose types are compared before the registry forgets them."""
     return AskedPlan(asked, plan)
@@ -68,12 +77,14 @@ class ActionServices(Generic[A]):
 
     ``verify`` says what the table has of a committed task, ``plan_undo`` plans to take it back, or refuses.
     ``plan_asked`` plans what a person asks for; None where a kind cannot be asked for.
+    ``due`` is how it is looked into, with a look at its table, whether it is due; None where it is not.
     """
 
     action: type[A]
     verify: Callable[[Verification, Task, A, TableMetadata], Outcome]
     plan_undo: Callable[[UndoPlanner, Task, A], Plan]
     plan_asked: AskedPlan[Any] | None = None
+    due: DueRule | None = None
 
 
 _NO_ROW: Final = never("it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
@@ -82,10 +93,18 @@ _REWRITE_DATA_FILES: Final = ActionServices(
     RewriteDataFiles, Verification.rewrite, _NO_ROW, _asked(AskedRewriteDataFiles, Planner.rewrite_asked)
 )
 _EXPIRE_SNAPSHOTS: Final = ActionServices(
-    ExpireSnapshots, Verification.expiry, UndoPlanner.expiry, _asked(AskedExpireSnapshots, Planner.expiry_asked)
+    ExpireSnapshots,
+    Verification.expiry,
+    UndoPlanner.expiry,
+    _asked(AskedExpireSnapshots, Planner.expiry_asked),
+    DueRule("Snapshots expire by themselves", Planner.expiry_due),
 )
 _REWRITE_MANIFESTS: Final = ActionServices(
-    RewriteManifests, Verification.manifests, _NO_ROW, _asked(AskedRewriteManifests, Planner.manifests_asked)
+    RewriteManifests,
+    Verification.manifests,
+    _NO_ROW,
+    _asked(AskedRewriteManifests, Planner.manifests_asked),
+    DueRule("Manifests are rewritten by themselves", Planner.manifests_due),
 )
 _REMOVE_DANGLING_DELETES: Final = ActionServices(
     RemoveDanglingDeletes, Verification.deletes, _NO_ROW, _asked(AskedRemoveDanglingDeletes, Planner.deletes_asked)
@@ -98,9 +117,14 @@ _COMPUTE_STATISTICS: Final = ActionServices(
     Verification.statistics,
     never("it changed no row", "readers may ignore statistics, and expiry takes them away"),
     _asked(AskedComputeStatistics, Planner.statistics_asked),
+    DueRule("Statistics are computed by themselves", Planner.statistics_due),
 )
 _EXPIRE_DATA: Final = ActionServices(
-    ExpireData, Verification.data, UndoPlanner.data, _asked(AskedExpireData, Planner.data_asked)
+    ExpireData,
+    Verification.data,
+    UndoPlanner.data,
+    _asked(AskedExpireData, Planner.data_asked),
+    DueRule("Data expires by itself", Planner.data_due),
 )
 _UNDO_EXPIRE_DATA: Final = ActionServices(
     UndoExpireData,
@@ -139,6 +163,11 @@ ACTION_SERVICES: Final[tuple[ActionServices[Any], ...]] = (
 """Each kind once."""
 
 _BY_KIND: Final[Mapping[str, ActionServices[Any]]] = {services.action.kind: services for services in ACTION_SERVICES}
+
+DUE_RULES: Final[Mapping[ActionKind, DueRule]] = {
+    ActionKind(kind): services.due for kind, services in _BY_KIND.items() if services.due is not None
+}
+"""What is looked into with each look at a table, in this order."""
 
 
 def verify(verification: Verification, task: Task, metadata: TableMetadata) -> Outcome:

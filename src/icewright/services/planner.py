@@ -5,7 +5,7 @@ A plan that its checker does not accept is kept nowhere and carried out never.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -23,7 +23,6 @@ from icewright.domain.asked import (
 from icewright.domain.errors import NotAllowed
 from icewright.domain.expire_snapshots import Hold
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
-from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.layouts import Layout
 from icewright.domain.names import TableName
@@ -63,6 +62,19 @@ class Planned:
     plan: Plan
     observation: Observation
     policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What tells whether something is due by itself, beside the table.
+
+    ``now`` is by the store's clock, ``rested_ms`` how long ago it was done last, None where it never was. ``holds``
+    gives the snapshots that tasks of the table go on from.
+    """
+
+    now: Instant
+    rested_ms: int | None
+    holds: Callable[[], Sequence[Hold]]
 
 
 class Planner:
@@ -142,23 +154,25 @@ class Planner:
             hint="start `icewright serve`, then plan again",
         )
 
-    def expiry_due(
-        self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None
-    ) -> Due:
+    def expiry_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.services.expiry_planner.ExpiryPlanner.due`."""
-        return self._expiries.due(metadata, marks, holds, rested_ms)
+        metadata = observation.metadata
+        record = self._tables.record(metadata.table_id)
+        if record is None:
+            return Due(Reason("table-replaced", "nothing, because the name leads to another table by now"))
+        return self._expiries.due(metadata, record.marks, rest.holds(), rest.rested_ms)
 
-    def manifests_due(self, observation: Observation) -> Due:
+    def manifests_due(self, observation: Observation, _rest: Rest) -> Due:
         """See :meth:`icewright.services.manifests_planner.ManifestsPlanner.due`."""
         return self._manifests.due(observation)
 
-    def data_due(self, observation: Observation, now: Instant, rested_ms: int | None) -> Due:
+    def data_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.services.data_planner.DataPlanner.due`."""
-        return self._data.due(observation, self.policy(observation.metadata), now, rested_ms)
+        return self._data.due(observation, self.policy(observation.metadata), rest.now, rest.rested_ms)
 
-    def statistics_due(self, observation: Observation, rested_ms: int | None) -> Due:
+    def statistics_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.services.statistics_planner.StatisticsPlanner.due`."""
-        return self._statistics.due(observation, rested_ms)
+        return self._statistics.due(observation, rest.rested_ms)
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises ``PlanRefused``."""
