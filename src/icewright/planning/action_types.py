@@ -15,7 +15,7 @@ from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableId
-from icewright.domain.plans import Prediction, Reason
+from icewright.domain.plans import Plan, Prediction, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
@@ -56,6 +56,10 @@ def _as_planned(_action: Any, _policy: Policy) -> None:
     """Nothing in the policy makes a plan stale that was made by itself."""
 
 
+def _within_budget(_action: Any) -> None:
+    """Nobody has to approve it."""
+
+
 def _nothing_more(_prediction: Any) -> tuple[str, ...]:
     return ()
 
@@ -81,7 +85,8 @@ class ActionRules(Generic[A]):
     ``obstacle`` says why it must not be carried out on a table as it is now, ``conflict`` why a plan does not hold any
     more, ``effect`` what a table has of a task. ``done_by_others`` is why nothing is left to do where the effect is
     there before anybody tried; None where it can be our own alone. ``explain`` says in sentences what a prediction of
-    this kind would bring. ``upkeep`` is None where it does not happen by itself.
+    this kind would bring. ``upkeep`` is None where it does not happen by itself. ``over_budget`` says
+    why somebody has to approve it.
     """
 
     action: type[A]
@@ -91,6 +96,7 @@ class ActionRules(Generic[A]):
     done_by_others: Reason | None = None
     explain: Callable[[Any], Sequence[str]] = _nothing_more
     upkeep: Upkeep[A] | None = None
+    over_budget: Callable[[A], Reason | None] = _within_budget
 
 
 _REWRITE_DATA_FILES: Final = ActionRules(
@@ -170,6 +176,7 @@ _EXPIRE_DATA: Final = ActionRules(
         "the owner does not let data expire by itself any more",
         expire_data.wanted_less,
     ),
+    over_budget=expire_data.over_budget,
 )
 
 _UNDO_EXPIRE_DATA: Final = ActionRules(
@@ -205,6 +212,7 @@ _REMOVE_ORPHAN_FILES: Final = ActionRules(
         "the owner does not let orphan files be removed by themselves any more",
         orphan_plan.wanted_less,
     ),
+    over_budget=orphan_plan.over_budget,
 )
 
 _REMOVE_EXPIRED_FILES: Final = ActionRules(
@@ -295,3 +303,9 @@ def upkeep_obstacle(action: Action, policy: Policy) -> Reason | None:
     if upkeep is None:
         return None
     return upkeep.changed(action, policy) if upkeep.is_wanted(policy) else Reason("upkeep-off", upkeep.off)
+
+
+def beyond_budget(plan: Plan) -> Reason | None:
+    """Why somebody has to approve a plan, None when nobody has to."""
+    found = (_BY_KIND[action.kind].over_budget(action) for action in plan.actions)
+    return next((reason for reason in found if reason is not None), None)

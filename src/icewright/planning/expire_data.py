@@ -334,3 +334,11 @@ def explain_data(said: ExpireDataPrediction) -> tuple[str, ...]:
     """What an expiry of data would bring, in sentences."""
     left = wording.count(said.records_before - said.records, "row")
     return f"The table would have {left} instead of {said.records_before:,}.", f"To be undone: {said.undo}."
+
+
+def over_budget(action: ExpireData) -> Reason | None:
+    """Why somebody has to approve an expiry: it takes too many of the table's rows at once."""
+    if not action.needs_approval:
+        return None
+    why = beyond_a_tenth(action.expiring_records, action.table_records) or ""
+    return Reason("beyond-budget", why, {"records": action.expiring_records, "of": action.table_records})
