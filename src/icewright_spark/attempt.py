@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import RewriteDataFiles, UndoExpireData
-from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import (
     Conflict,
     IcewrightError,
     LeaseLost,
-    NotAllowed,
     NotFound,
     Unavailable,
 )
-from icewright.domain.expire_data import ExpireData
-from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
     PROTOCOL_VERSION,
@@ -29,52 +23,21 @@ from icewright.domain.jobs import (
     Conflicted,
     Failed,
     GroupFigures,
-    GroupLeft,
-    Receipt,
     Result,
     TableCheck,
     TaskReport,
     TaskSpec,
 )
-from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
-from icewright.domain.remove_expired_files import RemoveExpiredFiles
-from icewright.domain.remove_orphan_files import RemoveOrphanFiles
-from icewright.domain.restore_files import RestoreFiles
-from icewright.domain.rewrite_manifests import RewriteManifests
-from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
-from icewright.domain.rollback import Rollback
-from icewright.domain.undo import UndoExpiry
+from icewright_spark.action_types import Done, Given, groups_in, run_job
 from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.iceberg import SparkTable, first_line
-from icewright_spark.jobs.compute_statistics import compute_statistics
-from icewright_spark.jobs.driver_job import DriverJob
-from icewright_spark.jobs.expire_data import expire_data
 from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.remove_dangling_deletes import remove_dangling_deletes
-from icewright_spark.jobs.rewrite_data_files import rewrite_data_files
-from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
-from icewright_spark.jobs.rewrite_position_deletes import rewrite_position_deletes
-from icewright_spark.jobs.undo_expire_data import undo_expire_data
 from icewright_spark.lease import HeartbeatServer, LeaseKeeper
 from icewright_spark.session import activate, cancel_job_group, jvm_exit_code
 
 _LOOKS_MAX: Final = 5
 """A writer may commit between our look and the server's; five disagreements in a row are no coincidence."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Done:
-    result: Result
-    receipts: tuple[Receipt, ...] = ()
-    figures: tuple[GroupFigures, ...] = ()
-    left: tuple[GroupLeft, ...] = ()
-    driver_cpu_ms: int = 0
-    """What of the CPU of the attempt's own thread is in the figures already."""
-
-
-def _done(job: DriverJob) -> _Done:
-    return _Done(job.result, (job.receipt,), (job.figures,), driver_cpu_ms=job.driver_cpu_ms)
 
 
 class AttemptServer(HeartbeatServer, Protocol):
@@ -105,8 +68,7 @@ class Attempt:
     ) -> None:
         self._spark, self._server, self._spec, self._pool, self._seat = spark, server, spec, pool, seat
         self._job_group = f"{spec.task_id}/{spec.attempt}"
-        action = spec.action
-        self._phase = Phase(len(action.groups) if isinstance(action, RewriteDataFiles | UndoExpireData) else 1)
+        self._phase = Phase(groups_in(spec.action))
         self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s)
 
     def run(self) -> TaskReport:
@@ -131,12 +93,12 @@ class Attempt:
             left=done.left,
         )
 
-    def _guarded(self) -> _Done:
+    def _guarded(self) -> Done:
         try:
-            return self._rewrite()
+            return self._carry_out()
         except Exception as error:  # noqa: BLE001 - the job's main: whatever Spark or Java throw ends in the report
             ended = jvm_exit_code(self._spark) if isinstance(error, Py4JNetworkError | OSError) else None
-            return _Done(
+            return Done(
                 result_of(
                     error,
                     cancelled=self.lease.cancelled,
@@ -146,7 +108,7 @@ class Attempt:
                 )
             )
 
-    def _rewrite(self) -> _Done:  # noqa: PLR0911 - one case for each action
+    def _carry_out(self) -> Done:
         activate(self._spark)
         context = self._spark.sparkContext
         context.setJobGroup(self._job_group, f"icewright {self._spec.task_id}", interruptOnCancel=True)
@@ -154,49 +116,7 @@ class Attempt:
         table = SparkTable(self._spark, self._spec.table_name)
         self._check_same_table(table)
         fault(Fault.TABLE_CHECKED)
-        match self._spec.action:
-            case RewriteDataFiles():
-                done = rewrite_data_files(
-                    self._spark, table, self._spec, self._phase, self.lease.may_commit, carrier=self._seat
-                )
-                return _Done(done.result, done.receipts, done.figures, done.left)
-            case RewriteManifests() as action:
-                lease = self.lease
-                return _done(
-                    rewrite_manifests(
-                        table,
-                        self._spec,
-                        action,
-                        self._phase,
-                        lease.may_commit,
-                        lambda: lease.cancelled or bool(lease.lost),
-                    )
-                )
-            case RemoveDanglingDeletes() as action:
-                return _Done(remove_dangling_deletes(table, self._spec, action, self._phase, self.lease.may_commit))
-            case RewritePositionDeletes() as action:
-                written = rewrite_position_deletes(
-                    self._spark, table, self._spec, action, self._phase, self.lease.may_commit
-                )
-                return _Done(written.result, written.receipts, written.figures)
-            case ExpireData() as action:
-                return _done(expire_data(table, self._spec, action, self._phase, self.lease.may_commit))
-            case UndoExpireData() as action:
-                back = undo_expire_data(self._spark, table, self._spec, action, self._phase, self.lease.may_commit)
-                return _Done(back.result, back.receipts, back.figures)
-            case (
-                ExpireSnapshots()
-                | UndoExpiry()
-                | Rollback()
-                | RemoveOrphanFiles()
-                | RemoveExpiredFiles()
-                | RestoreFiles() as action
-            ):
-                raise NotAllowed(f"{action.kind} is the server's own work, which writes no rows")
-            case ComputeStatistics() as action:
-                return _done(
-                    compute_statistics(self._spark, table, self._spec, action, self._phase, self.lease.may_commit)
-                )
+        return run_job(Given(self._spark, table, self._spec, self._phase, self.lease, self._seat))
 
     def _check_same_table(self, table: SparkTable) -> None:
         """Server and Spark must look at the same table through their two catalogs. Raises :class:`Conflict`."""

@@ -16,7 +16,7 @@ import structlog
 from pyspark import InheritableThread
 
 from icewright import __version__
-from icewright.domain.actions import names_in, shareable_bytes
+from icewright.domain.action_types import names_in, shareable_bytes
 from icewright.domain.application_size import application_size
 from icewright.domain.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.faults import Fault, fault

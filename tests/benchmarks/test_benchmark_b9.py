@@ -12,7 +12,7 @@ import pytest
 from benchmarks.upkeep import Upkeep
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.reasons import Reason
-from icewright.services import verifier
+from icewright.services import verification
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 
 
@@ -38,6 +38,6 @@ def test_an_expiry_with_which_nothing_could_be_compared_does_not(
     entry: CatalogEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its task succeeds."""
-    monkeypatch.setattr(verifier, "expired", lambda *_: Reason("unverified", "there is nothing to compare with"))
+    monkeypatch.setattr(verification, "expired", lambda *_: Reason("unverified", "there is nothing to compare with"))
     with pytest.raises(RuntimeError, match=r"succeeded.*nothing to compare with"):
         expire(entry, tmp_path)

@@ -14,8 +14,8 @@ from icewright.domain.access import (
     Role,
     Scope,
     authorize,
-    to_carry_out,
 )
+from icewright.domain.action_types import traits_of
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Forbidden, IcewrightError, InvalidName
 from icewright.domain.names import TableName
@@ -117,14 +117,14 @@ def test_the_owner_may_do_everything_and_nobody_nothing() -> None:
 
 
 def test_what_takes_away_needs_more_than_to_operate() -> None:
-    assert {kind for kind in ActionKind if to_carry_out(kind) is Permission.REMOVE} == {
+    assert {kind for kind in ActionKind if traits_of(kind).permission is Permission.REMOVE} == {
         "expire_snapshots",
         "expire_data",
         "remove_orphan_files",
         "remove_expired_files",
         "rollback_to_snapshot",
     }
-    assert {kind for kind in ActionKind if to_carry_out(kind) is Permission.UNDO} == {
+    assert {kind for kind in ActionKind if traits_of(kind).permission is Permission.UNDO} == {
         "undo_expire_snapshots",
         "undo_expire_data",
         "restore_files",

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import Action, ActionFigures, names_in
+from icewright.domain.action_types import names_in
+from icewright.domain.actions import Action, ActionFigures
 from icewright.domain.asked import Asked, AskedRemoveDanglingDeletes, AskedRewritePositionDeletes
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.delete_costs import DeleteCosts

@@ -8,7 +8,7 @@ import pytest
 from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Operation, Schema, TableMetadata
-from icewright.planning.applies import still_applies
+from icewright.planning.action_types import still_applies
 from tests.planning.observations import BY_MONTH, FIELDS, NO_FIELDS, NOW, month, snapshot, table
 
 FILE = InputFile("file:/lake/t/data/1.parquet", 10, 1, 1)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import ACTIONS_OF_THE_SERVER, Action, ActionFigures, UndoExpireData, names_in
+from icewright.domain.action_types import RunsOn, names_in, traits_of
+from icewright.domain.actions import Action, ActionFigures, UndoExpireData
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.expire_data import tag_of
 from icewright.domain.files import DataFile, DeleteFile
@@ -26,7 +27,7 @@ from icewright.domain.tables import (
     Snapshot,
 )
 from icewright.domain.undo_data import MOVED_FILES_MAX, SOURCE_KEY
-from icewright.planning.applies import still_applies
+from icewright.planning.action_types import still_applies
 from icewright.planning.data_undo import DataUndoDecision, data_undo_obstacle, frame_of, plan_data_undo
 from tests.planning.aging import COLUMNS, SPECS, aging, day, days, decide, planned, rules
 from tests.planning.observations import (
@@ -112,7 +113,7 @@ class TestWhatComesBack:
         for kind, value in values:
             assert from_json(kind, to_json(value)) == value
         assert names_in(found) == 5
-        assert found.kind not in ACTIONS_OF_THE_SERVER
+        assert traits_of(found.kind).runs_on is RunsOn.OPTIMIZER
 
     def test_equality_deletes_say_of_no_row_that_it_is_left(self) -> None:
         decision = undone(deletes=[equality_deletes(day(40), 0)])

@@ -15,11 +15,10 @@ from icewright.domain.files import FileFormat, Partition
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy, PolicyProblem
 from icewright.domain.tables import Instant, Operation, Schema, Snapshot
-from icewright.planning.applies import still_applies
+from icewright.planning.action_types import obstacle_of, still_applies
 from icewright.planning.check_data import data_violations
 from icewright.planning.data_age import end_of
 from icewright.planning.data_column import column_moved
-from icewright.planning.eligibility import obstacle_of
 from tests.planning.aging import COLUMNS, NOW, SPECS, aging, day, days, decide, expiring, planned, rules
 from tests.planning.observations import DAY_MS, HOUR_MS, MINUTE_MS, data_file, snapshot
 

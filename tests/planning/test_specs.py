@@ -24,7 +24,7 @@ from icewright.domain.tables import (
     SortField,
     TableMetadata,
 )
-from icewright.planning.applies import still_applies
+from icewright.planning.action_types import still_applies
 from icewright.planning.candidates import asked_fields
 from icewright.planning.check_plan import check_plan
 from icewright.planning.plan_table import plan_table

@@ -13,7 +13,7 @@ from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Re
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
 from icewright.domain.tasks import Task, TaskState
-from icewright.planning.applies import still_applies
+from icewright.planning.action_types import still_applies
 from icewright.services import delete_planner
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.services.worker import Worker

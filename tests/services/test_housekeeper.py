@@ -22,7 +22,7 @@ from icewright.scheduling.breaker import UNVERIFIED
 from icewright.services import expirer, housekeeper
 from icewright.services.leave import APPROVED
 from icewright.services.resource_groups import SERVER
-from icewright.services.verifier import COMMIT_NOT_FOUND, expired
+from icewright.services.verification import COMMIT_NOT_FOUND, expired
 from tests.services.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker, hello
 

@@ -10,7 +10,7 @@ from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Re
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import Task, TaskState
-from icewright.planning.applies import still_applies
+from icewright.planning.action_types import still_applies
 from tests.services.lakehouse import BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -16,6 +16,7 @@ from icewright.domain.jobs import Committed, Conflicted, TaskSpec
 from icewright.domain.names import TableName
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.tasks import TaskState
+from icewright.services.action_types import verify
 from icewright_spark.commit import CommitResult
 from icewright_spark.dangling import Reach
 from icewright_spark.iceberg import SparkTable, iterate
@@ -192,7 +193,7 @@ def test_w5_without_the_look_at_the_present_snapshot_rows_come_back(
     assert isinstance(made, Committed), made
     assert len([row for row in deleted.rows() if "id=3," in row or "id=5," in row]) == 2
     task, table = deleted.loop.control.tasks.get(spec.task_id), deleted.loop.catalog.load(deleted.name)
-    outcome = deleted.loop.control.verifier._outcome(task, table)
+    outcome = verify(deleted.loop.control.verifier._verification, task, table)
     assert "that still apply" in outcome.reason.text
 
 

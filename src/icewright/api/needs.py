@@ -27,8 +27,8 @@ from icewright.domain.access import (
     Scope,
     authorize,
     forbidden,
-    to_carry_out,
 )
+from icewright.domain.action_types import traits_of
 from icewright.domain.actions import ActionKind
 from icewright.domain.audit import Act
 from icewright.domain.errors import InvalidMessage, NotFound
@@ -98,7 +98,7 @@ class Declared:
     def _needed(self, found: Found) -> frozenset[Permission]:
         if self.permission is not None:
             return frozenset({self.permission})
-        return frozenset(to_carry_out(kind) for kind in found.kinds) or frozenset({Permission.OPERATE})
+        return frozenset(traits_of(kind).permission for kind in found.kinds) or frozenset({Permission.OPERATE})
 
     def _found(self, request: Request, caller: Principal, control: ControlPlane, lookups: Lookups) -> Found:
         try:

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from icewright.domain.action_types import traits_of
 from icewright.domain.actions import ActionFigures
 from icewright.domain.admission import Lane
 from icewright.domain.causes import Cause
 from icewright.domain.jobs import Result
 from icewright.domain.names import TableName
 from icewright.domain.plans import Prediction, Reason
-from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures
-from icewright.domain.remove_orphan_files import RemoveOrphanFilesFigures
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     Attempt,
@@ -150,7 +149,7 @@ def task_document(
 ) -> TaskDocument:
     """The task with all that happened to it."""
     views = tuple(listed_attempt(attempt) for attempt in attempts)
-    removes = isinstance(task.figures, RemoveOrphanFilesFigures | RemoveExpiredFilesFigures)
+    removes = traits_of(task.figures.kind).removes_files
     files_at = f"/api/v1/plans/{task.plan_id}/files" if removes else None
     return TaskDocument(task_view(task), tuple(history), views, measured(attempts), files_at, tuple(waits), start)
 

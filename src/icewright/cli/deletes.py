@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from icewright.cli import figures as text
 from icewright.domain.delete_costs import DeleteCosts
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.domain.remove_expired_files import RemoveExpiredFilesPrediction
 from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
 from icewright.domain.restore_files import RestoreFilesPrediction
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
 
 if TYPE_CHECKING:
+    from icewright.api.task_views import TaskView
+    from icewright.services.measures import Measured
     from icewright.services.plan_views import PlanView
 
 
@@ -41,25 +45,55 @@ def delete_costs_cells(
     return [(name, predicted, measured) for name, predicted, measured in rows if measured]
 
 
-def files_moved_pairs(
-    view: PlanView, said: RemoveOrphanFilesPrediction | RemoveExpiredFilesPrediction | RestoreFilesPrediction
-) -> list[tuple[str, str]]:
-    """What goes into quarantine, or comes back from there."""
-    files = f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)})"
-    if isinstance(said, RestoreFilesPrediction):
-        purged = f", {said.purged_files:,} were purged and are gone" if said.purged_files else ""
-        return [("come back", files + purged)]
-    later = f", {said.left_for_later:,} more later" if said.left_for_later else ""
-    if isinstance(said, RemoveExpiredFilesPrediction):
-        return [
-            ("go", f"{files} into quarantine{later}"),
-            ("needed", f"{said.needed_files:,} of what expired snapshots needed"),
-            ("gone", f"{said.gone_files:,}, or other files by now" if said.gone_files else ""),
-        ]
+_OnDeletes: TypeAlias = RemoveDanglingDeletesPrediction | RewritePositionDeletesPrediction
+
+
+def deletes_pairs(said: _OnDeletes, _view: PlanView) -> list[tuple[str, str]]:
+    """What work on delete files would bring."""
+    return delete_costs_pairs(said.before, said.after)
+
+
+def deletes_work(said: _OnDeletes) -> str:
+    """What is to be done, in a few words."""
+    return f"{said.before.listed:,} delete files become {said.after.listed:,}"
+
+
+def deletes_cells(task: TaskView, said: _OnDeletes, _action: object, _measured: Measured) -> list[tuple[str, str, str]]:
+    """What was predicted and what the verifier found."""
+    return delete_costs_cells(said.before, said.after, {} if task.outcome is None else task.outcome.reason.figures)
+
+
+def restore_pairs(said: RestoreFilesPrediction, _view: PlanView) -> list[tuple[str, str]]:
+    """What comes back from the quarantine."""
+    purged = f", {said.purged_files:,} were purged and are gone" if said.purged_files else ""
+    return [("come back", f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}){purged}")]
+
+
+def expired_files_pairs(said: RemoveExpiredFilesPrediction, _view: PlanView) -> list[tuple[str, str]]:
+    """What goes into quarantine of what expired snapshots needed."""
+    return [
+        _go(said),
+        ("needed", f"{said.needed_files:,} of what expired snapshots needed"),
+        ("gone", f"{said.gone_files:,}, or other files by now" if said.gone_files else ""),
+    ]
+
+
+def orphans_pairs(said: RemoveOrphanFilesPrediction, view: PlanView) -> list[tuple[str, str]]:
+    """What goes into quarantine of what a listing found."""
     listed = f"{text.count(said.listed_files, 'file')} ({text.size(said.listed_bytes)})"
     return [
-        ("go", f"{files} into quarantine{later}"),
+        _go(said),
         ("listed", listed + ("" if said.listing_is_complete else ", not all of it: see the notes")),
         ("needed", f"{text.count(said.reachable_files, 'file')} ({text.size(said.reachable_bytes)})"),
         *(("note", note.text) for note in view.rules),
     ]
+
+
+def removal_work(said: RemoveOrphanFilesPrediction | RemoveExpiredFilesPrediction) -> str:
+    """What is to be done, in a few words."""
+    return f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) go into quarantine"
+
+
+def _go(said: RemoveOrphanFilesPrediction | RemoveExpiredFilesPrediction) -> tuple[str, str]:
+    later = f", {said.left_for_later:,} more later" if said.left_for_later else ""
+    return "go", f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) into quarantine{later}"

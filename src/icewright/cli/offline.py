@@ -23,6 +23,7 @@ from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
 from icewright.planning.place_rules import place_rules
 from icewright.services.access import assumed
+from icewright.services.action_types import plan_asked
 from icewright.services.observer import Observer
 from icewright.services.planner import Planned, Planner
 from icewright.services.policy_source import PolicySource
@@ -76,7 +77,7 @@ class Offline:
         observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock, registry=self.registry)
         planner = Planner(observer, tables, clock, SystemIds(clock), PolicySource(self._rules))
         observation = assumed(observer.observe(name))
-        return planner.plan_observed(observation) if asked is None else planner.plan_asked(observation, asked)
+        return planner.plan_observed(observation) if asked is None else plan_asked(planner, observation, asked)
 
     def aliases(self, name: str) -> Aliases:
         """Other names of storages, as declared with the catalogs. Raises ``NotFound``."""

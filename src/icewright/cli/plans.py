@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 import typer
 
 from icewright.cli import figures as text
-from icewright.cli.data import data_pairs, data_undo_pairs
-from icewright.cli.deletes import delete_costs_pairs, files_moved_pairs
+from icewright.cli.action_types import predicted
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
-from icewright.cli.statistics import statistics_pairs
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
-from icewright.domain.actions import RewriteFigures
+from icewright.domain.action_types import traits_of
 from icewright.domain.asked import (
     Asked,
     AskedComputeStatistics,
@@ -26,21 +24,9 @@ from icewright.domain.asked import (
     AskedRewriteManifests,
     AskedRewritePositionDeletes,
 )
-from icewright.domain.compute_statistics import ComputeStatisticsPrediction
 from icewright.domain.errors import Forbidden, NotFound, Rejected, Unavailable
-from icewright.domain.expire_data import ExpireDataPrediction
-from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
-from icewright.domain.plans import Migration, RewritePrediction
+from icewright.domain.plans import Migration
 from icewright.domain.policy import Mode
-from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
-from icewright.domain.remove_expired_files import RemoveExpiredFilesPrediction
-from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
-from icewright.domain.restore_files import RestoreFilesPrediction
-from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPrediction
-from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
-from icewright.domain.rollback import Commits, RollbackPrediction
-from icewright.domain.undo import SecondTable, UndoExpiryPrediction
-from icewright.domain.undo_data import UndoExpireDataPrediction
 
 if TYPE_CHECKING:
     from icewright.api.task_views import TaskView
@@ -288,7 +274,7 @@ def print_plan(terminal: Terminal, planned: Planned, *, waits: bool = False) -> 
             ("because", view.reason.text),
             ("approval", "" if view.to_approve is None else f"by a person: {view.to_approve.text}"),
             ("but", "" if problem is None else problem.text),
-            *_predicted(view),
+            *predicted(view),
             ("look again", "" if view.look_again_at is None else text.instant(view.look_again_at)),
         ]
     )
@@ -311,7 +297,8 @@ def _next_step(view: PlanView, *, from_server: bool, waits: bool) -> str:
     """What carries a plan out: nothing does in mode observe, but for removed files that come back."""
     if not from_server:
         return "To carry it out: start `icewright serve` and `icewright optimizer`, then plan again."
-    if view.mode is Mode.OBSERVE and not isinstance(view.prediction, RestoreFilesPrediction):
+    runs_anyway = view.prediction is not None and traits_of(view.prediction.kind).in_mode_observe
+    if view.mode is Mode.OBSERVE and not runs_anyway:
         return f"Next: icewright policy set {shlex.quote(view.table)} mode=approve --yes"
     verb = "approve" if waits or view.to_approve is not None else "apply"
     return f"Next: icewright {verb} {view.plan_id}"
@@ -320,106 +307,6 @@ def _next_step(view: PlanView, *, from_server: bool, waits: bool) -> str:
 def print_waiting_plan(terminal: Terminal, view: PlanView) -> None:
     """Print a plan that waits for a person."""
     print_plan(terminal, Planned(view, from_server=True), waits=True)
-
-
-def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a case for each kind of action
-    """What carrying out a plan would bring."""
-    match view.prediction:
-        case (ExpireDataPrediction() | None) as said:
-            return data_pairs(said, view.rules)
-        case UndoExpireDataPrediction() as said:
-            return data_undo_pairs(said, view.rules)
-        case RewritePrediction() as said:
-            work = f"{said.input_files:,} files ({text.size(said.input_bytes)}, {said.records:,} rows)"
-            return [
-                ("files", f"{said.data_files_before:,} -> {said.data_files_after:,}"),
-                ("work", f"{work} become {said.output_files:,}"),
-                *_before_and_after(view, said),
-            ]
-        case RewriteManifestsPrediction() as said:
-            return [
-                ("manifests", f"{said.manifests_before:,} -> {said.manifests_after:,}"),
-                ("bytes", f"{text.size(said.bytes_before)} -> {text.size(said.bytes_after)}"),
-                ("work", f"{text.number(said.entries)} entries"),
-                *[("opened", _opened(each)) for each in said.opened],
-            ]
-        case RemoveDanglingDeletesPrediction() | RewritePositionDeletesPrediction() as said:
-            return delete_costs_pairs(said.before, said.after)
-        case ComputeStatisticsPrediction() as said:
-            return statistics_pairs(said, view.rules)
-        case ExpireSnapshotsPrediction() as said:
-            return [
-                ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),
-                ("refs removed", ", ".join(said.refs_removed)),
-                ("undo", said.undo),
-                *(("note", note.text) for note in view.rules if not note.code.startswith("kept-")),
-            ]
-        case RollbackPrediction() | UndoExpiryPrediction() as said:
-            return _recovered(view, said)
-        case RemoveOrphanFilesPrediction() | RemoveExpiredFilesPrediction() | RestoreFilesPrediction() as said:
-            return files_moved_pairs(view, said)
-
-
-def _recovered(view: PlanView, said: RollbackPrediction | UndoExpiryPrediction) -> list[tuple[str, str]]:
-    """What taking something back would bring."""
-    match said:
-        case RollbackPrediction():
-            return [
-                ("main at", text.instant(said.committed_at)),
-                *(("back" if said.is_forward else "lost", _commits(each)) for each in said.commits),
-                *(("but", note.text) for note in view.rules),
-                ("undo", said.undo),
-            ]
-        case UndoExpiryPrediction(second=SecondTable() as second):
-            return [
-                ("second table", f"{second.name}, with {text.count(said.snapshots_after, 'snapshot')}"),
-                ("from", second.metadata_location),
-                ("refs back", ", ".join(said.refs_back)),
-                ("until", text.instant(said.until)),
-                *(("note", note.text) for note in view.rules),
-            ]
-        case UndoExpiryPrediction():
-            return [
-                ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),
-                ("refs back", ", ".join(said.refs_back)),
-                ("until", text.instant(said.until)),
-                *(("note", note.text) for note in view.rules),
-            ]
-
-
-def _commits(said: Commits) -> str:
-    """``3 commits (append) by spark, 1,200 rows added``."""
-    rows = [(said.added_records, "added"), (said.deleted_records, "deleted")]
-    counted = [f"{number:,} rows {did}" for number, did in rows if number]
-    return ", ".join([f"{text.count(said.commits, 'commit')} ({said.operation}) by {said.writer}", *counted])
-
-
-def _opened(said: Opened) -> str:
-    """How many manifests a query for one partition opens."""
-    where = f"{said.belongs_to.content.value} of spec {said.belongs_to.spec_id}"
-    worst = f"at worst {said.worst_before:,} -> {said.worst_after:,}"
-    return f"{where}: {said.mean_before:.1f} -> {said.mean_after:.1f} by a query for one partition, {worst}"
-
-
-def _before_and_after(view: PlanView, said: RewritePrediction) -> list[tuple[str, str]]:
-    """What a rewrite takes: by whom, in which order, and the estimates, which say that they are."""
-    from icewright.planning import lookups  # noqa: PLC0415 - `--help` stays quick
-
-    rows = [
-        ("level", ", ".join(action.level.value for action in view.actions if isinstance(action, RewriteFigures))),
-        ("order", said.layout or ""),
-        ("done by", ", ".join(f"{name} ({text.count(n, 'group')})" for name, n in view.executors.items())),
-    ]
-    if said.estimate is not None:
-        guess = said.estimate
-        takes = f"about {text.about(guess.cpu_ms)} of CPU, {text.size(guess.output_bytes)} written (estimates)"
-        rows += [
-            ("takes", takes),
-            ("written", guess.output_reason.text),
-            ("risk", f"{guess.risk}: {guess.risk_reason.text}"),
-        ]
-        rows += [("lookup", f"{lookups.said(one)} (estimate)") for one in guess.lookups]
-    return rows
 
 
 def _verdict_cells(view: PlanView, index: int) -> tuple[str, ...]:

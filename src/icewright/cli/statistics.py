@@ -20,6 +20,13 @@ def statistics_pairs(said: ComputeStatisticsPrediction, notes: Sequence[Reason])
     ]
 
 
+def statistics_work(said: ComputeStatisticsPrediction) -> str:
+    """What is to be done, in a few words."""
+    return f"statistics of {text.count(len(said.columns), 'column')}" + (
+        " and of partitions" if said.of_partitions else ""
+    )
+
+
 def _read(said: ComputeStatisticsPrediction) -> str:
     """What of the table is read for them."""
     if not said.columns:

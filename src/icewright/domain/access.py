@@ -11,7 +11,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Forbidden, InvalidName
 from icewright.domain.names import TableName, quote_part, require_text, split_parts
 
@@ -166,24 +165,3 @@ def forbidden(principal: Principal, permission: Permission, where: str) -> Forbi
         f"{principal.name} lacks the permission `{permission}` on {everywhere}",
         hint=f"roles that have it: {roles}; an administrator of the platform gives roles",
     )
-
-
-_TAKING_BACK: Final = frozenset(
-    {ActionKind.UNDO_EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_DATA, ActionKind.RESTORE_FILES}
-)
-_TAKING_AWAY: Final = frozenset(
-    {
-        ActionKind.EXPIRE_SNAPSHOTS,
-        ActionKind.EXPIRE_DATA,
-        ActionKind.REMOVE_ORPHAN_FILES,
-        ActionKind.REMOVE_EXPIRED_FILES,
-        ActionKind.ROLLBACK_TO_SNAPSHOT,
-    }
-)
-
-
-def to_carry_out(kind: ActionKind) -> Permission:
-    """What it needs to have an action of this kind queued."""
-    if kind in _TAKING_BACK:
-        return Permission.UNDO
-    return Permission.REMOVE if kind in _TAKING_AWAY else Permission.OPERATE

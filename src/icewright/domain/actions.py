@@ -1,7 +1,7 @@
 """Actions: complete pieces of work that leave their executor no choice.
 
-Named after Iceberg's procedures. A new action is a new dataclass here, a line in the unions, and a line in each
-``match`` that the type checker then points at.
+Named after Iceberg's procedures. A new action is a new dataclass, a line in the unions, and a value in the registry
+of each floor (:mod:`icewright.domain.action_types`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from icewright.domain.compute_statistics import ComputeStatistics, ComputeStatisticsFigures
 from icewright.domain.deletion import Cause
@@ -284,53 +284,10 @@ ActionFigures: TypeAlias = (
 )
 """Those of any action."""
 
-REMOVALS: Final = frozenset({ActionKind.REMOVE_ORPHAN_FILES, ActionKind.REMOVE_EXPIRED_FILES})
-"""What takes files away."""
-
-FILE_MOVES: Final = REMOVALS | {ActionKind.RESTORE_FILES}
-"""What takes files away or puts them back, and commits nothing."""
-
-ACTIONS_OF_THE_SERVER: Final = FILE_MOVES | {
-    ActionKind.EXPIRE_SNAPSHOTS,
-    ActionKind.UNDO_EXPIRE_SNAPSHOTS,
-    ActionKind.ROLLBACK_TO_SNAPSHOT,
-}
-"""What reads and writes no rows, so that the server carries it out itself (decision 0027); the rest is Spark's."""
-
-
-def names_in(action: Action) -> int:  # noqa: C901, PLR0911 - one case for each action
-    """How many files, snapshots and partitions an action names: what it weighs in memory."""
-    match action:
-        case RewriteDataFiles():
-            return action.input_files
-        case ExpireSnapshots():
-            return len(action.snapshot_ids) + len(action.retained_snapshot_ids)
-        case RewriteManifests():
-            return len(action.manifests) + sum(len(output.shares) for output in action.outputs)
-        case RemoveDanglingDeletes() | RewritePositionDeletes():
-            return action.names
-        case UndoExpiry():
-            return len(action.snapshot_ids)
-        case ComputeStatistics():
-            return len(action.columns)
-        case RemoveOrphanFiles() | RemoveExpiredFiles():
-            return len(action.files)
-        case RestoreFiles() | Rollback():
-            return 0
-        case ExpireData():
-            return len(action.partitions) + sum(len(partition.files) for partition in action.partitions)
-        case UndoExpireData():
-            return sum(len(group.files) + len(group.delete_files) for group in action.groups)
-
 
 def cause_of(action: RemoveOrphanFiles | RemoveExpiredFiles) -> Cause:
     """Why the files of a removal go."""
     return Cause.ORPHAN if isinstance(action, RemoveOrphanFiles) else Cause.EXPIRED
-
-
-def shareable_bytes(action: Action) -> int | None:
-    """Bytes read, where all of an action can be carried out in a Spark job shared with other tasks; else None."""
-    return action.shareable_bytes if isinstance(action, RewriteDataFiles) else None
 
 
 def rewrite_of(action: Action) -> RewriteDataFiles:

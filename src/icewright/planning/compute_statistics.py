@@ -238,3 +238,8 @@ def _gain(columns: Sequence[StatisticsColumn], *, of_partitions: bool) -> str:
     if of_partitions:
         said.append("tools learn what is in each partition from one small file in place of all manifests")
     return "; ".join(said)
+
+
+def explain_statistics(said: ComputeStatisticsPrediction) -> tuple[str, ...]:
+    """What statistics would bring, in sentences."""
+    return (f"What for: {said.gain}.",)

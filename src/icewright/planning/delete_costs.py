@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from icewright.domain.delete_costs import DeleteCosts
 from icewright.domain.files import DataFile, DeleteFile
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
 from icewright.domain.tables import TableMetadata
+from icewright.planning import wording
 from icewright.planning.deletes import DeleteIndex
 
 
@@ -18,3 +21,9 @@ def delete_costs(metadata: TableMetadata, deletes: Sequence[DeleteFile], data_fi
         its = index.opened(file)
         opened, opened_bytes = opened + its.files, opened_bytes + its.size_bytes
     return DeleteCosts(len(deletes), opened, opened_bytes)
+
+
+def explain_deletes(said: RemoveDanglingDeletesPrediction | RewritePositionDeletesPrediction) -> tuple[str, ...]:
+    """What work on delete files would bring, in sentences."""
+    listed = wording.count(said.after.listed, "delete file")
+    return (f"The table would have {listed} instead of {said.before.listed:,}.",)

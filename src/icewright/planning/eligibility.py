@@ -12,23 +12,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from icewright.domain.actions import Action, RewriteDataFiles, UndoExpireData
-from icewright.domain.compute_statistics import ComputeStatistics
+from icewright.domain.actions import Action
 from icewright.domain.errors import InvalidConfiguration, Unsupported
 from icewright.domain.expire_data import ExpireData
-from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
-from icewright.domain.remove_expired_files import RemoveExpiredFiles
-from icewright.domain.remove_orphan_files import RemoveOrphanFiles
-from icewright.domain.restore_files import RestoreFiles
-from icewright.domain.rewrite_manifests import RewriteManifests
-from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
-from icewright.domain.rollback import Rollback
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
-from icewright.domain.undo import UndoExpiry
 from icewright.domain.writer_settings import encryption_property, writer_settings
 from icewright.planning import wording
 from icewright.planning.branches import branch_obstacle
@@ -46,29 +36,45 @@ _HADOOP_METADATA = re.compile(r"/v\d+(\.gz|\.zst)?\.metadata\.json(\.gz|\.zst)?\
 _RENAMING_SCHEMES = frozenset({"file", "hdfs", "viewfs"})
 
 
-def obstacle_of(  # noqa: PLR0911 - a case for each kind of action
-    action: Action, metadata: TableMetadata, policy: Policy, now: Instant
-) -> Reason | None:
-    """Why an action that was planned must not be carried out on its table as it is now, or None."""
-    match action:
-        case RewriteDataFiles():
-            return table_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
-        case UndoExpiry() | Rollback():
-            return recovery_obstacle(metadata, policy)
-        case UndoExpireData():
-            obstacle = recovery_obstacle(metadata, policy) or encryption_obstacle(metadata)
-            return obstacle or branch_obstacle(metadata, policy, now)
-        case ExpireSnapshots() | RemoveOrphanFiles() | RemoveExpiredFiles():
-            return metadata_obstacle(metadata, policy)
-        case RestoreFiles():
-            return None  # it touches nothing that is the table's by now
-        case ComputeStatistics():
-            return manifests_obstacle(metadata, policy)
-        case RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes():
-            return manifests_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
-        case ExpireData() as expiring:
-            obstacle = manifests_obstacle(metadata, policy) or column_moved(expiring, metadata, policy)
-            return obstacle or branch_obstacle(metadata, policy, now)
+def rewrite_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an action that writes rows again."""
+    return table_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
+
+
+def recovery_action_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, _now: Instant) -> Reason | None:
+    """Of an action that takes another one back by metadata alone."""
+    return recovery_obstacle(metadata, policy)
+
+
+def insert_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an action that takes another one back by inserting rows."""
+    obstacle = recovery_obstacle(metadata, policy) or encryption_obstacle(metadata)
+    return obstacle or branch_obstacle(metadata, policy, now)
+
+
+def metadata_action_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, _now: Instant) -> Reason | None:
+    """Of an action that reads neither rows nor manifests by an executor."""
+    return metadata_obstacle(metadata, policy)
+
+
+def statistics_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, _now: Instant) -> Reason | None:
+    """Of an action that reads a snapshot and commits no other."""
+    return manifests_obstacle(metadata, policy)
+
+
+def manifests_action_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an action that commits a snapshot of ``main`` and writes no rows."""
+    return manifests_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
+
+
+def expire_data_obstacle(action: ExpireData, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an expiry of data: its column is the one that it was planned by, too."""
+    obstacle = manifests_obstacle(metadata, policy) or column_moved(action, metadata, policy)
+    return obstacle or branch_obstacle(metadata, policy, now)
+
+
+def no_obstacle(_action: Action, _metadata: TableMetadata, _policy: Policy, _now: Instant) -> None:
+    """Of an action that touches nothing which is the table's by now."""
 
 
 def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:

@@ -9,9 +9,9 @@ from typing import Final
 
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.observation import Observation
-from icewright.domain.plans import Estimate, Reason, Risk
+from icewright.domain.plans import Estimate, Reason, RewritePrediction, Risk
 from icewright.domain.policy import Policy
-from icewright.planning import wording
+from icewright.planning import lookups, wording
 from icewright.planning.commits import commits_said
 from icewright.planning.output_bytes import file_bytes, modelled_bytes, output_bytes
 from icewright.planning.removals import duration_ms, removals_said, removed_every_ms
@@ -82,3 +82,15 @@ def _risk(observation: Observation, action: RewriteDataFiles, cpu_ms: int) -> tu
     where = "its partition" if len(partitions) == 1 else "one of its partitions"
     text = f"{removals_said(removals, busiest, where, now)}, and the work takes about "
     return risk, Reason("conflict-risk", f"{text}{wording.about(took_ms)}{rhythm}", figures)
+
+
+def explain_rewrite(said: RewritePrediction) -> tuple[str, ...]:
+    """What a rewrite would bring, in sentences."""
+    other = said.data_files_after != said.data_files_before
+    instead = f" instead of {said.data_files_before:,}" if other else " as before"
+    after = f"The table would have {wording.count(said.data_files_after, 'data file')}{instead}."
+    if said.estimate is None:
+        return (after,)
+    guess = said.estimate
+    written = f"{wording.size(guess.output_bytes)} written, {guess.output_reason.text}"
+    return (after, *(f"Estimated: {text}." for text in (written, *(lookups.said(one) for one in guess.lookups))))

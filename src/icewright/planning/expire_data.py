@@ -321,3 +321,24 @@ def _reason(action: ExpireData, choice: DataChoice) -> Reason:
     text += "" if refusal is None else f"; but {refusal}"
     figures = {"partitions": len(action.partitions), "files": len(action.files), "records": action.records}
     return Reason("expire-data", text, figures)
+
+
+def wanted_less(action: ExpireData, policy: Policy) -> Reason | None:
+    """Why the owner wants less to expire by itself by now than an action does."""
+    if policy.expire_data_older_than_ms is None or action.older_than_ms < policy.expire_data_older_than_ms:
+        return Reason("upkeep-changed", "the owner wants data to stay longer by now")
+    return None
+
+
+def explain_data(said: ExpireDataPrediction) -> tuple[str, ...]:
+    """What an expiry of data would bring, in sentences."""
+    left = wording.count(said.records_before - said.records, "row")
+    return f"The table would have {left} instead of {said.records_before:,}.", f"To be undone: {said.undo}."
+
+
+def over_budget(action: ExpireData) -> Reason | None:
+    """Why somebody has to approve an expiry: it takes too many of the table's rows at once."""
+    if not action.needs_approval:
+        return None
+    why = beyond_a_tenth(action.expiring_records, action.table_records) or ""
+    return Reason("beyond-budget", why, {"records": action.expiring_records, "of": action.table_records})

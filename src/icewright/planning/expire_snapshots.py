@@ -192,3 +192,13 @@ def _prediction(metadata: TableMetadata, action: ExpireSnapshots, *, can_put_bac
         undo=undo,
         second_table=second,
     )
+
+
+def wanted_less(action: ExpireSnapshots, policy: Policy) -> Reason | None:
+    """Why the owner wants less to expire by itself by now than an action does."""
+    wanted = automatic_rule(policy)
+    kept = (action.rule.older_than_ms, action.rule.retain_last or RETAIN_LAST_MIN, action.max_hold_ms)
+    least = (wanted.older_than_ms, wanted.retain_last or RETAIN_LAST_MIN, policy.max_hold_ms)
+    if any(one < other for one, other in zip(kept, least, strict=True)):
+        return Reason("upkeep-changed", "the owner wants snapshots to stay longer by now, or more of them")
+    return None

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from icewright.domain.compute_statistics import ComputeStatisticsPrediction
-from icewright.domain.expire_data import ExpireDataPrediction
-from icewright.domain.plans import Estimate, Plan, Verdict
+from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Mode
-from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
-from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
-from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
-from icewright.planning import lookups, wording
+from icewright.planning import wording
+from icewright.planning.action_types import explain_prediction
 from icewright.planning.settings import MODE_KEY
 
 _PARTITIONS_EXPLAINED_MAX = 10
@@ -29,26 +25,7 @@ def explain(plan: Plan) -> tuple[str, ...]:
     lines = [f"{plan.table_name}: {plan.reason.text}."]
     if not plan.is_empty:
         lines.append(_who_acts(plan))
-    if isinstance(plan.prediction, RewriteManifestsPrediction):
-        before, after = plan.prediction.manifests_before, plan.prediction.manifests_after
-        lines.append(f"The table would have {wording.count(after, 'manifest')} instead of {before:,}.")
-    if isinstance(plan.prediction, RemoveDanglingDeletesPrediction | RewritePositionDeletesPrediction):
-        listed = wording.count(plan.prediction.after.listed, "delete file")
-        lines.append(f"The table would have {listed} instead of {plan.prediction.before.listed:,}.")
-    if isinstance(plan.prediction, ComputeStatisticsPrediction):
-        lines.append(f"What for: {plan.prediction.gain}.")
-    if isinstance(plan.prediction, ExpireDataPrediction):
-        left = plan.prediction.records_before - plan.prediction.records
-        lines.append(
-            f"The table would have {wording.count(left, 'row')} instead of {plan.prediction.records_before:,}."
-        )
-        lines.append(f"To be undone: {plan.prediction.undo}.")
-    said = plan.rewrite_prediction
-    if said is not None:
-        other = said.data_files_after != said.data_files_before
-        instead = f" instead of {said.data_files_before:,}" if other else " as before"
-        lines.append(f"The table would have {wording.count(said.data_files_after, 'data file')}{instead}.")
-        lines.extend(_estimated(said.estimate) if said.estimate is not None else ())
+    lines.extend(explain_prediction(plan.prediction))
     counts = [f"{plan.verdict_counts[kind]:,} {_SAID[kind]}" for kind in _ORDER if plan.verdict_counts.get(kind)]
     if counts:
         lines.append(f"Partitions: {', '.join(counts)}.")
@@ -57,11 +34,6 @@ def explain(plan: Plan) -> tuple[str, ...]:
     if plan.look_again_at is not None:
         lines.append(f"Looked at again at {wording.instant(plan.look_again_at)}, or with the next commit.")
     return tuple(lines)
-
-
-def _estimated(guess: Estimate) -> list[str]:
-    written = f"{wording.size(guess.output_bytes)} written, {guess.output_reason.text}"
-    return [f"Estimated: {text}." for text in (written, *(lookups.said(one) for one in guess.lookups))]
 
 
 def _who_acts(plan: Plan) -> str:

@@ -6,6 +6,7 @@ A file's first sighting only begins its time. What goes is what was the same obj
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,15 +15,19 @@ from typing import Final
 from icewright.domain.locations import CanonicalPath, checksummed
 from icewright.domain.names import TableName
 from icewright.domain.orphans import FoundFile, SeenFiles, SeenOrphans, Sighting
+from icewright.domain.policy import Policy
+from icewright.domain.reasons import Reason
 from icewright.domain.remove_orphan_files import (
     FILES_MAX,
     PASSES_MIN,
+    Doubt,
     OrphanBudget,
     OrphanFile,
     RemoveOrphanFiles,
     RemoveOrphanFilesPrediction,
 )
 from icewright.domain.tables import Instant
+from icewright.planning import wording
 from icewright.planning.call import procedure_call
 from icewright.planning.footprint import Amount
 from icewright.planning.orphan_rules import Kept, OrphanRules
@@ -30,6 +35,15 @@ from icewright.planning.orphans import Survey, counts
 
 SIGHTINGS_MAX: Final = 1_000_000
 """Of one table: some 35 MB in the store. Those that are remembered stay so; others come when there is room."""
+
+DOUBTFUL: Final = "doubtful-files"
+"""Why a removal waits of which some files may be anybody's."""
+_DOUBTS: Final = {
+    Doubt.UNFAMILIAR: "no writer of tables calls files so",
+    Doubt.GONE_TABLE: "another table lay here before",
+    Doubt.NOTHING_KNOWN: "nothing of the table is known where they are",
+    Doubt.BEFORE_TABLE: "older than any file that is known of the table",
+}
 
 
 @dataclass(slots=True)
@@ -203,3 +217,33 @@ def _order(file: OrphanFile) -> tuple[Instant, str, str]:
     """First seen first, and a checksum beside its file."""
     path = CanonicalPath(file.path)
     return file.first_seen_at, checksummed(path) or path, path
+
+
+def wanted_less(action: RemoveOrphanFiles, policy: Policy) -> Reason | None:
+    """Why the owner wants less to go by itself by now than an action removes."""
+    if action.age_min_ms < policy.orphan_age_ms:
+        return Reason("upkeep-changed", "the owner wants files that nothing needs to stay longer by now")
+    return None
+
+
+def over_budget(action: RemoveOrphanFiles) -> Reason | None:
+    """Why somebody has to approve a removal: it is beyond its budget, or some of its files may be anybody's."""
+    if not action.needs_approval:
+        return None
+    if not action.is_beyond_budget:
+        return _in_doubt(action)
+    said = f"{wording.count(action.orphan_files, 'file')} ({wording.size(action.orphan_bytes)})"
+    budget = f"{action.budget_files:,} files, or {wording.size(action.budget_bytes)}"
+    figures = {"files": action.orphan_files, "bytes": action.orphan_bytes}
+    return Reason("beyond-budget", f"{said} would go, more than {budget} at a time by themselves", figures)
+
+
+def _in_doubt(action: RemoveOrphanFiles) -> Reason:
+    """Which files of a removal somebody has to look at, first those of names that nobody knows."""
+    doubts = Counter(file.doubt for file in action.files if file.doubt is not None)
+    first = next(doubt for doubt in Doubt if doubts[doubt])
+    path = next(file.path for file in action.files if file.doubt is first)
+    text = (
+        f"{wording.count(sum(doubts.values()), 'file')} may not be the table's: {_DOUBTS[first]}, such as {path[-100:]}"
+    )
+    return Reason(DOUBTFUL, text, {doubt.value: doubts[doubt] for doubt in Doubt if doubts[doubt]})

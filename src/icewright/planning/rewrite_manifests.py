@@ -314,3 +314,9 @@ def _nothing(classes: Sequence[KnownClass], policy: Policy) -> Reason:
         text += f"; {wording.count(fixed, 'is', 'are')} of partitions that cannot be handed to Spark"
     figures = {"manifests": len(manifests), "small": len(small), "opened": round(mean, 2), "fixed": fixed}
     return Reason("manifests-in-order", text, figures)
+
+
+def explain_manifests(said: RewriteManifestsPrediction) -> tuple[str, ...]:
+    """What a rewrite of manifests would bring, in sentences."""
+    after = wording.count(said.manifests_after, "manifest")
+    return (f"The table would have {after} instead of {said.manifests_before:,}.",)

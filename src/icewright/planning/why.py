@@ -12,7 +12,7 @@ from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES
 from icewright.domain.why import Considered, LastTry, Next, Stance, StartEstimate, Why, WhyKind
 from icewright.planning import wording
-from icewright.planning.by_itself import UPKEEP_KEYS
+from icewright.planning.action_types import UPKEEP_KEYS
 from icewright.planning.settings import MODE_KEY
 from icewright.planning.why_kinds import PARKED, Told, considered_of, last_try, rule_details, told
 from icewright.planning.why_known import Known

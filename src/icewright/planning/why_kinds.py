@@ -14,7 +14,7 @@ from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES, AttemptState, ListedTask, TaskState
 from icewright.domain.why import Considered, Expected, LastTry, Next, Stance, Wait
 from icewright.planning import wording
-from icewright.planning.by_itself import UPKEEP_KEYS, by_itself
+from icewright.planning.action_types import UPKEEP_KEYS, by_itself
 from icewright.planning.settings import MODE_KEY
 from icewright.planning.why_known import Known, last_tried
 from icewright.planning.windows import WINDOW_CLOSED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,14 +14,12 @@ from icewright.domain.actions import ActionKind, cause_of
 from icewright.domain.approvals import Approval, ApprovalPlace, ApprovedPlan
 from icewright.domain.deletion import plan_hash_of
 from icewright.domain.errors import InvalidMessage
-from icewright.domain.expire_data import ExpireData
 from icewright.domain.names import TableId
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
-from icewright.domain.remove_orphan_files import Doubt, RemoveOrphanFiles
-from icewright.planning import wording
-from icewright.planning.expire_data import beyond_a_tenth
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.planning.action_types import beyond_budget
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore, WaitingPlan
@@ -33,20 +30,12 @@ from icewright.services.tidings import Tidings
 _log = structlog.get_logger("icewright.approvals")
 
 NAME_LENGTH_MAX: Final = 200
-DOUBTFUL: Final = "doubtful-files"
-"""Why a removal waits of which some files may be anybody's."""
 NO_ROOTS: Final = Reason(
     "no-roots", "the catalog has no `roots`: its tables may lie anywhere, so that each removal needs approval"
 )
 OTHER_PLACE: Final = Reason(
     "other-place", "no removal of this table was approved in the place where it is now: look at what would go"
 )
-_DOUBTS: Final = {
-    Doubt.UNFAMILIAR: "no writer of tables calls files so",
-    Doubt.GONE_TABLE: "another table lay here before",
-    Doubt.NOTHING_KNOWN: "nothing of the table is known where they are",
-    Doubt.BEFORE_TABLE: "older than any file that is known of the table",
-}
 _APPROVALS_A_PAGE: Final = 100
 APPROVED_BY: Final = "approved_by"
 """The figure of a task's reason that says who approved its plan beyond a budget."""
@@ -173,38 +162,11 @@ class Approvals:
         self._tables.waits_no_more(plan.table_id, ActionKind(action.kind))
 
 
-def beyond_budget(plan: Plan) -> Reason | None:
-    """Why somebody has to approve a plan, None when nobody has to."""
-    for action in plan.actions:
-        if isinstance(action, RemoveOrphanFiles) and action.needs_approval:
-            said = f"{wording.count(action.orphan_files, 'file')} ({wording.size(action.orphan_bytes)})"
-            budget = f"{action.budget_files:,} files, or {wording.size(action.budget_bytes)}"
-            figures = {"files": action.orphan_files, "bytes": action.orphan_bytes}
-            if action.is_beyond_budget:
-                return Reason("beyond-budget", f"{said} would go, more than {budget} at a time by themselves", figures)
-            return _in_doubt(action)
-        if isinstance(action, ExpireData) and action.needs_approval:
-            why = beyond_a_tenth(action.expiring_records, action.table_records) or ""
-            return Reason("beyond-budget", why, {"records": action.expiring_records, "of": action.table_records})
-    return None
-
-
 def waits_by_mode(plan: Plan) -> Reason | None:
     """Why a plan that nobody asked for waits for a person: in mode ``approve`` each one does."""
     if plan.mode is not Mode.APPROVE or plan.is_empty or plan.asked or plan.migration is not None:
         return None
     return Reason("mode-approve", "in mode approve each plan waits for a person")
-
-
-def _in_doubt(action: RemoveOrphanFiles) -> Reason:
-    """Which files of a removal somebody has to look at, first those of names that nobody knows."""
-    doubts = Counter(file.doubt for file in action.files if file.doubt is not None)
-    first = next(doubt for doubt in Doubt if doubts[doubt])
-    path = next(file.path for file in action.files if file.doubt is first)
-    text = (
-        f"{wording.count(sum(doubts.values()), 'file')} may not be the table's: {_DOUBTS[first]}, such as {path[-100:]}"
-    )
-    return Reason(DOUBTFUL, text, {doubt.value: doubts[doubt] for doubt in Doubt if doubts[doubt]})
 
 
 def approval_hash(plan: Plan) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from icewright.domain.actions import FILE_MOVES, ActionKind
+from icewright.domain.action_types import FILE_MOVES
+from icewright.domain.actions import ActionKind
 from icewright.domain.policy import PolicyRule
 from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.retention import Retention
@@ -60,7 +61,8 @@ from icewright.services.rollback import Rollbacker
 from icewright.services.second_tables import SecondTabler
 from icewright.services.start_estimates import StartEstimates
 from icewright.services.tidings import Tidings
-from icewright.services.undo import NothingKept, Undoer, Undoing
+from icewright.services.undo import NothingKept, Undoer
+from icewright.services.undo_plans import Undoing
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
 from icewright.services.why import Whys

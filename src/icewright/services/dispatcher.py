@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from icewright.domain.action_types import traits_of
 from icewright.domain.admission import FREE, Terms
 from icewright.domain.errors import (
     Conflict,
@@ -39,7 +40,6 @@ from icewright.domain.jobs import (
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
-from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.servers import BEAT_MS
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.domain.tables import Instant
@@ -53,8 +53,7 @@ from icewright.domain.tasks import (
     TaskHead,
     TaskState,
 )
-from icewright.planning.applies import still_applies
-from icewright.planning.eligibility import obstacle_of
+from icewright.planning.action_types import done_by_others, effect_of, obstacle_of, still_applies
 from icewright.planning.expire_data import planned_ahead
 from icewright.planning.wording import duration
 from icewright.ports.clock import Ids
@@ -63,7 +62,6 @@ from icewright.scheduling.breaker import TRIES_CARRIED_OUT
 from icewright.scheduling.halts import catalogs_going_on, halted_within
 from icewright.services.access import AccessBook
 from icewright.services.approvals import Approvals
-from icewright.services.effects import done_by_others, effect_of
 from icewright.services.endings import Endings
 from icewright.services.groups import Groups
 from icewright.services.leave import APPROVED, NOT_OBSERVE, Leave
@@ -148,7 +146,7 @@ class Dispatcher:
         metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
         policy = self._policies.policy(metadata)
         (action,) = plan.actions
-        if Mode.OBSERVE in (plan.mode, policy.mode) and not isinstance(action, RestoreFiles):
+        if Mode.OBSERVE in (plan.mode, policy.mode) and not traits_of(action.kind).in_mode_observe:
             raise NotAllowed(f"{plan.table_name} is in mode observe: plans and explanations only", hint=NOT_OBSERVE)
         missing = self._approvals.missing(plan)
         if missing is not None:

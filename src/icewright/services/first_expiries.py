@@ -6,9 +6,10 @@ however the table has moved on since; what goes by itself afterwards needs nobod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from icewright.domain.action_types import TAKE_BACK
 from icewright.domain.actions import ActionKind, UndoExpireData
 from icewright.domain.errors import Conflict
 from icewright.domain.expire_data import ExpireData
@@ -25,12 +26,6 @@ from icewright.scheduling.upkeep import person_wanted, rolled_back, taken_back
 from icewright.services.approvals import Approvals, waits_by_mode
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.leave import APPROVED, unwanted
-
-TAKE_BACK: Final[Mapping[ActionKind, Sequence[ActionKind]]] = {
-    ActionKind.EXPIRE_SNAPSHOTS: (ActionKind.UNDO_EXPIRE_SNAPSHOTS,),
-    ActionKind.EXPIRE_DATA: (ActionKind.UNDO_EXPIRE_DATA, ActionKind.ROLLBACK_TO_SNAPSHOT),
-}
-"""What a person begins, and the kinds of tasks that take it back."""
 
 _MAY_WAIT: Final = (
     *TAKE_BACK,

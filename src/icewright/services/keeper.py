@@ -21,6 +21,7 @@ from icewright.domain.policy import Mode, Policy
 from icewright.domain.reasons import lasting
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
+from icewright.planning.action_types import effect_of
 from icewright.ports.clock import Clock
 from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
@@ -28,8 +29,8 @@ from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.retry import BACKOFF_MAX_MS, conflict_backoff_ms, conflicts_in_a_row
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
 from icewright.services.access import AccessBook
+from icewright.services.action_types import plan_asked
 from icewright.services.dispatcher import Dispatcher
-from icewright.services.effects import effect_of
 from icewright.services.experience import experience
 from icewright.services.expirer import holds_of_tasks
 from icewright.services.first_expiries import FirstExpiries
@@ -131,7 +132,7 @@ class TableKeeper:
             latest = self._latest(observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
             holds = holds_of_tasks(self._tasks, observation.metadata.table_id)
             observation = with_failed_files(observation, self._tasks, latest)
-            return self._planner.plan_asked(observation, asked, holds).plan
+            return plan_asked(self._planner, observation, asked, holds).plan
 
     def put_aside(self, name: TableName, problem: Reason) -> None:
         """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""

@@ -16,7 +16,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, AttemptState, Outcome, Task, TaskState
 from icewright.ports.store import Change, TaskStore
-from icewright.services.verifier import COMMIT_NOT_FOUND
+from icewright.services.verification import COMMIT_NOT_FOUND
 
 FOUND_LATE: Final = "found-late"
 """The code of a reason that says: the task had ended without a commit, and its commit is there."""

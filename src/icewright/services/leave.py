@@ -8,23 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from icewright.domain.actions import Action, RewriteDataFiles
-from icewright.domain.compute_statistics import ComputeStatistics
+from icewright.domain.action_types import traits_of
+from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound
-from icewright.domain.expire_data import ExpireData
-from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
-from icewright.domain.remove_expired_files import RemoveExpiredFiles
-from icewright.domain.remove_orphan_files import RemoveOrphanFiles
-from icewright.domain.restore_files import RestoreFiles
-from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import Task
-from icewright.planning.applies import still_applies
-from icewright.planning.eligibility import obstacle_of
+from icewright.planning.action_types import obstacle_of, still_applies, upkeep_obstacle
 from icewright.planning.executors import executor_obstacle
-from icewright.planning.expire_snapshots import automatic_rule
 from icewright.planning.windows import window_of
 from icewright.ports.store import TableStore
 from icewright.services.maintenance import closed
@@ -60,7 +52,7 @@ class Leave:
         )
 
     def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
-        if isinstance(task.action, RestoreFiles):
+        if traits_of(task.action.kind).in_mode_observe:
             return None  # files come back whatever the owner lets be done to the table
         if mode is Mode.OBSERVE:
             return Reason("mode-observe", "the owner lets the table only be observed by now")
@@ -120,45 +112,3 @@ def unwanted(plan: Plan, policy: Policy) -> Reason | None:
     """Why the owner does not want any more what a plan was made for by itself; it may have waited for long."""
     found = () if plan.asked else (upkeep_obstacle(action, policy) for action in plan.actions)
     return next((reason for reason in found if reason is not None), None)
-
-
-def upkeep_obstacle(action: Action, policy: Policy) -> Reason | None:  # noqa: PLR0911 - a case for each kind of action
-    """Why the owner does not let happen by itself any more what was planned by itself."""
-    match action:
-        case ExpireSnapshots():
-            if not policy.expires_snapshots:
-                return Reason("upkeep-off", "the owner does not let snapshots expire by themselves any more")
-            wanted = automatic_rule(policy)
-            kept = (action.rule.older_than_ms, action.rule.retain_last or RETAIN_LAST_MIN, action.max_hold_ms)
-            least = (wanted.older_than_ms, wanted.retain_last or RETAIN_LAST_MIN, policy.max_hold_ms)
-            if any(one < other for one, other in zip(kept, least, strict=True)):
-                return Reason("upkeep-changed", "the owner wants snapshots to stay longer by now, or more of them")
-        case RewriteManifests() if not policy.rewrites_manifests:
-            return Reason("upkeep-off", "the owner does not let manifests be rewritten by themselves any more")
-        case ComputeStatistics() if not policy.computes_statistics:
-            return Reason("upkeep-off", "the owner does not let statistics be computed by themselves any more")
-        case ExpireData():
-            return _data_obstacle(action, policy)
-        case RemoveOrphanFiles():
-            return _removal_obstacle(action, policy)
-        case RemoveExpiredFiles() if not policy.removes_expired_files:
-            return Reason("upkeep-off", "the owner does not let files of expired snapshots be removed any more")
-        case _:
-            pass
-    return None
-
-
-def _data_obstacle(action: ExpireData, policy: Policy) -> Reason | None:
-    if not policy.expires_data:
-        return Reason("upkeep-off", "the owner does not let data expire by itself any more")
-    if policy.expire_data_older_than_ms is None or action.older_than_ms < policy.expire_data_older_than_ms:
-        return Reason("upkeep-changed", "the owner wants data to stay longer by now")
-    return None
-
-
-def _removal_obstacle(action: RemoveOrphanFiles, policy: Policy) -> Reason | None:
-    if not policy.removes_orphan_files:
-        return Reason("upkeep-off", "the owner does not let orphan files be removed by themselves any more")
-    if action.age_min_ms < policy.orphan_age_ms:
-        return Reason("upkeep-changed", "the owner wants files that nothing needs to stay longer by now")
-    return None

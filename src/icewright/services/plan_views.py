@@ -15,9 +15,10 @@ from icewright.domain.policy import Mode, Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import NO_QUARANTINE, REFUSALS, Doubt, RemoveOrphanFiles
 from icewright.domain.tables import Instant
+from icewright.planning.action_types import beyond_budget
 from icewright.planning.explain import explain
 from icewright.ports.store import WaitingPlan
-from icewright.services.approvals import beyond_budget, waits_by_mode
+from icewright.services.approvals import waits_by_mode
 from icewright.services.views import figures_view
 
 

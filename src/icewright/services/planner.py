@@ -5,11 +5,11 @@ A plan that its checker does not accept is kept nowhere and carried out never.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from icewright.domain.asked import (
-    Asked,
     AskedComputeStatistics,
     AskedExpireData,
     AskedExpireSnapshots,
@@ -23,7 +23,6 @@ from icewright.domain.asked import (
 from icewright.domain.errors import NotAllowed
 from icewright.domain.expire_snapshots import Hold
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
-from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.layouts import Layout
 from icewright.domain.names import TableName
@@ -65,6 +64,19 @@ class Planned:
     policy: Policy
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What tells whether something is due by itself, beside the table.
+
+    ``now`` is by the store's clock, ``rested_ms`` how long ago it was done last, None where it never was. ``holds``
+    gives the snapshots that tasks of the table go on from.
+    """
+
+    now: Instant
+    rested_ms: int | None
+    holds: Callable[[], Sequence[Hold]]
+
+
 class Planner:
     """Makes plans, and keeps them in the store."""
 
@@ -89,59 +101,78 @@ class Planner:
         """
         return self.plan_observed(self._observer.observe(name))
 
-    def plan_asked(  # noqa: PLR0911 - one case for each kind of action
-        self, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()
+    def rewrite_asked(self, observation: Observation, asked: AskedRewriteDataFiles, _holds: Sequence[Hold]) -> Planned:
+        """What is to be migrated. Raises ``PlanRefused``."""
+        return self._plan_rewrite(observation, asked.migrate)
+
+    def expiry_asked(self, observation: Observation, asked: AskedExpireSnapshots, holds: Sequence[Hold]) -> Planned:
+        """Which snapshots may expire. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
+        return Planned(plan, observation, policy)
+
+    def manifests_asked(
+        self, observation: Observation, _asked: AskedRewriteManifests, _holds: Sequence[Hold]
     ) -> Planned:
-        """Say what that takes which a person asks for, of a table just observed.
+        """Which manifests are rewritten. Raises ``PlanRefused``."""
+        plan, policy = self._manifests.plan_asked(observation)
+        return Planned(plan, observation, policy)
 
-        ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRefused``, and ``Rejected``
-        for what cannot be asked for.
-        """
-        match asked:
-            case AskedRewriteDataFiles(migrate):
-                return self._plan_rewrite(observation, migrate)
-            case AskedExpireSnapshots():
-                plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
-                return Planned(plan, observation, policy)
-            case AskedRewriteManifests():
-                plan, policy = self._manifests.plan_asked(observation)
-                return Planned(plan, observation, policy)
-            case AskedRollback():
-                plan, policy = self._rollbacks.plan_asked(observation.metadata, asked, holds)
-                return Planned(plan, observation, policy)
-            case AskedRemoveDanglingDeletes() | AskedRewritePositionDeletes():
-                checked = self._deletes.plan_asked(observation, asked)
-                keep_plan(self._tables, checked.plan, checked.violations)
-                return Planned(checked.plan, observation, self.policy(observation.metadata))
-            case AskedComputeStatistics():
-                plan, policy = self._statistics.plan_asked(observation, asked)
-                return Planned(plan, observation, policy)
-            case AskedExpireData():
-                policy = self.policy(observation.metadata)
-                return Planned(self._data.plan_asked(observation, policy, asked), observation, policy)
-            case AskedRemoveOrphanFiles():
-                raise NotAllowed(
-                    "orphan files are looked for by the server alone, which remembers since when nothing needs them",
-                    hint="start `icewright serve`, then plan again",
-                )
+    def rollback_asked(self, observation: Observation, asked: AskedRollback, holds: Sequence[Hold]) -> Planned:
+        """Where ``main`` is set back to. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        plan, policy = self._rollbacks.plan_asked(observation.metadata, asked, holds)
+        return Planned(plan, observation, policy)
 
-    def expiry_due(
-        self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None
-    ) -> Due:
+    def deletes_asked(
+        self,
+        observation: Observation,
+        asked: AskedRemoveDanglingDeletes | AskedRewritePositionDeletes,
+        _holds: Sequence[Hold],
+    ) -> Planned:
+        """What is done to delete files. Raises ``PlanRefused``, and ``Unreadable`` where not all files were read."""
+        checked = self._deletes.plan_asked(observation, asked)
+        keep_plan(self._tables, checked.plan, checked.violations)
+        return Planned(checked.plan, observation, self.policy(observation.metadata))
+
+    def statistics_asked(
+        self, observation: Observation, asked: AskedComputeStatistics, _holds: Sequence[Hold]
+    ) -> Planned:
+        """Which statistics are computed. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        plan, policy = self._statistics.plan_asked(observation, asked)
+        return Planned(plan, observation, policy)
+
+    def data_asked(self, observation: Observation, asked: AskedExpireData, _holds: Sequence[Hold]) -> Planned:
+        """Which partitions expire. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        policy = self.policy(observation.metadata)
+        return Planned(self._data.plan_asked(observation, policy, asked), observation, policy)
+
+    def orphans_asked(
+        self, _observation: Observation, _asked: AskedRemoveOrphanFiles, _holds: Sequence[Hold]
+    ) -> NoReturn:
+        """Raises ``NotAllowed``: the server alone looks for them."""
+        raise NotAllowed(
+            "orphan files are looked for by the server alone, which remembers since when nothing needs them",
+            hint="start `icewright serve`, then plan again",
+        )
+
+    def expiry_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.services.expiry_planner.ExpiryPlanner.due`."""
-        return self._expiries.due(metadata, marks, holds, rested_ms)
+        metadata = observation.metadata
+        record = self._tables.record(metadata.table_id)
+        if record is None:
+            return Due(Reason("table-replaced", "nothing, because the name leads to another table by now"))
+        return self._expiries.due(metadata, record.marks, rest.holds(), rest.rested_ms)
 
-    def manifests_due(self, observation: Observation) -> Due:
+    def manifests_due(self, observation: Observation, _rest: Rest) -> Due:
         """See :meth:`icewright.services.manifests_planner.ManifestsPlanner.due`."""
         return self._manifests.due(observation)
 
-    def data_due(self, observation: Observation, now: Instant, rested_ms: int | None) -> Due:
+    def data_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.services.data_planner.DataPlanner.due`."""
-        return self._data.due(observation, self.policy(observation.metadata), now, rested_ms)
+        return self._data.due(observation, self.policy(observation.metadata), rest.now, rest.rested_ms)
 
-    def statistics_due(self, observation: Observation, rested_ms: int | None) -> Due:
+    def statistics_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.services.statistics_planner.StatisticsPlanner.due`."""
-        return self._statistics.due(observation, rested_ms)
+        return self._statistics.due(observation, rest.rested_ms)
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises ``PlanRefused``."""

@@ -25,13 +25,14 @@ from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures, Rem
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, ListedTask, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, UndoExpiryFigures
+from icewright.planning.orphan_plan import DOUBTFUL
 from icewright.planning.windows import window_of
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TaskFilter, TaskStore
 from icewright.scheduling.breaker import DEFAULT_THRESHOLDS, TASKS_LOOKED_AT, Thresholds, is_half_open, parked
 from icewright.scheduling.upkeep import UPKEEP_PRIORITY
-from icewright.services.approvals import DOUBTFUL, Approvals
+from icewright.services.approvals import Approvals
 from icewright.services.clock_watch import ClockWatch
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.expired_files import EXPIRIES_LOOKED_AT, GRACE_MS, ExpiredFilesPlanner, ended_lately

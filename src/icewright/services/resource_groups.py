@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from icewright.domain.actions import ACTIONS_OF_THE_SERVER, FILE_MOVES, Action
+from icewright.domain.action_types import RunsOn, traits_of
+from icewright.domain.actions import Action
 from icewright.domain.resource_groups import DEFAULT_GROUP
 
 SERVER: Final = "server"
@@ -13,10 +14,9 @@ SERVER_FILES: Final = "server-files"
 """The same of what removes files: it may take hours, so that it must be in nobody's way."""
 OWN: Final = (SERVER, SERVER_FILES)
 """Names that no optimizer may have."""
+_GROUPS: Final = {RunsOn.OPTIMIZER: DEFAULT_GROUP, RunsOn.SERVER: SERVER, RunsOn.SERVER_FILES: SERVER_FILES}
 
 
 def resource_group(action: Action) -> str:
     """Whose turn an action is: the optimizers', or the server's own."""
-    if action.kind in FILE_MOVES:
-        return SERVER_FILES
-    return SERVER if action.kind in ACTIONS_OF_THE_SERVER else DEFAULT_GROUP
+    return _GROUPS[traits_of(action.kind).runs_on]

@@ -17,7 +17,7 @@ from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
 from icewright.domain.why import Considered
 from icewright.domain.windows import Window
-from icewright.planning.by_itself import by_itself
+from icewright.planning.action_types import by_itself
 from icewright.planning.expire_data import NOTHING_EXPIRES
 from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.planning.windows import spread, window_of
@@ -30,23 +30,17 @@ from icewright.scheduling.upkeep import (
     last_done,
     pause,
 )
+from icewright.services.action_types import DUE_RULES
 from icewright.services.dispatcher import Dispatcher
-from icewright.services.due import Due
 from icewright.services.expirer import holds_of_tasks
 from icewright.services.first_expiries import FirstExpiries
 from icewright.services.maintenance import Closed, closed, was_left_out
-from icewright.services.planner import Planner
+from icewright.services.planner import Planner, Rest
 from icewright.services.refused import PlanRefused
 
 LOOKED_LATELY: Final = "looked-lately"
 """The code of a reason that says: it was passed over, since nothing can have become due."""
 _REMEMBERED_MAX: Final = 200_000
-_SAID: Final = {
-    ActionKind.EXPIRE_SNAPSHOTS: "Snapshots expire by themselves",
-    ActionKind.REWRITE_MANIFESTS: "Manifests are rewritten by themselves",
-    ActionKind.COMPUTE_STATISTICS: "Statistics are computed by themselves",
-    ActionKind.EXPIRE_DATA: "Data expires by itself",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +75,7 @@ class KeptUp:
         return tuple(
             Reason(
                 one.reason.code,
-                f"{_SAID[one.kind]}: {one.reason.text}",
+                f"{DUE_RULES[one.kind].said}: {one.reason.text}",
                 {**one.reason.figures, "kind": one.kind.value},
             )
             for one in self.considered
@@ -125,7 +119,7 @@ class Upkeep:
             kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
         wanted_kinds = by_itself(policy)
         self._firsts.forget_others(look.observation.metadata.table_id, wanted_kinds)
-        for kind in (kind for kind in _SAID if kind in wanted_kinds):
+        for kind in (kind for kind in DUE_RULES if kind in wanted_kinds):
             wanted = self._firsts.wanted(kind, look.observation.metadata, latest)
             tasks = latest(kind) if wanted is None else self._firsts.withdraw(latest(kind), wanted)
             shut = _closed(window, look, tasks)
@@ -173,7 +167,9 @@ class Upkeep:
         kind, now = turn.kind, look.now
         key = (look.observation.metadata.table_id, kind)
         done_at = last_done(turn.latest) if turn.wanted is None else None  # a plan that waits is in nobody's way
-        due = self._due(look, kind, None if done_at is None else now - done_at)
+        rested_ms = None if done_at is None else now - done_at
+        rest = Rest(now, rested_ms, lambda: holds_of_tasks(self._tasks, key[0]))
+        due = DUE_RULES[kind].due(self._planner, look.observation, rest)
         if turn.shut is not None:
             return (due.reason if due.keep is None else turn.shut.reason(due)), None
         if due.keep is None:
@@ -207,21 +203,6 @@ class Upkeep:
         if kind is not ActionKind.REWRITE_MANIFESTS or not look.is_worked_on or look.tell:
             return None
         return None if may_be_in_danger(look.observation.inventory.manifests) else _after_data_files()
-
-    def _due(self, look: Look, kind: ActionKind, rested_ms: int | None) -> Due:
-        observation = look.observation
-        if kind is ActionKind.REWRITE_MANIFESTS:
-            return self._planner.manifests_due(observation)
-        if kind is ActionKind.COMPUTE_STATISTICS:
-            return self._planner.statistics_due(observation, rested_ms)
-        if kind is ActionKind.EXPIRE_DATA:
-            return self._planner.data_due(observation, look.now, rested_ms)
-        metadata = observation.metadata
-        record = self._tables.record(metadata.table_id)
-        if record is None:
-            return Due(Reason("table-replaced", "nothing, because the name leads to another table by now"))
-        holds = holds_of_tasks(self._tasks, metadata.table_id)
-        return self._planner.expiry_due(metadata, record.marks, holds, rested_ms)
 
     def _is_known(self, key: tuple[TableId, ActionKind], look: Look) -> bool:
         """Whether nothing can have become due: in less time than it would be done again, or of what is as it was.

@@ -13,7 +13,7 @@ from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import Attempt, ListedTask, TaskState
 from icewright.domain.why import Considered, Wait, Why
 from icewright.planning import wording
-from icewright.planning.by_itself import UPKEEP_KEYS
+from icewright.planning.action_types import UPKEEP_KEYS
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.why import why
 from icewright.planning.why_known import Known, WaitingForAPerson, last_tried

@@ -12,7 +12,7 @@ from icewright.adapters.memory.feed import MemoryFeed
 from icewright.adapters.memory.halts import MemoryHalts
 from icewright.adapters.memory.names import MemoryNames
 from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.actions import shareable_bytes
+from icewright.domain.action_types import shareable_bytes
 from icewright.domain.admission import FREE, Facts, InLane, Lane, Line, Terms, Took
 from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, NotFound

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from icewright.adapters.sql.documents import unpack
-from icewright.domain.actions import Action, names_in
+from icewright.domain.action_types import names_in
+from icewright.domain.actions import Action
 
 NAMES_KEPT_MAX: Final = 400_000
 """Files and snapshots that all kept actions together name; some 100 MB."""

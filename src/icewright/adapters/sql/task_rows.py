@@ -9,7 +9,8 @@ from sqlalchemy import RowMapping
 
 from icewright.adapters.sql.actions import KeptActions, digest_of
 from icewright.adapters.sql.documents import dump, dump_optional, load, load_optional, pack
-from icewright.domain.actions import ActionFigures, shareable_bytes
+from icewright.domain.action_types import shareable_bytes
+from icewright.domain.actions import ActionFigures
 from icewright.domain.admission import Holding, Lane, Urgency
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason

@@ -1,0 +1,61 @@
+"""The registries of actions: every kind on every floor, none twice, under the names that are stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from icewright.cli.action_types import ACTION_WORDS
+from icewright.domain.action_types import ACTION_TRAITS
+from icewright.domain.actions import Action, ActionFigures, ActionKind
+from icewright.domain.asked import Asked
+from icewright.domain.plans import Prediction
+from icewright.planning.action_types import ACTION_RULES
+from icewright.services.action_types import ACTION_SERVICES
+
+STORED = {
+    "RewriteDataFiles": "rewrite_data_files",
+    "ExpireSnapshots": "expire_snapshots",
+    "RewriteManifests": "rewrite_manifests",
+    "RemoveDanglingDeletes": "remove_dangling_deletes",
+    "RewritePositionDeletes": "rewrite_position_delete_files",
+    "ExpireData": "expire_data",
+    "UndoExpireData": "undo_expire_data",
+    "UndoExpiry": "undo_expire_snapshots",
+    "ComputeStatistics": "compute_statistics",
+    "RemoveOrphanFiles": "remove_orphan_files",
+    "RemoveExpiredFiles": "remove_expired_files",
+    "RestoreFiles": "restore_files",
+    "Rollback": "rollback_to_snapshot",
+}
+"""The tags of actions in stores and in snapshot summaries of tables: they are data, and do not change."""
+
+
+def test_the_tags_of_actions_are_those_that_are_stored() -> None:
+    assert {action.__name__: action.kind for action in get_args(Action)} == STORED
+    assert {kind.value for kind in ActionKind} == set(STORED.values())
+
+
+def test_each_kind_is_registered_once_on_each_floor() -> None:
+    registered: tuple[tuple[Iterable[type[Any]], Any], ...] = (
+        ([traits.action for traits in ACTION_TRAITS], Action),
+        ([traits.figures for traits in ACTION_TRAITS], ActionFigures),
+        ([traits.prediction for traits in ACTION_TRAITS], Prediction),
+        ([rules.action for rules in ACTION_RULES], Action),
+        ([services.action for services in ACTION_SERVICES], Action),
+        ([services.plan_asked.asked for services in ACTION_SERVICES if services.plan_asked], Asked),
+        ([words.prediction for words in ACTION_WORDS], Prediction),
+        ([words.figures for words in ACTION_WORDS], ActionFigures),
+    )
+    for found, union in registered:
+        assert Counter(found) == Counter(get_args(union))
+
+
+def test_figures_predictions_and_what_is_asked_carry_the_tag_of_their_action() -> None:
+    for traits in ACTION_TRAITS:
+        assert traits.figures.kind == traits.prediction.kind == traits.action.kind
+    for services in ACTION_SERVICES:
+        assert services.plan_asked is None or services.plan_asked.asked.kind == services.action.kind
+    for words in ACTION_WORDS:
+        assert words.figures.kind == words.prediction.kind
