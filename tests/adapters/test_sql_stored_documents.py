@@ -60,6 +60,7 @@ from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tasks import Outcome, Progress
 from icewright.domain.why import Considered
 from icewright.ports.store import WaitingPlan
+from tests.cases import each_case
 from tests.contracts.samples import new_task, plan, record
 
 LOOKUP = {"column": "ts", "partition": "", "files_before": 40, "files_after": 2}
@@ -139,7 +140,7 @@ def test_no_kind_that_is_read_is_left_out() -> None:
     assert [name for name, kind in KINDS.items() if kind not in found.values()] == ["TaskReport"]
 
 
-@pytest.mark.parametrize(("kind", "document"), STORED, ids=[kind for kind, _ in STORED])
+@each_case(("kind", "document"), STORED, ids=[kind for kind, _ in STORED])
 def test_what_was_stored_stays_readable(kind: str, document: Any) -> None:
     assert to_json(load(KINDS[kind], json.dumps(document))) == document
 

@@ -21,6 +21,7 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.codec import from_json
 from icewright.domain.tasks import TaskState
 from icewright.domain.why import Stance, Why
+from tests.cases import each_case
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 
@@ -369,7 +370,7 @@ def test_an_event_is_taken_once() -> None:
     assert icewright("notify", "db.watched", "--snapshot-id", "-1").status == 2
 
 
-@pytest.mark.parametrize("arguments", [["apply", "plan-0"], ["tasks", "show", "../x"], ["tasks", "cancel", "task-0"]])
+@each_case("arguments", [["apply", "plan-0"], ["tasks", "show", "../x"], ["tasks", "cancel", "task-0"]])
 def test_what_is_not_there_is_wrong_use(arguments: list[str]) -> None:
     said = icewright(*arguments, "--json")
     assert (said.status, said.json["error"]["code"]) == (2, "not-found")

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from icewright.domain.names import TableName, identifier, split_parts
 from icewright.domain.tables import Json, SortField, SortOrder
 from icewright.planning.call import literal, nearest_call
 from icewright.planning.policy import effective_policy
+from tests.cases import each_case
 from tests.planning.observations import month, position_deletes, table
 
 NAME = TableName("lake", ("db",), "events")
@@ -77,7 +77,7 @@ ORDERED = [
 ]
 
 
-@pytest.mark.parametrize(("layout", "said"), ORDERED)
+@each_case(("layout", "said"), ORDERED)
 def test_layouts(layout: Layout, said: str) -> None:
     statement = called(action=replace(ACTION, layout=layout, level=Level.LEVEL_1))
     assert f"strategy => 'sort', {said}, options => " in statement
@@ -98,7 +98,7 @@ def test_thresholds_of_deletes_are_said_where_deletes_are_folded_in() -> None:
     assert "'delete-ratio-threshold', '0.3', 'delete-file-threshold', '10'" in statement
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "written"),
     [
         ("it's", r"'it\'s'"),
