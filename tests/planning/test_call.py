@@ -21,6 +21,7 @@ from tests.planning.observations import month, position_deletes, table
 NAME = TableName("lake", ("db",), "events")
 ACTION = RewriteDataFiles(base_snapshot_id=1, schema_id=0, groups=(), target_file_size_bytes=1000)
 ANY = st.text(st.characters(), min_size=1, max_size=30)
+PARTS = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=30)
 _STATEMENT = re.compile(
     r"CALL `(?P<catalog>(?:[^`]|``)+)`\.system\.rewrite_data_files\("
     r"table => '(?P<table>(?:[^'\\]|\\.)*)', strategy => 'binpack', options => map\([a-z0-9', -]*\)\)",
@@ -120,7 +121,7 @@ def test_identifiers() -> None:
     assert identifier("a`b") == "`a``b`"
 
 
-@given(ANY, st.lists(ANY, min_size=1, max_size=3), ANY)
+@given(PARTS, st.lists(PARTS, min_size=1, max_size=3), PARTS)
 def test_no_name_ends_its_quotes(catalog: str, namespace: list[str], table: str) -> None:
     name = TableName("lake", tuple(namespace), table)
     statement = _STATEMENT.fullmatch(called(name))
