@@ -59,6 +59,12 @@ def server(lake: Path) -> Iterator[None]:
     command = [sys.executable, "-m", "icewright", "--config", str(lake / "icewright.toml"), "serve"]
     with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - our own words
         try:
+            with pytest.MonkeyPatch.context() as patch:
+                at_home(lake, patch)
+                deadline = time.monotonic() + _PATIENCE_S
+                while icewright("status").status or not icewright("plan", "db.again", "--json").json["from_server"]:
+                    assert time.monotonic() < deadline, "the server does not answer, or does not see its tables"
+                    time.sleep(0.2)
             yield
         finally:
             process.terminate()
@@ -67,10 +73,6 @@ def server(lake: Path) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_home(lake, monkeypatch)
-    deadline = time.monotonic() + _PATIENCE_S
-    while icewright("status").status or not icewright("plan", "db.again", "--json").json["from_server"]:
-        assert time.monotonic() < deadline, "the server does not answer, or does not see its tables"
-        time.sleep(0.2)
 
 
 def plan_id(table: str) -> str:
@@ -99,7 +101,7 @@ class TestWithoutCatalogs:
         monkeypatch.setenv("ICEWRIGHT_TOKEN", found.token)
 
     @pytest.mark.usefixtures("remote")
-    @pytest.mark.parametrize(
+    @each_case(
         ("command", "status", "says"),
         [
             ("why", 0, "lake.db.watched: rewrite_data_files"),
