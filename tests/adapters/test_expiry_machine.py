@@ -40,7 +40,6 @@ from icewright.planning.check_expiry import check_expiry
 from icewright.planning.expire_snapshots import decide_expiry
 from icewright.planning.expiry_commit import problem_of_expiry
 from icewright.planning.policy import effective_policy
-from tests.cases import each_case
 from tests.conftest import CAMPAIGN
 from tests.contracts.undoing import Shelf, decided
 from tests.planning.observations import HOUR_MS
@@ -373,7 +372,7 @@ MUTATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
 }
 
 
-@each_case("name", MUTATIONS)
+@pytest.mark.parametrize("name", MUTATIONS)
 def test_wrong_variants_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is drawn depends on which modules are loaded beside this one: enough to be found in any company.
     often = settings(OFTEN, max_examples=5_000, database=None, derandomize=True, phases=[Phase.generate])

@@ -20,7 +20,6 @@ from icewright.domain.names import TableId
 from icewright.domain.orphans import Sighting
 from icewright.planning.may_delete import Facts
 from icewright.services.deleter import Deleter
-from tests.cases import each_case
 from tests.simulation.files import DAY_MS
 from tests.simulation.files_world import OF_THE_DELETER, FilesWorld
 from tests.simulation.test_simulation import simulate
@@ -209,7 +208,7 @@ def does_nothing(world: World) -> None:
     world.house.control.keeper._want_pass = lambda *_: None
 
 
-@each_case(
+@pytest.mark.parametrize(
     "mutation",
     [
         takes_what_is_needed,

@@ -29,7 +29,6 @@ from icewright.domain.tasks import Outcome, Task, TaskState
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.retry import End
-from tests.cases import each_case
 from tests.contracts.stores import SqlStores, emptied, sqlite_stores
 from tests.simulation.invariants import check, check_end
 from tests.simulation.world import OF_THE_SERVICES, Mutation, OpenStores, World
@@ -303,7 +302,7 @@ def lets_go_on_what_was_stopped(world: World) -> None:
     dispatcher.heartbeat = careless  # type: ignore[method-assign]  # the guard is removed
 
 
-@each_case(
+@pytest.mark.parametrize(
     "mutation",
     [
         claims_what_is_halted,
