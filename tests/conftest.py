@@ -35,7 +35,9 @@ KINDS = {"acceptance": 2, "simulation": 2, "browser": 2, "contracts": 3, "adapte
 """Folders of tests that take longer than others, by when they come."""
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
-settings.register_profile("short", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile(
+    "short", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.register_profile(
     "campaign", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )

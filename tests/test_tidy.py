@@ -13,9 +13,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
-from tests.cases import for_each
+from tests.cases import each_case, for_each
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src"
@@ -147,7 +145,7 @@ def crowding(modules: list[Path], crowded: Mapping[str, int]) -> list[str]:
     return grown + shrunk
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("count", "crowded", "said"),
     [
         (15, {}, ""),
@@ -226,7 +224,7 @@ def test_every_suppression_has_a_code_and_a_reason() -> None:
     assert bad == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "is_good"),
     [
         ("# noqa: S105 - a counter's name, not a secret", True),
@@ -347,7 +345,7 @@ def test_only_the_deleter_has_the_door_through_which_files_go() -> None:
     assert naming == set(THE_DOOR)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "from icewright.ports.quarantine import Quarantine",
@@ -374,7 +372,7 @@ def test_the_check_of_the_door_would_notice(code: str) -> None:
     assert names_the_door(ast.parse(code))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "Step.QUARANTINE",
@@ -438,7 +436,7 @@ def test_e10_specs_and_schemas_are_never_removed() -> None:
     assert said(_REMOVING_SPECS) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "catalog.dropTable(name, True)",
@@ -452,7 +450,7 @@ def test_the_check_of_drops_would_notice(code: str) -> None:
     assert any(_DROPPING.search(text) for text in spelled(ast.parse(code)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "table.expireSnapshots().cleanExpiredMetadata(True)",
@@ -490,7 +488,7 @@ def test_e7_o15_icebergs_own_cleaning_is_never_used() -> None:
     assert {within(path): found for path in MODULES if (found := cleaning(tree(path)))} == {}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "table.java.expireSnapshots().commit()",
@@ -537,15 +535,13 @@ def test_e12_no_class_has_a_value_that_its_instances_change() -> None:
     assert {within(path): found for path in MODULES if (found := shared_values(tree(path)))} == {}
 
 
-@pytest.mark.parametrize(
-    "value", ["[]", "{}", "set()", "{1, 2}", "collections.defaultdict(list)", "{n: [] for n in a}"]
-)
+@each_case("value", ["[]", "{}", "set()", "{1, 2}", "collections.defaultdict(list)", "{n: [] for n in a}"])
 def test_the_check_of_shared_values_would_notice(value: str) -> None:
     assert shared_values(ast.parse(f"class C:\n    kept: Any = {value}")) != []
     assert shared_values(ast.parse(f"class C:\n    def f(self):\n        kept = {value}")) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "os.remove(p)",

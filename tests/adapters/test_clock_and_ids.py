@@ -11,6 +11,7 @@ from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.ports.clock import Clock, Ids
+from tests.cases import each_case
 
 
 def test_the_clock_is_in_milliseconds_of_the_epoch() -> None:
@@ -53,7 +54,7 @@ def test_ids_keep_their_order_when_the_clock_is_set_back() -> None:
     assert ids.new("task") > first
 
 
-@pytest.mark.parametrize("prefix", ["", "-task", "Task", "ta sk", "task\n", "tä"])
+@each_case("prefix", ["", "-task", "Task", "ta sk", "task\n", "tä"])
 def test_ids_take_no_other_characters(prefix: str) -> None:
     with pytest.raises(ValueError, match="not a prefix"):
         SystemIds().new(prefix)

@@ -26,6 +26,7 @@ from icewright.domain.errors import Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.ports.event_sources import Fetched
+from tests.cases import each_case
 from tests.lakes.sqlite import append, make_table, writer
 from tests.servers.hive import HiveMetastore, hive_metastore
 from tests.servers.processes import free_port
@@ -170,7 +171,7 @@ def message(after: Any, before: Any = None) -> str:
 M1, M2 = {"metadata_location": "m1"}, {"metadata_location": "m2"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message_format", "is_commit", "snapshot_id"),
     [
         (message(M2, M1), "json-0.2", True, None),

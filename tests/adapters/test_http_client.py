@@ -25,6 +25,7 @@ from icewright.domain.errors import (
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.tasks import TaskState
+from tests.cases import each_case
 
 HOSTILE = TableName("lake", ("a/b", "x&y=z"), "it's `odd`\n🧊?#%")
 
@@ -105,9 +106,7 @@ def test_each_method_asks_its_own_question() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "error", [NotFound, NotAllowed, Conflict, TableReplaced, LeaseLost, Unreadable, Unavailable, Rejected]
-)
+@each_case("error", [NotFound, NotAllowed, Conflict, TableReplaced, LeaseLost, Unreadable, Unavailable, Rejected])
 def test_problems_become_the_errors_that_they_were(error: type[IcewrightError]) -> None:
     found = problem(400, {"code": error.code, "detail": "said", "hint": "do"})
     assert (type(found), found.message, found.hint) == (error, "said", "do")
@@ -121,7 +120,7 @@ def test_a_code_belongs_to_the_class_that_brought_it() -> None:
     assert type(problem(404, {"code": NotFound.code})) is NotFound
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "document", "error"),
     [
         (404, {"code": "from-the-future", "detail": "x"}, Rejected),

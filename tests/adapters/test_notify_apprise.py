@@ -15,6 +15,7 @@ from icewright.adapters.notify.by_apprise import SCHEMES, AppriseSender, parse_a
 from icewright.adapters.notify.guard import Guard
 from icewright.domain.errors import Forbidden, InvalidConfiguration, Rejected, Unavailable
 from icewright.ports.notifications import Outgoing
+from tests.cases import each_case
 from tests.servers.hooks import hooks
 
 KEY = "receivers.chat.url"
@@ -39,7 +40,7 @@ def test_a_message_arrives_at_a_chat() -> None:
     assert got.path == f"/hooks/{TOKEN}"
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f000001", "127.1", "[::1]"])
+@each_case("host", ["127.0.0.1", "localhost", "2130706433", "0x7f000001", "127.1", "[::1]"])
 def test_t7_a_chat_inside_is_not_reached(host: str) -> None:
     with hooks() as receiver:
         with pytest.raises((Forbidden, Rejected, Unavailable)):
@@ -77,7 +78,7 @@ def test_a_service_that_lets_us_wait_is_given_up() -> None:
         sender(f"mmost://127.0.0.1:9/{TOKEN}", patience_s=0.01).send(OUTGOING, 0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *(
@@ -121,7 +122,7 @@ def test_the_library_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "icewright[notify]" in refused.value.hint
 
 
-@pytest.mark.parametrize(
+@each_case(
     "deed",
     [
         "import socket; socket.create_connection(('127.0.0.1', 9))",

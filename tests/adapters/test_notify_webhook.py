@@ -24,7 +24,7 @@ from icewright.adapters.notify.urls import Proxy, parse_proxy, parse_url
 from icewright.adapters.notify.webhook import Endpoint, WebhookSender
 from icewright.domain.errors import Forbidden, IcewrightError, InvalidConfiguration, Rejected, Unavailable
 from icewright.ports.notifications import Outgoing, TryLater
-from tests.cases import for_each
+from tests.cases import each_case, for_each
 from tests.servers.hooks import HOST, Hooks, certificate, hooks
 
 KEY = "receivers.test.url"
@@ -103,7 +103,7 @@ class TestSignatures:
         assert not verified(b"{}", {**headers, "webhook-timestamp": "6"}, NEW)
         assert not verified(b"{}", headers, b"x" * 32)
 
-    @pytest.mark.parametrize("text", ["", "whsec_", "whsec_c2hvcnQ=", "c2VjcmV0" * 4, "whsec_" + "!" * 40])
+    @each_case("text", ["", "whsec_", "whsec_c2hvcnQ=", "c2VjcmV0" * 4, "whsec_" + "!" * 40])
     def test_t1_what_is_no_secret_is_refused_and_not_shown(self, text: str) -> None:
         with pytest.raises(InvalidConfiguration) as refused:
             parse_secret(text, "receivers.a.secret")
@@ -155,7 +155,7 @@ class TestArriving:
             public.send(OUTGOING, AT)
         assert seen == []
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("status", "error"),
         [(301, Rejected), (400, Rejected), (404, Rejected), (410, Rejected), (408, TryLater), (500, TryLater)],
     )
@@ -388,7 +388,7 @@ def test_t7_a_resolver_that_answers_differently_the_second_time_is_not_asked_aga
     assert len(receiver.received) == 1
 
 
-@pytest.mark.parametrize("status", [300, 301, 302, 303, 305, 307, 308])
+@each_case("status", [300, 301, 302, 303, 305, 307, 308])
 def test_t7_no_redirect_is_followed(status: int) -> None:
     with hooks() as inside, hooks() as receiver:
         receiver.status = status
@@ -477,9 +477,7 @@ class TestProxy:
             with pytest.raises(Unavailable, match="proxy"):
                 one.send(OUTGOING, AT)
 
-    @pytest.mark.parametrize(
-        "text", ["", "127.0.0.1:3128", "socks5://h:1", "http://h:1/path", "http://user@", "http://h:0"]
-    )
+    @each_case("text", ["", "127.0.0.1:3128", "socks5://h:1", "http://h:1/path", "http://user@", "http://h:0"])
     def test_what_is_no_proxy(self, text: str) -> None:
         with pytest.raises(InvalidConfiguration, match=r"notifications\.proxy"):
             parse_proxy(text, "notifications.proxy")

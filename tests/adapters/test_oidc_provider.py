@@ -17,6 +17,7 @@ from icewright.adapters.oidc.provider import ALGORITHMS, LEEWAY_S, Client, OidcP
 from icewright.domain.errors import IcewrightError, LoginRefused, Unavailable
 from icewright.domain.people import Person
 from icewright.ports.people import Attempt
+from tests.cases import each_case
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server
 
 BACK = "http://127.0.0.1:7077/login/callback"
@@ -228,7 +229,7 @@ class TestAddresses:
         with pytest.raises(LoginRefused):
             world.log_in()
 
-    @pytest.mark.parametrize(
+    @each_case(
         "host",
         [
             "127.0.0.1",
@@ -252,9 +253,7 @@ class TestAddresses:
         with pytest.raises(LoginRefused):
             require_safe(f"http://{host}/token", beside="https://login.example.com")
 
-    @pytest.mark.parametrize(
-        "issuer", ["http://login.example.com", "ftp://x", "https://a@b", "https://", "https://a/#b"]
-    )
+    @each_case("issuer", ["http://login.example.com", "ftp://x", "https://a@b", "https://", "https://a/#b"])
     def test_t7_an_issuer_is_spoken_with_by_https_alone(self, issuer: str) -> None:
         with pytest.raises(LoginRefused):
             OidcProvider(Client(issuer, "x"), lambda: 0)

@@ -18,6 +18,7 @@ from icewright.adapters.pyiceberg.avro import AvroRecords
 from icewright.adapters.pyiceberg.decoder import CheckedDecoder
 from icewright.adapters.pyiceberg.manifests import _MANIFESTS
 from icewright.domain.errors import Unreadable
+from tests.cases import each_case
 
 
 def encoded(number: int) -> bytes:
@@ -49,7 +50,7 @@ def test_it_reads_what_pyicebergs_reads_as_far_as_there_are_bytes(data: bytes) -
         assert ours.tell() == theirs.tell()
 
 
-@pytest.mark.parametrize("data", [b"\x10ab", b"\xfe\xff\xff\xff\x0fab", b"\x80\x80", b""])
+@each_case("data", [b"\x10ab", b"\xfe\xff\xff\xff\x0fab", b"\x80\x80", b""])
 def test_nothing_outside_is_read(data: bytes) -> None:
     with pytest.raises(EOFError):
         CheckedDecoder(data).read_bytes()
@@ -89,7 +90,7 @@ def test_passing_over_integers_and_bytes_is_reading_them(
             CheckedDecoder(data[:cut]).skip_int_bytes(len(pairs))
 
 
-@pytest.mark.parametrize("data", [b"\xff" * 11 + b"\x00", b"\x00\x01", b"\x00\xff\xff\xff\xff\x0f"])
+@each_case("data", [b"\xff" * 11 + b"\x00", b"\x00\x01", b"\x00\xff\xff\xff\xff\x0f"])
 def test_what_is_no_integer_or_no_length_is_not_passed_over(data: bytes) -> None:
     """An integer of more than ten bytes, and lengths below nothing."""
     with pytest.raises((EOFError, ValueError)):
@@ -172,7 +173,7 @@ def test_all_blocks_together_are_unpacked_up_to_the_limit(tmp_path: Path) -> Non
         read(path, bytes_max=150_000)
 
 
-@pytest.mark.parametrize(("count", "problem"), [(-1, "block of -1"), (0, "more than 0 records"), (2, "byte")])
+@each_case(("count", "problem"), [(-1, "block of -1"), (0, "more than 0 records"), (2, "byte")])
 def test_a_block_holds_as_many_records_as_it_says(tmp_path: Path, count: int, problem: str) -> None:
     path = avro_list(tmp_path)
     content = bytearray(path.read_bytes())

@@ -21,6 +21,7 @@ from icewright.adapters.pyiceberg import bounded, manifests, pointers
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.errors import Unreadable, Unsupported
 from icewright.domain.names import TableName
+from tests.cases import each_case
 from tests.lakes import sqlite
 
 NAME = TableName("lake", ("db",), "events")
@@ -46,11 +47,11 @@ def a_link_to_an_endless_device(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
-NOT_FILES = pytest.mark.parametrize("make", [a_pipe, a_folder, a_socket, a_link_to_an_endless_device])
+NOT_FILES = each_case("make", [a_pipe, a_folder, a_socket, a_link_to_an_endless_device])
 
 
 @NOT_FILES
-@pytest.mark.parametrize("prefix", ["", "file://", "file:"])
+@each_case("prefix", ["", "file://", "file:"])
 def test_only_regular_files_are_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None], prefix: str
 ) -> None:
@@ -110,7 +111,7 @@ PACKED: Mapping[str, Callable[[bytes], bytes]] = {
     "zstandard": zstandard,
     "snappy": snappy,
 }
-CODECS = pytest.mark.parametrize("codec", PACKED)
+CODECS = each_case("codec", PACKED)
 
 
 @CODECS
@@ -128,7 +129,7 @@ def test_no_more_is_unpacked_than_the_limit(codec: str) -> None:
     assert codec == "null" or unpacked is None or len(unpacked) == LIMIT
 
 
-@pytest.mark.parametrize("codec", [codec for codec in PACKED if codec != "null"])
+@each_case("codec", [codec for codec in PACKED if codec != "null"])
 def test_a_block_without_its_end_is_damage(codec: str) -> None:
     packed = PACKED[codec](os.urandom(10_000))
     with pytest.raises((ValueError, EOFError, zlib.error)):
@@ -178,7 +179,7 @@ def test_a_table_whose_files_are_none_is_unreadable(
         looked_at.load(NAME)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("module", "limit"),
     [
         (pointers, "METADATA_BYTES_MAX"),

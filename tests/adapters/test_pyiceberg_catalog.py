@@ -34,6 +34,7 @@ from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Un
 from icewright.domain.inventory import ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Snapshot, TableMetadata
+from tests.cases import each_case
 from tests.lakes import sqlite
 
 NAME = TableName("lake", ("db",), "events")
@@ -154,7 +155,7 @@ def test_a_v1_table_without_a_uuid_is_marked_and_known_by_its_name_and_location(
     assert PyIcebergCatalog(entry).load(NAME).table_id != found.table_id
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "expected"),
     [
         (FileNotFoundError("gone"), Unreadable),

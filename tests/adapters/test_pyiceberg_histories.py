@@ -23,6 +23,7 @@ from icewright.domain.files import FileFormat, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.tables import TableMetadata
 from icewright.planning.inventory import advance, affected_partitions, manifest_changes, recompute
+from tests.cases import each_case
 from tests.lakes import sqlite
 
 STEPS = 14
@@ -135,7 +136,7 @@ def inspected(table: Table) -> dict[tuple[int, str], tuple[int, int, int]]:
 
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
-@pytest.mark.parametrize("seed", range(8))
+@each_case("seed", range(8))
 def test_moving_forward_is_the_same_as_recomputing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     read: Counter[ManifestKey] = Counter()
     entries = ManifestReader.entries

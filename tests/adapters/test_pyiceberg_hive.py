@@ -19,6 +19,7 @@ from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import NotFound, Unavailable, Unreadable
 from icewright.domain.names import TableName
+from tests.cases import each_case
 from tests.contracts.lakes import empty
 from tests.lakes.sqlite import make_table, writer
 from tests.servers.hive import HiveMetastore
@@ -132,7 +133,7 @@ def test_whoever_asks_may_say_who_they_are(entry: CatalogEntry) -> None:
     assert list(PyIcebergCatalog(named).tables()) == [EVENTS]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "answer",
     [
         b"",

@@ -10,6 +10,7 @@ from icewright.adapters.pyiceberg.metadata import parse_metadata
 from icewright.domain.errors import Unreadable, Unsupported
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import PartitionField, Ref, RefKind, SortField, TableMetadata
+from tests.cases import each_case
 
 NAME = TableName("lake", ("db",), "events")
 UUID = "9C12D441-03FE-4693-9A96-A0705DDF69C1"
@@ -136,7 +137,7 @@ def test_a_table_without_a_uuid_gets_a_stand_in_that_is_none() -> None:
     assert parsed(v1()).has_uuid
 
 
-@pytest.mark.parametrize(
+@each_case(
     "raw",
     [
         v2(location=None),

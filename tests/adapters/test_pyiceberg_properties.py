@@ -24,6 +24,7 @@ from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, NotFound, Unavailable, Unknown, Unsupported
 from icewright.domain.names import TableName
 from icewright.domain.tables import TableMetadata
+from tests.cases import each_case
 from tests.lakes import sqlite
 
 NAME = TableName("lake", ("db", "events"), "t")
@@ -169,7 +170,7 @@ def test_a_view_of_the_name_is_not_moved(entry: CatalogEntry) -> None:
     assert not commits.move(NAME, location, location + "x", {})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "error"), [(404, NotFound), (403, NotAllowed), (400, NotAllowed), (429, Unavailable), (500, Unavailable)]
 )
 def test_what_a_rest_catalog_says(status: int, error: type[IcewrightError], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +212,7 @@ def test_the_log_is_as_long_as_the_table_wants() -> None:
     assert len(log) == 5
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("location", "after"),
     [
         ("s3://b/t/metadata/00041-0aa.metadata.json", "s3://b/t/metadata/00042-u.metadata.json"),

@@ -19,6 +19,7 @@ from icewright.adapters.pyiceberg.rest_pointers import RestPointers
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import IcewrightError, NotFound, Unavailable, Unreadable
 from icewright.domain.names import TableName
+from tests.cases import each_case
 from tests.servers.processes import HOST
 
 EVENTS = TableName("lake", ("db",), "events")
@@ -114,7 +115,7 @@ def test_a_table_without_a_uuid_is_not_given_one(stub: Stub) -> None:
     assert not stub.catalog().load(EVENTS).has_uuid
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "expected"),
     [
         ((404, {"error": {"type": "NoSuchTableException", "code": 404, "message": "no"}}), NotFound),
@@ -249,7 +250,7 @@ def test_an_answer_without_end_is_given_up(stub: Stub, monkeypatch: pytest.Monke
     assert "end of an answer" in refused(lambda: stub.catalog().load(EVENTS)).message
 
 
-@pytest.mark.parametrize("config", [b"no JSON", (500, b""), (404, b"<html>"), {"overrides": 7}, b"[]"])
+@each_case("config", [b"no JSON", (500, b""), (404, b"<html>"), {"overrides": 7}, b"[]"])
 def test_an_address_without_a_catalog_is_away(stub: Stub, config: Any) -> None:
     stub.answers["/v1/config"] = config
     for ask in (lambda: list(stub.catalog().tables()), lambda: stub.catalog().load(EVENTS)):

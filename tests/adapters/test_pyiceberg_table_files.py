@@ -30,6 +30,7 @@ from icewright.domain.reachable import FileClass, ListedManifest, Roots
 from icewright.planning.keepers import keepers
 from icewright.services.reachable import Reachable, reachable
 from tests.adapters.test_pyiceberg_histories import Writer
+from tests.cases import each_case
 from tests.lakes import sqlite
 from tests.lakes.manifests import DELETED, EXISTING, Made, snapshot_of
 
@@ -91,7 +92,7 @@ def inspected(table: Table) -> dict[str, FileClass]:
 
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
-@pytest.mark.parametrize("seed", range(4))
+@each_case("seed", range(4))
 def test_o7_all_files_are_those_of_pyicebergs_inspection(tmp_path: Path, seed: int) -> None:
     entry = sqlite.make_lake(tmp_path)
     merging = {"commit.manifest-merge.enabled": str(seed % 2 == 0).lower(), "commit.manifest.min-count-to-merge": "2"}

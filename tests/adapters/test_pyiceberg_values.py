@@ -56,12 +56,13 @@ from icewright.domain.files import UNPARTITIONED, DataFile, Partition
 from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.tables import SortField as OurSortField
 from icewright.planning.inventory import recompute
+from tests.cases import each_case
 from tests.lakes import sqlite
 
 MOMENT = datetime(2013, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("type_name", "value", "expected"),
     [
         ("int", 5, 5),
@@ -108,7 +109,7 @@ def test_different_floats_are_different_partitions(value: float) -> None:
     assert repr(float(text)) == repr(value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("type_name", "raw", "expected"),
     [
         ("long", to_bytes(LongType(), 7), 7),
@@ -145,7 +146,7 @@ def written_files(table: Table) -> list[DataFile]:
     return list(catalog.data_files(metadata, snapshot, catalog.manifests(metadata, snapshot), partitions))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "transform", "arrow", "value", "expected", "path"),
     [
         (BooleanType(), IdentityTransform(), pa.bool_(), True, "[true]", "p=true"),
@@ -272,7 +273,7 @@ def test_transforms_are_applied_so_that_the_next_field_decides(tmp_path: Path) -
     assert first_ids(table) == [1, 2]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "length"),
     [
         ((sort_field(2), sort_field(1, BucketTransform(4))), 1),

@@ -24,6 +24,7 @@ from icewright.domain.feed import FeedFilter
 from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
+from tests.cases import each_case
 from tests.contracts.samples import OUTCOME, new_task, table_id
 
 LAKE = frozenset({"lake"})
@@ -79,7 +80,7 @@ def together(store: SqlTaskStore, asked: Sequence[Asked]) -> list[Task | None]:
     return given
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_case("seed", range(12))
 def test_all_get_what_they_would_have_got_one_after_the_other(seed: int, tmp_path: Path) -> None:
     one, all_ = (filled(f"sqlite:///{tmp_path}/{name}.db", seeded(seed)) for name in ("one", "all"))
     chance = seeded(seed)

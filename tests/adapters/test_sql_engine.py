@@ -22,6 +22,7 @@ from icewright.adapters.sql.schema import metadata
 from icewright.adapters.sql.sqlite import switch_to_wal
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.errors import InvalidConfiguration, Unavailable, Unknown
+from tests.cases import each_case
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ class TestOpening:
                 engine.dispose()
         assert overlaps == [False] * 8
 
-    @pytest.mark.parametrize(
+    @each_case(
         "wrong",
         ["nonsense", "nosuch://x", "sqlite://", "sqlite:///:memory:", "sqlite:///file:x?uri=true", "mysql://h/db"],
     )

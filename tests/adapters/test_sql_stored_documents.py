@@ -17,8 +17,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from icewright.adapters import sql
 from icewright.adapters.sql.audit import SqlAudit
 from icewright.adapters.sql.checkup import problems
@@ -60,6 +58,7 @@ from icewright.domain.tasks import Outcome, Progress, TaskState
 from icewright.domain.why import Considered
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import TaskFilter, WaitingPlan
+from tests.cases import each_case
 from tests.contracts.samples import table_id
 
 KINDS: dict[str, Any] = {
@@ -128,7 +127,7 @@ def test_no_kind_that_is_read_is_left_out() -> None:
     assert [name for name, kind in KINDS.items() if kind not in found.values()] == ["TaskReport"]
 
 
-@pytest.mark.parametrize(("kind", "document"), STORED, ids=[kind for kind, _ in STORED])
+@each_case(("kind", "document"), STORED, ids=[kind for kind, _ in STORED])
 def test_what_was_stored_stays_readable(kind: str, document: Any) -> None:
     assert to_json(load(KINDS[kind], json.dumps(document))) == document
 

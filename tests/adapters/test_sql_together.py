@@ -12,6 +12,7 @@ from icewright.adapters.sql import together
 from icewright.adapters.sql.together import Together
 from icewright.domain.errors import StoreAway, Unknown
 from tests.adapters.test_sql_turns import until
+from tests.cases import each_case
 
 CALLERS = 6
 
@@ -98,8 +99,8 @@ def test_no_more_than_so_many_are_answered_together(monkeypatch: pytest.MonkeyPa
     assert asking.asked == [[0], [1, 2, 3], [4, 5]]
 
 
-@pytest.mark.parametrize("place", ["before", "after"])
-@pytest.mark.parametrize(
+@each_case("place", ["before", "after"])
+@each_case(
     ("raised", "told"),
     [(StoreAway("the store does not answer", hint="wait"), StoreAway), (ZeroDivisionError("a mistake"), Unknown)],
 )

@@ -20,6 +20,7 @@ from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.codec import loads
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.optimizers import DeployMode, OptimizerSettings
+from tests.cases import each_case
 from tests.spark_side.specs import settings_of
 
 CANARY = "canary-7f3a"
@@ -80,7 +81,7 @@ def told(found: Submission) -> str:
     return "\n".join(f"--- {name}\n{text}" for name, text in parts)
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_case("case", CASES)
 def test_t4_what_is_submitted_is_this_and_nothing_else(case: str) -> None:
     found, stored = told(submitted(case)), STORED / f"{case}.txt"
     if os.environ.get("ICEWRIGHT_WRITE_STORIES"):
@@ -89,7 +90,7 @@ def test_t4_what_is_submitted_is_this_and_nothing_else(case: str) -> None:
     assert found == stored.read_text()
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_case("case", CASES)
 def test_t5_secrets_are_in_the_settings_alone(case: str) -> None:
     found = submitted(case)
     assert CANARY not in told(found)
@@ -170,7 +171,7 @@ def test_a_driver_in_kubernetes_needs_a_secret() -> None:
         submission(given_settings(**CASES["kubernetes"]), HOME, "/f", {})
 
 
-@pytest.mark.parametrize("document", [driver_pod(), executor_pod(), settings_secret("icewright-settings", "{}")])
+@each_case("document", [driver_pod(), executor_pod(), settings_secret("icewright-settings", "{}")])
 def test_kubernetes_understands_what_it_is_given(document: str) -> None:
     data = json.loads(document)
     for container in data.get("spec", {}).get("containers", ()):

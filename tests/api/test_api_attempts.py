@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, Failed, Heartbeat, Result
 from icewright.domain.tasks import Progress
 from tests.api.served import V1, Served, problem
 from tests.api.test_api_tasks import carry_out, claimed, queued, report
+from tests.cases import each_case
 
 HOUR_MS = 3_600_000
 
@@ -73,7 +72,7 @@ def test_what_was_committed_has_no_cause_and_says_what_it_took() -> None:
     assert document["measured"]["wall_ms"] == 5
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("result", "cause"),
     [
         (CommitUnknown("the connection broke"), "unknown"),

@@ -19,6 +19,7 @@ from icewright.domain.plans import Reason
 from icewright.services.loop import ROUND_MS_MAX
 from icewright.services.pulse import SILENT_MS_MAX
 from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, problem
+from tests.cases import each_case
 
 PUBLIC_ROUTES = {
     ("GET", "/api/v1/healthz"),
@@ -90,7 +91,7 @@ def test_the_public_routes_tell_strangers_nothing(served: Served) -> None:
     assert "icewright serve" in refused.text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "credentials",
     ["", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer \xff"],
 )
@@ -107,7 +108,7 @@ def test_a_wrong_token_is_not_made_good_by_a_session(served: Served) -> None:
     problem(client.get(f"{V1}/status", headers={"Authorization": "Bearer wrong"}), 401, "unauthenticated")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:1", f"localhost.evil.example:{PORT}", ""]
 )
 def test_other_hosts_are_refused_even_with_the_token(served: Served, host: str) -> None:
@@ -120,7 +121,7 @@ def test_all_names_of_this_machine_are_answered(served: Served, host: str) -> No
     assert served.http.get(f"{V1}/status", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["127.0.0.2", "localhost", "::1", "0:0:0:0:0:0:0:1"])
+@each_case("host", ["127.0.0.2", "localhost", "::1", "0:0:0:0:0:0:0:1"])
 def test_the_host_that_was_configured_is_answered(host: str) -> None:
     served = Served(host=host)
     for name in (authority(host, PORT), HOST):

@@ -10,6 +10,7 @@ from icewright.domain.reasons import Reason
 from icewright.domain.tables import Operation
 from icewright.scheduling.reporting import GRACE_MS
 from tests.api.served import EVENTS, V1, Served, problem
+from tests.cases import each_case
 
 PATH = f"{V1}/events/commits"
 
@@ -76,7 +77,7 @@ def test_an_event_brings_the_table_into_the_loop() -> None:
 GOOD: dict[str, Any] = {"table_name": "lake.db.t", "snapshot_id": 1}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "path"),
     [
         ({"table_name": "db.t"}, "$.table_name"),

@@ -12,6 +12,7 @@ from icewright.api.app import create_app
 from icewright.api.transport import Transport
 from icewright.domain.server_urls import authorities
 from tests.api.served import LOGIN_CODE, PORT, TOKEN, V1, Served, problem
+from tests.cases import each_case
 
 PUBLIC = "lake.example"
 URL = f"https://{PUBLIC}"
@@ -47,14 +48,14 @@ def exposed() -> Exposed:
     return Exposed()
 
 
-@pytest.mark.parametrize("peer", [PROXY, "::ffff:10.1.0.7", "fd00::7"])
+@each_case("peer", [PROXY, "::ffff:10.1.0.7", "fd00::7"])
 def test_what_came_by_tls_to_the_proxy_is_answered(exposed: Exposed, peer: str) -> None:
     answer = exposed.client(peer).get(f"{V1}/status", headers={**BEARER, **BY_TLS})
     assert answer.status_code == 200
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
-@pytest.mark.parametrize("peer", [ELSEWHERE, "10.2.0.7", "::ffff:192.0.2.9", "fd00::8", "testclient", ""])
+@each_case("peer", [ELSEWHERE, "10.2.0.7", "::ffff:192.0.2.9", "fd00::8", "testclient", ""])
 def test_t10_nobody_else_is_believed_to_have_come_by_tls(exposed: Exposed, peer: str) -> None:
     for path in (f"{V1}/status", "/", "/?token=x", f"{V1}/nothing"):
         refused = exposed.client(peer).get(path, headers={**BEARER, **BY_TLS})
@@ -62,7 +63,7 @@ def test_t10_nobody_else_is_believed_to_have_come_by_tls(exposed: Exposed, peer:
         assert "strict-transport-security" not in refused.headers
 
 
-@pytest.mark.parametrize("said", [None, "http", "https, http", "http, https", "wss", ""])
+@each_case("said", [None, "http", "https, http", "http, https", "wss", ""])
 def test_a_proxy_that_does_not_say_so_did_not_speak_tls(exposed: Exposed, said: str | None) -> None:
     headers = BEARER if said is None else {**BEARER, "X-Forwarded-Proto": said}
     problem(exposed.client(PROXY).get(f"{V1}/status", headers=headers), 403, "in-the-clear")
@@ -102,7 +103,7 @@ def test_the_public_name_is_answered(exposed: Exposed, host: str) -> None:
     assert client.get(f"{V1}/status", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", f"{PUBLIC}.evil.example", f"{PUBLIC}:80", PROXY, f"www.{PUBLIC}"])
+@each_case("host", ["evil.example", f"{PUBLIC}.evil.example", f"{PUBLIC}:80", PROXY, f"www.{PUBLIC}"])
 def test_t10_other_names_are_refused_whatever_a_proxy_forwards(exposed: Exposed, host: str) -> None:
     client = exposed.client(PROXY, **BEARER, **BY_TLS, **{"X-Forwarded-Host": PUBLIC, "Forwarded": f"host={PUBLIC}"})
     problem(client.get(f"{V1}/status", headers={"Host": host}), 421, "wrong-host")

@@ -30,6 +30,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
 from icewright.planning.words_shown import Words
 from tests.api.served import TOKEN, V1, Served, problem
+from tests.cases import each_case
 
 ALL = FeedFilter()
 HURRIED = Pace(look_s=0.01, beat_s=0.05, slow_s=0.2, streams_max=3, kept_back=1)
@@ -71,7 +72,7 @@ class TestPages:
         assert [fact["sequence"] for fact in served.get("/feed", after=4)["items"]] == [5]
         assert served.get("/feed", kind="failed")["items"] == []
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("query", "code"),
         [
             ("kind=x", "invalid-request"),

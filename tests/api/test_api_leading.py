@@ -24,6 +24,7 @@ from icewright.ports.leading import Answer, Question
 from icewright.services.control import ControlPlane
 from icewright.services.leading import nobody_leads
 from tests.api.served import HOST, TOKEN, V1, Served, problem
+from tests.cases import each_case
 
 LEADER = Server("server-1", f"http://{HOST}", "0.1.0", epoch=3)
 FOLLOWER = Server("server-2", "http://127.0.0.1:7078", "0.1.0")
@@ -208,7 +209,7 @@ def test_a_leader_that_does_not_let_its_followers_in_says_what_is_wrong(status: 
     assert "server.token" in raised.value.hint
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "error", "kind"),
     [
         ("POST", httpx2.ConnectError("refused"), Unavailable),

@@ -16,6 +16,7 @@ from icewright.domain.errors import IcewrightError, Unavailable, Unknown
 from icewright.domain.identity import NewToken, digest
 from icewright.domain.policies import NewRevision, Policies
 from tests.api.served import HOST, TOKEN, V1, Served, problem
+from tests.cases import each_case
 
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
 
@@ -150,7 +151,7 @@ def test_t2_an_answer_is_for_whoever_may_ask_and_for_nobody_else(served: Served,
     problem(other, 409, "not-allowed")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "key", ["", '""', "a b", '"a', 'a"', '"a\\"b"', "x" * 256, "caf\u00e9".encode("latin-1"), '"a", "b"', "a\tb"]
 )
 def test_keys_that_are_none(served: Served, task_id: str, key: str | bytes) -> None:

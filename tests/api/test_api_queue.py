@@ -10,6 +10,7 @@ from icewright.domain.access import Role
 from icewright.domain.identity import NewToken
 from icewright.domain.jobs import ANY_TASK
 from tests.api.served import EVENTS, V1, Served, hello, problem
+from tests.cases import each_case
 
 ALL = {"part": "all", "name": ""}
 TABLE = {"part": "table", "name": str(EVENTS)}
@@ -114,7 +115,7 @@ def test_t2_one_halts_in_ones_own_scope_alone(
             problem(response, 403, "forbidden")
 
 
-@pytest.mark.parametrize("role", sorted(set(Role) - {Role.OPERATOR, Role.POLICY_ADMIN}))
+@each_case("role", sorted(set(Role) - {Role.OPERATOR, Role.POLICY_ADMIN}))
 def test_t2_who_may_not_operate_halts_nothing(served: Served, role: Role) -> None:
     http = served.client(of(served, role, "*"))
     for asked in (ALL, TABLE):
@@ -137,7 +138,7 @@ def test_t2_one_sees_what_concerns_oneself(served: Served) -> None:
         assert sorted(map(str, found)) == sorted(map(str, [*everybody, *more]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "status", "code"),
     [
         ({"part": "group", "name": "defautl"}, 404, "not-found"),

@@ -1,5 +1,3 @@
-import pytest
-
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.jobs import (
@@ -20,6 +18,7 @@ from icewright.domain.names import TableName
 from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import Progress
 from tests.api.served import EVENTS, V1, Served, hello, problem
+from tests.cases import each_case
 
 
 def queued() -> Served:
@@ -173,7 +172,7 @@ def test_a_running_task_is_asked_to_stop_at_its_next_heartbeat() -> None:
     assert served.post(f"/tasks/{spec.task_id}/heartbeat", beat)["cancel"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("result", "state"),
     [
         (CommitUnknown("the connection broke"), "in_doubt"),

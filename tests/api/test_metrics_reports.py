@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import quote
 
-import pytest
 from fastapi.testclient import TestClient
 
 from icewright.api.access import Access, loopback_hosts
@@ -13,6 +12,7 @@ from icewright.domain.events import Channel, CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.tables import Operation
 from tests.api.served import HOST, PORT, TOKEN, Served, problem
+from tests.cases import each_case
 
 COMMIT: dict[str, Any] = {
     "report-type": "commit-report",
@@ -54,7 +54,7 @@ def test_a_commit_report_is_answered_at_once_and_becomes_an_event() -> None:
     assert stored.event == CommitEvent(name, 2**62 + 1, None, Operation.APPEND, 2, 70)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prefix", "levels", "table"),
     [
         ("lake", ("db",), "t"),
@@ -79,9 +79,7 @@ def test_scans_and_what_nobody_knows_are_counted_and_dropped() -> None:
     assert served.control.intake.passed_over == {"scan-report": 2, "other-report": 1}
 
 
-@pytest.mark.parametrize(
-    "change", [{"report-type": None}, {"snapshot-id": "5"}, {"snapshot-id": -1}, {"snapshot-id": True}]
-)
+@each_case("change", [{"report-type": None}, {"snapshot-id": "5"}, {"snapshot-id": -1}, {"snapshot-id": True}])
 def test_reports_of_no_known_shape_are_refused(change: dict[str, Any]) -> None:
     served = served_with({"": "lake"})
     refused = served.http.post(address("", "db", table="t"), json={**COMMIT, **change})

@@ -39,6 +39,7 @@ from icewright.domain.errors import InvalidConfiguration, NotAllowed, Rejected, 
 from icewright_spark.report import Destination
 from icewright_spark.server import Server
 from tests.api.served import TOKEN, Served, hello
+from tests.cases import each_case
 from tests.servers.certificates import Authority
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there, it is what is tested
@@ -161,7 +162,7 @@ def test_a_server_does_not_start_with_a_certificate_that_is_none(vouched: Certif
     assert certificate(server) is not None
 
 
-@pytest.mark.parametrize("host", [ANYWHERE, "::", "192.0.2.1"])
+@each_case("host", [ANYWHERE, "::", "192.0.2.1"])
 def test_nobody_else_reaches_a_server_to_which_nobody_may_come_yet(tmp_path: Path, host: str) -> None:
     with pytest.raises(NotAllowed, match="nobody may come in yet") as refused:
         require_somebody(config(tmp_path, host=host), has_tokens=False)
@@ -185,7 +186,7 @@ def test_it_answers_to_its_public_name_and_to_those_of_its_machine(tmp_path: Pat
     assert (own.transport, own.public_url) == (LOCAL, None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("host", "tls", "url"),
     [
         (ANYWHERE, None, "http://127.0.0.1:7077"),

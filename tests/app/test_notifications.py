@@ -27,6 +27,7 @@ from icewright.services.notifications import Notifications
 from icewright.services.owners import Owners
 from icewright.services.policy_source import PolicySource
 from tests.api.served import Served
+from tests.cases import each_case
 from tests.servers.hooks import HOST, certificate, hooks
 
 LONG_S = 60
@@ -108,7 +109,7 @@ def test_without_receivers_there_are_no_threads(tmp_path: Path) -> None:
         assert threading.active_count() == before
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("environ", "old", "said"),
     [
         ({}, OLD, "receivers.team.secret: the environment has no variable NEW"),

@@ -16,6 +16,7 @@ from icewright import __version__
 from icewright.app import pack as packing
 from icewright.app.pack import BROUGHT_BY_SPARK, MANIFEST, ROOTS, belongs, closure, normalized, pack
 from icewright.domain.errors import InvalidConfiguration, NotAllowed
+from tests.cases import each_case
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -47,7 +48,7 @@ def test_what_these_require_comes_along_and_spark_does_not() -> None:
         closure(("no-such-package",))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "packed"),
     [
         ("pyarrow/lib.so", True),

@@ -14,6 +14,7 @@ from icewright.app.address import ServerAddress, read_address, remove_address, w
 from icewright.app.server import PORTS_TRIED, lasting_token, listen, own_token
 from icewright.config.load import load_config
 from icewright.domain.errors import InvalidConfiguration, NotFound, Rejected, Unavailable, Unreadable
+from tests.cases import each_case
 
 ADDRESS = ServerAddress("http://127.0.0.1:7077", "t" * 43, 17)
 
@@ -73,7 +74,7 @@ def test_servers_of_one_store_may_have_the_same_token(tmp_path: Path) -> None:
     assert not config.server.state_dir.exists()
 
 
-@pytest.mark.parametrize("shared", ["", "short", "t" * 31, f"{'t' * 20} {'t' * 20}", "\u00e9" * 43])
+@each_case("shared", ["", "short", "t" * 31, f"{'t' * 20} {'t' * 20}", "\u00e9" * 43])
 def test_t5_a_reference_to_no_token_is_refused_and_not_shown(tmp_path: Path, shared: str) -> None:
     config = load_config(None, {"HOME": str(tmp_path), "ICEWRIGHT_SERVER__TOKEN": "env:SHARED"}, tmp_path)
     with pytest.raises(InvalidConfiguration, match="env:SHARED holds no token") as raised:
@@ -83,7 +84,7 @@ def test_t5_a_reference_to_no_token_is_refused_and_not_shown(tmp_path: Path, sha
         own_token(config.server, {})
 
 
-@pytest.mark.parametrize("readable", [0o640, 0o604, 0o644, 0o620])
+@each_case("readable", [0o640, 0o604, 0o644, 0o620])
 def test_a_token_that_others_can_read_or_write_is_refused(tmp_path: Path, readable: int) -> None:
     lasting_token(tmp_path)
     (tmp_path / "token").chmod(readable)
@@ -91,7 +92,7 @@ def test_a_token_that_others_can_read_or_write_is_refused(tmp_path: Path, readab
         lasting_token(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "short"])
+@each_case("text", ["", "\n", "short"])
 def test_a_file_without_a_token_is_not_an_empty_token(tmp_path: Path, text: str) -> None:
     (tmp_path / "token").touch(0o600)
     (tmp_path / "token").write_text(text)
@@ -134,7 +135,7 @@ def test_a_link_that_stands_in_the_way_is_not_followed(tmp_path: Path) -> None:
     assert not path.is_symlink()
 
 
-@pytest.mark.parametrize("readable", [0o640, 0o604, 0o622])
+@each_case("readable", [0o640, 0o604, 0o622])
 def test_an_address_that_others_could_read_or_write_is_not_used(tmp_path: Path, readable: int) -> None:
     path = tmp_path / "server.json"
     write_address(path, ADDRESS)
@@ -152,7 +153,7 @@ def test_an_address_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pyt
         read_address(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"url": 5}', b"\xff\xfe", b"null"])
+@each_case("content", [b"", b"{", b"[]", b'{"url": 5}', b"\xff\xfe", b"null"])
 def test_an_address_that_is_none_is_unreadable(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "server.json"
     path.touch(0o600)

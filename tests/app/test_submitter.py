@@ -15,6 +15,7 @@ from icewright.app.submitter import Submitter
 from icewright.domain.errors import IcewrightError, InvalidConfiguration, NotFound, Rejected, Unavailable
 from icewright.domain.optimizers import Backlog, OptimizerSettings, Submitting
 from icewright.domain.tables import Instant
+from tests.cases import each_case
 from tests.spark_side.specs import settings_of
 
 
@@ -135,7 +136,7 @@ def test_after_one_that_ended_well_there_is_no_pause() -> None:
     assert world.turn() == 1
 
 
-@pytest.mark.parametrize("error", [NotFound("no server"), Unavailable("away"), Rejected("not yours")])
+@each_case("error", [NotFound("no server"), Unavailable("away"), Rejected("not yours")])
 def test_a_server_that_does_not_say_is_asked_again_later(error: IcewrightError) -> None:
     world = World()
     world.tasks, world.error = 1, error

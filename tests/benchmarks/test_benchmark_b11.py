@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
@@ -16,6 +15,7 @@ from benchmarks import b11
 from benchmarks.atlas import METRICS, SCHEMA, SPEC, Shape, metric_of_rank, metrics, rows_of, write_day, write_table
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.names import TableName
+from tests.cases import each_case
 
 SMALL = Shape(days=7, hours=1, files=30, rows_per_file=40)
 
@@ -98,7 +98,7 @@ def test_a_file_says_what_it_has(tmp_path: Path) -> None:
     assert first.statistics["lower_bounds"][1] == min(names).encode()[:16]
 
 
-@pytest.mark.parametrize("options", [b11.short(1), b11.usual(1), b11.full(1)])
+@each_case("options", [b11.short(1), b11.usual(1), b11.full(1)])
 def test_a_partition_is_due_and_its_files_are_not_small(options: b11.Options) -> None:
     """So that Level 1 takes it at once, and Level 0 has nothing to do before."""
     file_bytes = len(pq_bytes(rows_of(options.shape, 0, 0, 1)))

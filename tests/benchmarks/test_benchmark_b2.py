@@ -32,6 +32,7 @@ from benchmarks.traces import (
     trickle,
 )
 from icewright.domain.policy import Trigger
+from tests.cases import each_case
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 COSTS = Costs(0.5, 0.005, 2e-8)
@@ -86,7 +87,7 @@ CRON = [
 ]
 
 
-@pytest.mark.parametrize(("sizes", "selected", "outputs"), CRON)
+@each_case(("sizes", "selected", "outputs"), CRON)
 def test_the_cron_keeps_the_rules_of_the_procedure(sizes: list[int], selected: int, outputs: list[int]) -> None:
     found = Cron(T).rewrites({str(number): size_bytes for number, size_bytes in enumerate(sizes)})
     assert (len(found[0]), found[1]) == (selected, outputs)
@@ -97,7 +98,7 @@ def test_the_cron_loses_no_byte(size_bytes: int) -> None:
     assert sum(Cron(T).outputs(size_bytes)) == size_bytes
 
 
-@pytest.mark.parametrize("writer", [steady, bursty, trickle])
+@each_case("writer", [steady, bursty, trickle])
 def test_commits_come_in_order_and_the_same_for_one_seed(writer: Writer) -> None:
     commits, again = (list(writer(chance(), 8)) for _ in range(2))
     assert commits == again
@@ -114,7 +115,7 @@ def test_files_count_for_as_long_as_they_live() -> None:
     assert (cron.rewrites, cron.rewritten_bytes, cron.cpu_s) == (1, 10 * MB, COSTS.of(10, 10 * MB))
 
 
-@pytest.mark.parametrize("trigger", list(Trigger))
+@each_case("trigger", list(Trigger))
 def test_each_trigger_keeps_every_byte_and_pays_for_each_look(trigger: Trigger) -> None:
     commits = list(trickle(chance(), 5))
     outcome = replay(commits, 5, replace(paper_policy(), trigger=trigger), OURS)

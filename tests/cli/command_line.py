@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from icewright.cli.main import app
 from icewright.domain.catalogs import CatalogEntry
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table
+
+COMMAND = get_command(app)
+"""Made once: CliRunner.invoke makes it for each command, which takes longer than most commands."""
 
 HOSTILE = ("we'ird", "[bold]x`\x1b[31m\n\u202e🧊")
 
@@ -33,8 +38,14 @@ class Said:
 
 def icewright(*arguments: str) -> Said:
     """Run a command; an exception that it does not expect is raised here."""
-    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
-    return Said(result.exit_code, result.stdout, result.stderr)
+    with CliRunner().isolation() as (out, err, _both):
+        with pytest.raises(SystemExit) as ended:
+            COMMAND.main(args=list(arguments), prog_name="icewright")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        said, complained = (stream.getvalue().decode().replace("\r\n", "\n") for stream in (out, err))
+    assert isinstance(ended.value.code, int)
+    return Said(ended.value.code, said, complained)
 
 
 def at_home(folder: Path, patch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
+from tests.cases import each_case
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 
@@ -74,9 +75,7 @@ def test_scan_shows_every_one_of_them() -> None:
     assert "small-files" in found["plain"]
 
 
-@pytest.mark.parametrize(
-    ("name", "code"), [("ancient", "no-uuid"), ("earthly", "unsupported-type"), ("future", "unsupported-type")]
-)
+@each_case(("name", "code"), [("ancient", "no-uuid"), ("earthly", "unsupported-type"), ("future", "unsupported-type")])
 def test_the_plan_says_why_nothing_is_done(name: str, code: str) -> None:
     said = icewright("plan", f"lake.db.{name}", "--json").json["plan"]
     assert said["reason"]["code"] == code
@@ -84,7 +83,7 @@ def test_the_plan_says_why_nothing_is_done(name: str, code: str) -> None:
     assert said["actions"] == []
 
 
-@pytest.mark.parametrize("name", list(TABLES))
+@each_case("name", list(TABLES))
 def test_they_are_shown(name: str) -> None:
     said = icewright("table", "show", f"db.{name}", "--json").json
     assert said["figures"]["data_files"] == 6

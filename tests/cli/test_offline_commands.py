@@ -16,6 +16,7 @@ from icewright.domain.reachable import FileClass
 from icewright.services.plan_views import PlanView
 from icewright.services.storage_views import StorageView
 from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
+from tests.cases import each_case
 from tests.cli.command_line import HOSTILE, at_home, icewright, make_sample_lake, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table, rows, writer
 
@@ -94,7 +95,7 @@ def test_a_table_as_a_whole() -> None:
     assert (view.figures.data_files, view.figures.records, view.snapshots) == (12, 60, 6)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("command", "cls", "count"),
     [
         ("partitions", PartitionView, 2),
@@ -111,7 +112,7 @@ def test_what_a_table_is_made_of(command: str, cls: type[object], count: int) ->
     assert (said.status, len(said.out.splitlines())) == (0, count + 1)
 
 
-@pytest.mark.parametrize("command", ["partitions", "snapshots", "manifests", "files", "refs", "show", "storage"])
+@each_case("command", ["partitions", "snapshots", "manifests", "files", "refs", "show", "storage"])
 def test_a_table_without_snapshots_is_no_special_case(command: str) -> None:
     assert icewright("table", command, "db.empty").status == 0
 
@@ -300,7 +301,7 @@ def test_nothing_to_do_is_explained() -> None:
     assert said.out.startswith("lake.db.good: nothing, because")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "status", "message"),
     [
         (["plan", "db.gone"], 2, "no table lake.db.gone"),

@@ -10,6 +10,7 @@ import pytest
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.codec import from_json
 from icewright.services.policy_views import PolicyChangeView, PolicyView
+from tests.cases import each_case
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 
@@ -87,7 +88,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "problem"), WRONG)
+@each_case(("settings", "problem"), WRONG)
 def test_what_cannot_be_used_is_refused_at_once(lake: CatalogEntry, settings: list[str], problem: str) -> None:
     before = writer(lake).load_table(EVENTS).metadata_location
     said = icewright("policy", "set", "db.events", *settings, "--yes")

@@ -9,6 +9,7 @@ import pytest
 
 from icewright.config.policy_schema import policy_schema
 from icewright.domain.catalogs import CatalogEntry
+from tests.cases import each_case
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 
@@ -129,7 +130,7 @@ class TestWhichWins:
         assert "rules.yaml:13:23: 'often' is not observe, approve or auto" in said.err
         assert icewright("policy", "test").status == 2
 
-    @pytest.mark.parametrize("arguments", [["apply", "rules.yaml"], ["history"], ["rollback", "0"], ["show"]])
+    @each_case("arguments", [["apply", "rules.yaml"], ["history"], ["rollback", "0"], ["show"]])
     def test_what_is_applied_is_the_servers(self, arguments: list[str]) -> None:
         said = icewright("policy", *arguments)
         assert (said.status, "no server is running" in said.err) == (1, True)

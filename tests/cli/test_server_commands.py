@@ -21,6 +21,7 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.codec import from_json
 from icewright.domain.tasks import TaskState
 from icewright.domain.why import Stance, Why
+from tests.cases import each_case
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 
@@ -58,6 +59,12 @@ def server(lake: Path) -> Iterator[None]:
     command = [sys.executable, "-m", "icewright", "--config", str(lake / "icewright.toml"), "serve"]
     with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - our own words
         try:
+            with pytest.MonkeyPatch.context() as patch:
+                at_home(lake, patch)
+                deadline = time.monotonic() + _PATIENCE_S
+                while icewright("status").status or not icewright("plan", "db.again", "--json").json["from_server"]:
+                    assert time.monotonic() < deadline, "the server does not answer, or does not see its tables"
+                    time.sleep(0.2)
             yield
         finally:
             process.terminate()
@@ -66,10 +73,6 @@ def server(lake: Path) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_home(lake, monkeypatch)
-    deadline = time.monotonic() + _PATIENCE_S
-    while icewright("status").status or not icewright("plan", "db.again", "--json").json["from_server"]:
-        assert time.monotonic() < deadline, "the server does not answer, or does not see its tables"
-        time.sleep(0.2)
 
 
 def plan_id(table: str) -> str:
@@ -98,7 +101,7 @@ class TestWithoutCatalogs:
         monkeypatch.setenv("ICEWRIGHT_TOKEN", found.token)
 
     @pytest.mark.usefixtures("remote")
-    @pytest.mark.parametrize(
+    @each_case(
         ("command", "status", "says"),
         [
             ("why", 0, "lake.db.watched: rewrite_data_files"),
@@ -369,7 +372,7 @@ def test_an_event_is_taken_once() -> None:
     assert icewright("notify", "db.watched", "--snapshot-id", "-1").status == 2
 
 
-@pytest.mark.parametrize("arguments", [["apply", "plan-0"], ["tasks", "show", "../x"], ["tasks", "cancel", "task-0"]])
+@each_case("arguments", [["apply", "plan-0"], ["tasks", "show", "../x"], ["tasks", "cancel", "task-0"]])
 def test_what_is_not_there_is_wrong_use(arguments: list[str]) -> None:
     said = icewright(*arguments, "--json")
     assert (said.status, said.json["error"]["code"]) == (2, "not-found")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from icewright.cli.optimizers import SPARK_EXTRA
+from tests.cases import each_case
 
 # typer itself reads values with pydantic, so that one is loaded as soon as there is an argument.
 HEAVY = ("pyiceberg", "pyarrow", "pyspark", "fastapi", "sqlalchemy", "uvicorn", "httpx2", "structlog")
@@ -31,9 +32,7 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - our own words
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["scan", "--help"], ["table", "--help"], ["version"], ["config", "path"]]
-)
+@each_case("arguments", [["--help"], ["scan", "--help"], ["table", "--help"], ["version"], ["config", "path"]])
 def test_nothing_heavy_is_loaded_without_need(arguments: list[str]) -> None:
     done = python("-c", SCRIPT.format(arguments=arguments, heavy=HEAVY))
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
@@ -64,7 +63,7 @@ def test_it_is_a_module_too() -> None:
     assert python("-m", "icewright", "version").stdout.startswith("icewright 0.")
 
 
-@pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["plan"], ["tasks", "list", "--state", "odd"]])
+@each_case("arguments", [["--nonsense"], ["nonsense"], ["plan"], ["tasks", "list", "--state", "odd"]])
 def test_wrong_use_is_exit_status_2(arguments: list[str]) -> None:
     done = python("-m", "icewright", *arguments)
     assert (done.returncode, done.stdout) == (2, "")

@@ -6,12 +6,13 @@ from icewright.cli.status import _print_history
 from icewright.cli.terminal import Terminal
 from icewright.domain.codec import to_json
 from icewright.services.history import HistoryProgress
+from tests.cases import each_case
 
 DAY_MS = 86_400_000
 NOW, KEPT_MS = 20_000 * DAY_MS, 90 * DAY_MS
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("through", "told"),
     [
         (None, ["history of tasks: it was not asked yet", "old tasks stay", "for 30 d at most"]),

@@ -21,6 +21,7 @@ from icewright.domain.errors import (
     Unsupported,
 )
 from icewright.planning.wording import safe
+from tests.cases import each_case
 
 
 class Screen(io.StringIO):
@@ -38,7 +39,7 @@ def test_safe_text_prints_and_is_stable(text: str) -> None:
     shown.encode()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [("a\x1b[31m", "a\\x1b[31m"), ("a\nb", "a\\nb"), ("\u202eb", "\\u202eb"), ("ünï 🧊", "ünï 🧊"), ("\x9b", "\\x9b")],
 )
@@ -123,7 +124,7 @@ def test_colours_only_on_a_terminal_that_wants_them(
     assert pipe.getvalue() == "careful\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "status"),
     [
         (InvalidName("x"), WRONG_USE),

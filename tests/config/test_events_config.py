@@ -12,6 +12,7 @@ from icewright.config.load import load_config
 from icewright.config.model import Config, KafkaConfig
 from icewright.config.show import shown
 from icewright.domain.errors import InvalidConfiguration
+from tests.cases import each_case
 
 CATALOGS = """
 [[catalogs]]
@@ -67,7 +68,7 @@ def test_nothing_is_listened_to_by_default_and_the_environment_will_do(tmp_path:
     assert config.events.hive == ("metastore",)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("events", "said"),
     [
         ('prefixes = { x = "nowhere" }', "no catalog 'nowhere'"),
@@ -83,7 +84,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, events: str, said: str) -> 
         load(tmp_path, f"[events]\n{events}\n")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value", "said"),
     [
         ("sasl.password", "s3cret", "does not belong here"),

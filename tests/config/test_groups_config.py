@@ -12,6 +12,7 @@ from icewright.domain.resource_groups import ResourceGroup, TenantCaps
 from icewright.domain.windows import Window
 from icewright.planning.named_rules import check_policies
 from icewright.planning.policy_difference import Comparison
+from tests.cases import each_case
 
 WRITTEN = """
 [groups.etl]
@@ -47,7 +48,7 @@ def test_groups_are_read_with_all_their_caps(tmp_path: Path) -> None:
     assert read(tmp_path, WRITTEN) == (ResourceGroup("default"), etl)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "said"),
     [
         ("groups = 3", "groups: expected a table for each"),
@@ -103,7 +104,7 @@ def test_policy_files_say_groups_in_the_same_words(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "said"),
     [
         ("groups: 3", "expected a map of resource groups"),

@@ -17,6 +17,7 @@ from icewright.config.show import shown
 from icewright.domain.errors import InvalidConfiguration, NotFound
 from icewright.domain.policy import PolicyRule
 from icewright.domain.retention import DAY_MS, RETENTION, SETTING_OF, RowKind
+from tests.cases import each_case
 
 LAKE = """
 [[catalogs]]
@@ -174,7 +175,7 @@ def test_a_relative_state_directory_lies_beside_the_file(tmp_path: Path) -> None
     assert load(tmp_path, '[server]\nstate_dir = "~/s"\n').server.state_dir == tmp_path / "home/s"
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "10.0.0.1"])  # noqa: S104 - it is what is tested
+@each_case("host", ["0.0.0.0", "::", "192.0.2.1", "10.0.0.1"])  # noqa: S104 - it is what is tested
 def test_a_server_may_be_found_by_others_by_tls_and_under_a_name(tmp_path: Path, host: str) -> None:
     exposed = EXPOSED.replace("0.0.0.0", host)  # noqa: S104 - see above
     behind = load(tmp_path, exposed + PROXIED).server
@@ -184,12 +185,12 @@ def test_a_server_may_be_found_by_others_by_tls_and_under_a_name(tmp_path: Path,
     assert (own.tls_certificate, own.tls_key) == (tmp_path / "tls/c.pem", Path("/k.pem"))
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+@each_case("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
 def test_a_server_of_this_machine_needs_nothing_of_that(tmp_path: Path, host: str) -> None:
     assert not load(tmp_path, f'[server]\nhost = "{host}"').server.is_exposed
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "said", "hint"),
     [
         ("[servr]", "unknown key servr", "known here: catalogs, policies, groups, server, optimizer"),
@@ -276,7 +277,7 @@ def test_what_is_wrong_is_named_with_its_file_and_what_is_allowed(
     assert "hunter2" not in error.message + error.hint
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("variable", "value", "said"),
     [
         ("ICEWRIGHT_SERVER__PROT", "1", "unknown key server.prot"),
@@ -311,7 +312,7 @@ def test_any_file_is_either_read_or_refused(tmp_path_factory: pytest.TempPathFac
         load_config(file, {"HOME": str(folder)}, folder)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("section", "key", "number"),
     [
         (section, setting.key, next(n for n in (setting.default + 1, setting.default + 400) if setting.accepts(n)))
@@ -334,7 +335,7 @@ def test_each_span_of_what_is_kept_is_its_own(tmp_path: Path) -> None:
     assert load(tmp_path, "").server.retention == RETENTION
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "wrong"),
     [
         *((SETTING_OF[kind], 0) for kind in SETTING_OF if kind is not RowKind.AUDIT),

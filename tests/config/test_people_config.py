@@ -12,6 +12,7 @@ from icewright.config.people import role_rules
 from icewright.config.show import shown
 from icewright.domain.access import Grant, Role, Scope
 from icewright.domain.errors import InvalidConfiguration
+from tests.cases import each_case
 
 OIDC = """
 [oidc]
@@ -52,7 +53,7 @@ def test_without_it_there_is_no_provider(tmp_path: Path) -> None:
     assert load(tmp_path, "").oidc == OidcConfig()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "key"),
     [
         (('client_id = "icewright"', 'client_id = "icewright"\naudience = "icewright"'), "oidc.audience"),

@@ -20,6 +20,7 @@ from icewright.config.yaml_tree import FILE_BYTES_MAX, parse_yaml
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.policies import NamedRule, RuleMatch
 from icewright.planning.settings import BY_KEY
+from tests.cases import each_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
 MODE = "icewright.mode"
@@ -98,7 +99,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), WRONG)
+@each_case(("text", "said"), WRONG)
 def test_what_is_wrong_is_told_with_file_line_and_column(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidConfiguration) as caught:
         read_policies([write(tmp_path, text)])
@@ -146,7 +147,7 @@ class TestSchema:
         self.VALIDATOR.validate(loaded(file))
         assert read_policies([file]).rules
 
-    @pytest.mark.parametrize(
+    @each_case(
         "text",
         [
             RULE.replace("version: 1", "version: 2"),
@@ -178,7 +179,7 @@ class TestCases:
         assert (str(found.table), dict(found.properties), dict(found.expect)) == ("lake.db.a", {}, {MODE: "auto"})
         assert found.place.endswith("p.yaml:3:5")
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("text", "said"),
         [
             (CASES.replace("lake.db.a", "a"), "3:12: not a full table name"),

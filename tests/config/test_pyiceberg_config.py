@@ -9,6 +9,7 @@ import pytest
 from icewright.config.load import load_config
 from icewright.config.pyiceberg import discover
 from icewright.domain.errors import InvalidConfiguration
+from tests.cases import each_case
 
 YAML = """
 catalog:
@@ -142,7 +143,7 @@ def test_it_is_used_and_said_only_where_icewright_names_no_catalogs(tmp_path: Pa
     assert ([entry.name for entry in config.catalogs], config.notes, config.unusable) == (["mine"], (), ())
 
 
-@pytest.mark.parametrize("text", ["catalog: 3\n", "catalog:\n  lake: sqlite\n", "a: b: c\n", "\t"])
+@each_case("text", ["catalog: 3\n", "catalog:\n  lake: sqlite\n", "a: b: c\n", "\t"])
 def test_a_broken_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / ".pyiceberg.yaml").write_text(text)
     with pytest.raises(InvalidConfiguration, match=r"\.pyiceberg\.yaml"):

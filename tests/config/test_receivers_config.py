@@ -13,6 +13,7 @@ from icewright.config.show import shown
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.feed import FactKind
 from icewright.domain.notifications import GroupBy, Receiver, ReceiverKind
+from tests.cases import each_case
 
 HOOK = """
 [receivers.hook]
@@ -80,7 +81,7 @@ def test_what_is_usual(tmp_path: Path) -> None:
     assert load(tmp_path, "").receivers == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "key"),
     [
         ('receivers = "x"', "receivers"),

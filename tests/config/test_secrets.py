@@ -9,6 +9,7 @@ import pytest
 from icewright.config.secrets import is_reference, redact, resolve, resolve_entry
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import InvalidConfiguration
+from tests.cases import each_case
 
 
 def test_an_entry_gets_its_secrets_only_when_asked(tmp_path: Path) -> None:
@@ -38,7 +39,7 @@ def test_a_secret_that_is_not_there_is_named_by_its_reference(tmp_path: Path) ->
         resolve(f"file:{tmp_path}/binary", key="a.b", environ={})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value", "shown"),
     [
         ("s3.secret-access-key", "hunter2", "***"),

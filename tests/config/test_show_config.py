@@ -5,13 +5,12 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from icewright.config.load import load_config
 from icewright.config.pyiceberg import Discovery, discover
 from icewright.config.settings import SECTIONS
 from icewright.config.show import shown, starting_file
 from icewright.domain.catalogs import CatalogKind
+from tests.cases import each_case
 
 PYICEBERG = """
 catalog:
@@ -77,7 +76,7 @@ def test_the_starting_file_can_be_loaded_and_observes(tmp_path: Path) -> None:
     assert [dict(rule.properties) for rule in config.rules] == [{"icewright.mode": "observe"}] * 3
 
 
-@pytest.mark.parametrize("section", list(SECTIONS))
+@each_case("section", list(SECTIONS))
 def test_the_defaults_in_the_starting_file_are_the_defaults(section: str) -> None:
     text = starting_file(Discovery())
     assert tomllib.loads(text) == {section: {} for section in SECTIONS}

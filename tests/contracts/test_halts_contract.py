@@ -19,6 +19,7 @@ from icewright.domain.names import TableName
 from icewright.domain.tasks import Task
 from icewright.ports.audit import acting_as
 from icewright.ports.store import TaskStore
+from tests.cases import each_case
 from tests.contracts.samples import new_task, table_id
 from tests.contracts.stores import Stores
 
@@ -167,7 +168,7 @@ def test_a_reason_has_an_end(store: TaskStore) -> None:
         NewHalt(TABLE, PAUSED, "x" * (halts.WHY_LENGTH_MAX + 1))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong",
     [
         lambda: Part(PartKind.TABLE, "lake.ns.t"),

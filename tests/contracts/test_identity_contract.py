@@ -12,6 +12,7 @@ from icewright.domain.errors import InvalidMessage, InvalidName, NotAllowed, Not
 from icewright.domain.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, Ended, NewCode, NewToken, Session
 from icewright.ports.audit import acting_as
 from icewright.ports.identity import IdentityStore
+from tests.cases import each_case
 from tests.contracts.stores import Stores
 
 CI = NewToken("ci", (Role.OPERATOR, Role.VIEWER), ("lake.db", "other"))
@@ -98,7 +99,7 @@ def test_a_name_is_given_once_also_after_it_was_revoked(store: IdentityStore) ->
     assert store.token("d2") is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong",
     [
         NewToken("", (Role.VIEWER,), ("*",)),

@@ -11,6 +11,7 @@ from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.policies import NO_REVISION, NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
 from icewright.ports.audit import acting_as
 from icewright.ports.policies import PolicyStore
+from tests.cases import each_case
 from tests.contracts.stores import Stores
 
 
@@ -57,7 +58,7 @@ def test_t12_what_is_applied_is_in_the_audit_and_what_is_refused_is_not(stores: 
     assert entry.detail == {"rules": 1, "applied_by": "alice", "note": "ticket 7"}
 
 
-@pytest.mark.parametrize("number", [-1, 1, 2**40])
+@each_case("number", [-1, 1, 2**40])
 def test_what_was_never_applied_is_not_found(store: PolicyStore, number: int) -> None:
     with pytest.raises(NotFound, match="no revision"):
         store.revision(number)

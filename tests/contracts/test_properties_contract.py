@@ -9,6 +9,7 @@ import pytest
 
 from icewright.domain.errors import Conflict, NotFound, TableReplaced, Unavailable
 from icewright.domain.tables import LoggedMetadata, TableMetadata
+from tests.cases import each_case
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, make_lake
 
@@ -65,7 +66,7 @@ def test_what_is_so_already_is_not_committed(lake: Lake) -> None:
     assert table(lake).metadata_location == before.metadata_location
 
 
-@pytest.mark.parametrize("text", ['sort(`it\'s "x"`, `a``b`)', "sort(`städte 🧊`)", "", " ", "$1;--\\n", "a\nb"])
+@each_case("text", ['sort(`it\'s "x"`, `a``b`)', "sort(`städte 🧊`)", "", " ", "$1;--\\n", "a\nb"])
 def test_any_text_is_kept_as_it_is(lake: Lake, text: str) -> None:
     lake.properties.change(table(lake), {LAYOUT: text})
     assert table(lake).properties[LAYOUT] == text

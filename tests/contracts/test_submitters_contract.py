@@ -9,6 +9,7 @@ from icewright.domain.errors import InvalidMessage
 from icewright.domain.optimizers import SeenSubmitter, Submitter, Submitting
 from icewright.domain.resource_groups import Queue
 from icewright.ports.submitters import SUBMITTERS_KEPT_MS, SUBMITTERS_MAX
+from tests.cases import each_case
 from tests.contracts.stores import Stores
 
 FIRST = Submitter(Submitting("submitter-1", "edge-1", 0, 4), "default", ("lake",), tuple(Queue), 2, 2**31)
@@ -59,7 +60,7 @@ def test_they_are_counted_by_their_groups(stores: Stores, clock: ManualClock) ->
     assert stores.tables().census().asked_at == {"default": [clock.now()], "etl": [clock.now()]}
 
 
-@pytest.mark.parametrize("wrong", [("", "h", 0, 1), ("s", "h", -1, 1), ("s", "h", 0, 0)])
+@each_case("wrong", [("", "h", 0, 1), ("s", "h", -1, 1), ("s", "h", 0, 0)])
 def test_what_nobody_could_reckon_with_is_refused(wrong: tuple[str, str, int, int]) -> None:
     with pytest.raises(InvalidMessage):
         Submitting(*wrong)

@@ -22,6 +22,7 @@ from icewright.config.load import load_config
 from icewright.config.policy_files import read_policies
 from icewright.domain.server_urls import authorities
 from scripts.render_chart import CASES, CHART, heading, rendered_file
+from tests.cases import each_case
 from tests.deploy.test_deploy_images import STAGES
 
 VALUES = sorted(CASES.glob("*.values.yaml"))
@@ -54,7 +55,7 @@ def pods(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield manifest["metadata"]["name"], manifest["spec"]["template"]["spec"]
 
 
-EACH = pytest.mark.parametrize("case", VALUES, ids=lambda path: path.name.partition(".")[0])
+EACH = each_case("case", VALUES, ids=lambda path: path.name.partition(".")[0])
 
 
 @EACH
@@ -226,7 +227,7 @@ def test_values_are_as_the_schema_says(case: Path) -> None:
     assert not validator.is_valid(DEFAULTS)  # somebody has to say where it is, and who speaks TLS
 
 
-@pytest.mark.parametrize(
+@each_case(
     "over",
     [
         {"publicUrl": "http://icewright.example.com"},

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
-import pytest
 import yaml
 
 from icewright.config.load import load_config
+from tests.cases import each_case
 from tests.deploy.test_deploy_images import PINNED, STAGES
 
 HERE = Path(__file__).parent
@@ -38,7 +38,7 @@ def test_it_is_a_compose_file() -> None:
     assert not validator.is_valid({**COMPOSE, "services": {**SERVICES, "x": {"imaje": "x"}}})
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@each_case("service", SERVICES)
 def test_every_image_has_a_version(service: str) -> None:
     image = SERVICES[service]["image"]
     if service in OURS:
@@ -49,7 +49,7 @@ def test_every_image_has_a_version(service: str) -> None:
         assert PINNED.match(image), image
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@each_case("service", SERVICES)
 def test_nobody_is_privileged_or_writes_where_it_would_stay(service: str) -> None:
     told = SERVICES[service]
     assert told["read_only"] is True
@@ -60,7 +60,7 @@ def test_nobody_is_privileged_or_writes_where_it_would_stay(service: str) -> Non
     assert not [volume for volume in told.get("volumes", []) if not volume.startswith("store:")]
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@each_case("service", SERVICES)
 def test_t5_secrets_are_files_and_never_variables(service: str) -> None:
     for name, value in environment(service).items():
         if re.search(r"TOKEN|PASSWORD|SECRET|CREDENTIAL|_KEY", name):
@@ -71,7 +71,7 @@ def test_t5_secrets_are_files_and_never_variables(service: str) -> None:
     assert not (FOLDER / "secrets").exists()
 
 
-@pytest.mark.parametrize("service", OURS)
+@each_case("service", OURS)
 def test_its_settings_are_those_that_there_are(service: str, tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), **environment(service)}
     config = load_config(FOLDER / "icewright.toml", environ, tmp_path)

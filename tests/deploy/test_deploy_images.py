@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each_case
+
 ROOT = Path(__file__).parents[2]
 CONTAINERFILE = ROOT / "deploy/Containerfile"
 TARGETS = ("server", "optimizer")
@@ -64,21 +66,19 @@ def test_the_two_targets_are_there() -> None:
     assert set(TARGETS) <= set(STAGES)
 
 
-@pytest.mark.parametrize("name", STAGES)
+@each_case("name", STAGES)
 def test_every_image_it_is_made_from_has_a_version(name: str) -> None:
     base = STAGES[name].base
     assert base in STAGES or PINNED.match(base), base
     assert "latest" not in base
 
 
-@pytest.mark.parametrize(
-    "base", ["python", "python:latest", "docker.io/library/python", "docker.io/library/python:slim"]
-)
+@each_case("base", ["python", "python:latest", "docker.io/library/python", "docker.io/library/python:slim"])
 def test_that_check_would_notice(base: str) -> None:
     assert not PINNED.match(base)
 
 
-@pytest.mark.parametrize("name", STAGES)
+@each_case("name", STAGES)
 def test_nothing_is_fetched_without_a_hash_and_nothing_unasked_is_copied(name: str) -> None:
     stage = STAGES[name]
     assert not stage.words("ADD")
@@ -93,7 +93,7 @@ def test_nothing_is_fetched_without_a_hash_and_nothing_unasked_is_copied(name: s
             assert {"--require-hashes", "--no-index", "--no-deps"} & set(command.split()), command
 
 
-@pytest.mark.parametrize("name", STAGES)
+@each_case("name", STAGES)
 def test_t5_no_secret_is_in_a_layer(name: str) -> None:
     stage = STAGES[name]
     for words in (*stage.words("ENV"), *stage.words("ARG"), *stage.words("LABEL")):

@@ -21,6 +21,7 @@ from icewright.domain.names import TableName
 from icewright.domain.retention import RowKind
 from icewright.services.history import HistoryProgress
 from tests.api.served import V1, Served, hello
+from tests.cases import each_case
 from tests.docs.test_documentation import anchors
 from tests.services.mailbox import Mailbox, told
 
@@ -141,7 +142,7 @@ def test_every_expression_asks_for_what_there_is(known: dict[str, dict[str, set[
         check(expression, known)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong",
     [
         "sum(icewright_no_such_metric)",

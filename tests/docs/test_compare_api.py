@@ -9,6 +9,7 @@ import pytest
 
 from scripts.compare_api import breaking, main
 from scripts.write_reference import OPENAPI
+from tests.cases import each_case
 
 OLD = json.loads(OPENAPI.read_text(encoding="utf-8"))
 TABLES, APPROVE = "/api/v1/tables", "/api/v1/plans/{plan_id}/approve"
@@ -32,7 +33,7 @@ def test_nothing_is_broken_by_the_same() -> None:
     assert changed(lambda _: None) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         lambda new: new["paths"].__setitem__("/api/v1/more", {"get": new["paths"][TABLES]["get"]}),
@@ -46,7 +47,7 @@ def test_more_breaks_nobody(change: Callable[[Any], object]) -> None:
     assert changed(change) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "said"),
     [
         (lambda new: new["paths"].pop(TABLES), f"GET {TABLES} is gone"),

@@ -19,7 +19,7 @@ from icewright.config.load import load_config
 from icewright.domain.faults import Fault
 from icewright.planning.settings import SETTINGS
 from scripts import write_reference
-from tests.cases import for_each
+from tests.cases import each_case, for_each
 from tests.e2e.kills import ELSEWHERE, HOUSEKEEPER, KILLS, SERVER
 
 ROOT = Path(__file__).parent.parent.parent
@@ -79,7 +79,7 @@ def parse(line: str) -> None:
         name, command, rest = command.resolve_command(context, left)
 
 
-@pytest.mark.parametrize("page", write_reference.pages(), ids=lambda page: page.name)
+@each_case("page", write_reference.pages(), ids=lambda page: page.name)
 def test_generated_parts_are_up_to_date(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert text == write_reference.rendered(text), f"{page.name} is out of date: run `make docs`"

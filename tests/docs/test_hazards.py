@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
+from tests.cases import each_case
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "hazards.md"
@@ -163,7 +163,7 @@ def test_reasons_are_given() -> None:
     assert [hazard for hazard, reason in NOT_YET.items() if len(reason.split()) < 3] == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "found"),
     [
         ("test_o6_a_sibling", ("O6",)),
@@ -195,7 +195,7 @@ OF_O1: Node = ("tests/test_a.py", "test_o1_a")
 ROWS = f"| O1 | a | b | `{'::'.join(OF_O1)}` |\n| O2 | a | b | {NONE_YET} |\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("page", "found", "not_yet", "said"),
     [
         (ROWS, {"O1": {OF_O1}}, {"O2"}, None),

@@ -19,6 +19,7 @@ from icewright.domain.action_types import traits_of
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Forbidden, IcewrightError, InvalidName
 from icewright.domain.names import TableName
+from tests.cases import each_case
 
 PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 SCOPES = st.one_of(st.just(EVERYTHING), st.builds(Scope, PARTS, st.lists(PARTS, max_size=3).map(tuple)))
@@ -38,8 +39,8 @@ CAPABILITIES = {
 }
 
 
-@pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("permission", Permission)
+@each_case("role", Role)
+@each_case("permission", Permission)
 def test_t2_each_role_has_the_permissions_of_the_table_and_no_other(role: Role, permission: Permission) -> None:
     assert (permission in PERMISSIONS[role]) == (role.value in CAPABILITIES[permission])
 
@@ -62,7 +63,7 @@ def test_t2_what_is_covered_by_the_covered_is_covered(one: Scope, two: Scope, th
     assert not (one.covers(two) and two.covers(one)) or one == two
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scope", "table", "covers"),
     [
         ("*", "lake.db.t", True),
@@ -82,7 +83,7 @@ def test_t2_a_scope_covers_whole_parts_of_names_alone(scope: str, table: str, *,
     assert Scope.parse(scope).covers(Scope.of(TableName.parse(table))) == covers
 
 
-@pytest.mark.parametrize("text", ["", ".", "lake.", ".db", "lake..db", "`", "*.db`"])
+@each_case("text", ["", ".", "lake.", ".db", "lake..db", "`", "*.db`"])
 def test_what_is_no_scope_is_refused(text: str) -> None:
     with pytest.raises(InvalidName):
         Scope.parse(text)

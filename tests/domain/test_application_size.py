@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from icewright.domain.admission import Holding
 from icewright.domain.application_size import application_size, task_holding
+from tests.cases import each_case
 from tests.spark_side.specs import settings_of
 
 GIB = 1 << 30
@@ -17,7 +16,7 @@ def size(master: str, conf: dict[str, str] | None = None, **more: object) -> tup
     return found.cores, found.memory_bytes, found.is_resident
 
 
-@pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[*]", 16)])
+@each_case(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[*]", 16)])
 def test_on_this_machine_it_is_what_the_master_says(master: str, cores: int) -> None:
     assert size(master, driver_memory="3g") == (cores, 3 * GIB, True)
     assert size(master, {"spark.executor.instances": "9"}, driver_memory="3g") == (cores, 3 * GIB, True)

@@ -14,6 +14,7 @@ from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.object_stores import AWS_PACKAGE
 from icewright.domain.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
+from tests.cases import each_case
 
 SECRET = "hunter2"  # noqa: S105 - nobody's
 POSTGRESQL = f"postgresql://me:{SECRET}@db.example:5433/lake?sslmode=require&connect_timeout=3"
@@ -61,7 +62,7 @@ def test_sql_on_sqlite() -> None:
     assert entry.spark_packages() == (SQLITE_PACKAGE,)
 
 
-@pytest.mark.parametrize("scheme", ["postgresql", "postgresql+psycopg2", "postgresql+psycopg", "postgres"])
+@each_case("scheme", ["postgresql", "postgresql+psycopg2", "postgresql+psycopg", "postgres"])
 def test_sql_on_postgresql(scheme: str) -> None:
     entry = sql(POSTGRESQL.replace("postgresql", scheme), "s3://bucket/w", **S3)
     told = entry.pyiceberg_properties()
@@ -144,7 +145,7 @@ def test_hive() -> None:
     assert "warehouse" not in spark(hive())
 
 
-@pytest.mark.parametrize("entry", [sql(), sql(POSTGRESQL), rest(), hive()])
+@each_case("entry", [sql(), sql(POSTGRESQL), rest(), hive()])
 def test_l2_no_lock_is_ever_switched(entry: CatalogEntry) -> None:
     assert not [key for key in {**entry.spark_properties(), **entry.pyiceberg_properties()} if "lock" in key]
 
@@ -206,7 +207,7 @@ def test_code_is_named_to_the_client_that_can_load_it() -> None:
     assert "py-io-impl" not in spark(entry)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("entry", "problem"),
     [
         (sql("sqlite:///relative.db"), "is not a SQLite file"),
@@ -241,7 +242,7 @@ def test_what_cannot_be_used_is_said_without_its_secrets(entry: CatalogEntry, pr
     assert SECRET not in caught.value.message + caught.value.hint
 
 
-@pytest.mark.parametrize("entry", [sql(), sql(POSTGRESQL, "s3://b", **S3), rest(token=SECRET), hive(**S3)])
+@each_case("entry", [sql(), sql(POSTGRESQL, "s3://b", **S3), rest(token=SECRET), hive(**S3)])
 def test_what_can_be_used_is_let_through(entry: CatalogEntry) -> None:
     entry.check()
 
@@ -253,7 +254,7 @@ def places(*quarantine: str, roots: tuple[str, ...] = (), aliases: Mapping[str, 
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("quarantine", "said"),
     [
         (["held"], "neither a URI nor an absolute path"),
@@ -290,9 +291,7 @@ def test_beside_each_other_and_on_several_storages_quarantines_are_fine() -> Non
     places("/srv/held", "/srv/held_2", "s3://bucket/held", "s3://bucket_2/held", "hdfs://cluster/held").check_places()
 
 
-@pytest.mark.parametrize(
-    "place", [f"s3://key:{SECRET}@bucket/held", f"s3://key:{SECRET}@bucket", f"hdfs://:{SECRET}@c/x"]
-)
+@each_case("place", [f"s3://key:{SECRET}@bucket/held", f"s3://key:{SECRET}@bucket", f"hdfs://:{SECRET}@c/x"])
 def test_no_place_that_is_shown_holds_a_password(place: str) -> None:
     for entry in (places(place), places(roots=(place,))):
         with pytest.raises(InvalidConfiguration, match="holds a user or a password") as refused:

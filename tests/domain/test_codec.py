@@ -18,6 +18,7 @@ from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicte
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import ListedObject
 from icewright.domain.tasks import Lease, TaskState
+from tests.cases import each_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def test_what_goes_out_comes_back(tree: Tree) -> None:
     assert loads(Tree, dumps(tree)) == tree
 
 
-@pytest.mark.parametrize(
+@each_case(
     "result",
     [
         Committed(2**63 - 1),
@@ -80,7 +81,7 @@ def test_a_field_named_kind_is_only_a_field() -> None:
     assert loads(CatalogEntry, dumps(entry)) == entry
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "path"),
     [
         ({"number": 1, "surprise": 2}, r"\$: unknown field 'surprise'"),
@@ -110,7 +111,7 @@ def test_an_unknown_kind_is_refused() -> None:
         from_json(TaskReport, report)
 
 
-@pytest.mark.parametrize("text", ["", "{", "nul", b"\xff\xfe"])
+@each_case("text", ["", "{", "nul", b"\xff\xfe"])
 def test_text_that_is_no_json_is_refused(text: str | bytes) -> None:
     with pytest.raises(InvalidMessage, match="not JSON"):
         loads(Lease, text)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from icewright.domain.action_types import names_in
 from icewright.domain.actions import Action, ActionFigures
 from icewright.domain.asked import Asked, AskedRemoveDanglingDeletes, AskedRewritePositionDeletes
@@ -29,6 +27,7 @@ from icewright.domain.rewrite_position_deletes import (
     RewritePositionDeletesPrediction,
     Target,
 )
+from tests.cases import each_case
 
 HERE = Partition(0, '["Ulm"]')
 POSITION = DeleteFile("a", FileContent.POSITION_DELETES, FileFormat.PARQUET, HERE, 100, 3, 7, 5, path_lower="x")
@@ -53,7 +52,7 @@ def test_figures_say_everything_but_the_names() -> None:
     assert (own_bytes(POSITION), own_bytes(VECTOR)) == (100, 40)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "value"),
     [
         (Action, DANGLING),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.domain.group_ids import group_ids_text, read_group_ids
+from tests.cases import each_case
 
 IDS = st.frozensets(st.integers(0, 40))
 
@@ -32,8 +32,6 @@ def test_neighbours_are_a_range() -> None:
     assert group_ids_text([7, 0, 2, 1, 5]) == "0-2,5,7"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "x", "1-0", "01", "0,0", "0,1", "1,0", "0-", "-1", "0-999999999", "9" * 10, "0\n", "\u0661"]
-)
+@each_case("text", ["", "x", "1-0", "01", "0,0", "0,1", "1,0", "0-", "-1", "0-999999999", "9" * 10, "0\n", "\u0661"])
 def test_anything_else_says_nothing(text: str) -> None:
     assert read_group_ids(text, range(3)) is None

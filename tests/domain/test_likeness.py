@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.domain.likeness import likeness
 from icewright.domain.locations import Aliases, CanonicalPath
+from tests.cases import each_case
 from tests.domain.test_locations import authorities, keys, schemes
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "other"),
     [
         ("hdfs://nn1:8020/t/f", "hdfs:///t/f"),
@@ -37,7 +37,7 @@ def test_o1_o2_other_spellings_are_alike(one: str, other: str) -> None:
     assert likeness(CanonicalPath(one)) == likeness(CanonicalPath(other))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "other"),
     [
         ("s3://b/t/f1", "s3://b/t/f2"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from icewright.domain.errors import InvalidConfiguration, InvalidLocation
 from icewright.domain.locations import Aliases, declared, is_ambiguous
+from tests.cases import each_case
 
 PLAIN = Aliases()
 HOSTILE = ("%2F", "%20", " ", "+", "#", "?", "//", "/./", "/../", "..", "\u00e9", "e\u0301", "🧊", "\n", "\\", "A", "a")
@@ -50,7 +51,7 @@ def test_a_path_without_a_scheme_is_local(key: str) -> None:
         assert PLAIN.canonical(f"file:{key}") == f"file://{key}"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "other"),
     [
         ("s3://b/a b", "s3://b/a%20b"),
@@ -73,7 +74,7 @@ def test_o1_o2_what_is_not_declared_to_be_one_is_two(one: str, other: str) -> No
     assert PLAIN.canonical(one) != PLAIN.canonical(other)
 
 
-@pytest.mark.parametrize("location", ["", "a/b", "data.parquet", "file:a", "s3:b/a", ":/a", "1s://a", "../a"])
+@each_case("location", ["", "a/b", "data.parquet", "file:a", "s3:b/a", ":/a", "1s://a", "../a"])
 def test_what_names_no_object_is_refused(location: str) -> None:
     with pytest.raises(InvalidLocation):
         PLAIN.canonical(location)
@@ -98,7 +99,7 @@ def test_o1_authorities_are_one_where_that_is_declared() -> None:
     assert aliases.canonical("hdfs://nn1/a") == "hdfs://nn1/a"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "authorities",
     [
         {"hdfs://a": "hdfs://b", "hdfs://b": "hdfs://c"},
@@ -117,7 +118,7 @@ def test_aliases_that_lead_nowhere_or_in_a_circle_are_refused(authorities: dict[
         declared(authorities)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("location", "ambiguous"),
     [
         ("s3://b/a//b", False),  # another object than a/b

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from icewright.domain.errors import InvalidName
 from icewright.domain.names import PART_LENGTH_MAX, TableName, quote_part, split_parts
+from tests.cases import each_case
 
 parts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30) | st.sampled_from(
     ["`", "``", "a.b", ".", "'", "\n", "🧊", "--", "a`.`b"]
@@ -34,19 +35,19 @@ def test_a_name_of_two_parts_is_in_the_default_catalog() -> None:
     assert TableName.parse("db.events", default_catalog="lake") == TableName("lake", ("db",), "events")
 
 
-@pytest.mark.parametrize("text", ["", "a", "a.b", "a..b", ".a.b", "a.b.", "a.b.`c", "a.b.c`d", "a.b.`c`d", "a.`.b.c"])
+@each_case("text", ["", "a", "a.b", "a..b", ".a.b", "a.b.", "a.b.`c", "a.b.c`d", "a.b.`c`d", "a.`.b.c"])
 def test_what_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(InvalidName):
         TableName.parse(text)
 
 
-@pytest.mark.parametrize(("catalog", "namespace", "name"), [("", ("a",), "b"), ("a", (), "b"), ("a", ("",), "b")])
+@each_case(("catalog", "namespace", "name"), [("", ("a",), "b"), ("a", (), "b"), ("a", ("",), "b")])
 def test_no_part_may_be_empty(catalog: str, namespace: tuple[str, ...], name: str) -> None:
     with pytest.raises(InvalidName):
         TableName(catalog, namespace, name)
 
 
-@pytest.mark.parametrize("part", ["\0", "a\0b", "\ud800", "a\udcff"])
+@each_case("part", ["\0", "a\0b", "\ud800", "a\udcff"])
 def test_what_no_catalog_can_be_asked_for_is_no_name(part: str) -> None:
     for text in (f"`{part}`.ns.t", f"lake.`{part}`.t", f"lake.ns.`{part}`"):
         with pytest.raises(InvalidName, match="not a name"):

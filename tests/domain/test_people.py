@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from icewright.domain.access import Grant, Role, Scope
 from icewright.domain.errors import InvalidName
 from icewright.domain.people import Person, RoleRule
+from tests.cases import each_case
 
 ISSUER = "https://login.example.com"
 ENGINEERS = RoleRule.parse("groups=data-eng", "operator@lake.sales, viewer")
@@ -25,7 +26,7 @@ def grants(claims: dict[str, Any]) -> set[str]:
     return {f"{grant.role}@{grant.scope}" for grant in found}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("claims", "given"),
     [
         ({}, set()),
@@ -58,7 +59,7 @@ def test_t2_whatever_else_is_claimed(claims: dict[str, Any]) -> None:
     assert grants({key: value for key, value in claims.items() if key not in known}) == set()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("condition", "roles"),
     [
         ("groups", "viewer"),

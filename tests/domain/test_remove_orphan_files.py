@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from icewright.domain.codec import dumps, loads
 from icewright.domain.remove_orphan_files import (
     OrphanBudget,
@@ -14,6 +12,7 @@ from icewright.domain.remove_orphan_files import (
     RemoveOrphanFilesFigures,
     RemoveOrphanFilesPrediction,
 )
+from tests.cases import each_case
 
 FILE = OrphanFile("s3://b/t/data/\udc80 %2F\n", 5, 7, None, "v", 8, 2)
 ACTION = RemoveOrphanFiles("s3://b/t/m.json", None, ("s3://b/t/",), (FILE,), 10, 11, 12, 1, 5, 1, 5)
@@ -28,7 +27,7 @@ def test_it_is_the_same_after_a_journey() -> None:
     assert kinds == {"remove_orphan_files"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "needs"),
     [({}, False), ({"orphan_files": 2}, True), ({"orphan_bytes": 6}, True), ({"budget_files": 0}, True)],
 )
@@ -36,7 +35,7 @@ def test_i11_beyond_either_budget_a_person_approves(change: dict[str, int], need
     assert replace(ACTION, **change).needs_approval is needs  # type: ignore[arg-type]  # numbers alone
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("share", "table_bytes", "allowed"), [(0.01, 10**15, 10**13), (0.005, 1_000, 5), (2.0, 799, 7), (-1.0, 700, 0)]
 )
 def test_i11_a_share_is_between_nothing_and_what_the_deleter_takes(
@@ -45,6 +44,6 @@ def test_i11_a_share_is_between_nothing_and_what_the_deleter_takes(
     assert OrphanBudget(share).bytes_of(table_bytes) == allowed
 
 
-@pytest.mark.parametrize(("files", "allowed"), [(-1, 0), (5, 5), (10_000, 10_000), (10**9, 10_000)])
+@each_case(("files", "allowed"), [(-1, 0), (5, 5), (10_000, 10_000), (10**9, 10_000)])
 def test_i11_files_are_between_none_and_what_the_deleter_takes(files: int, allowed: int) -> None:
     assert OrphanBudget(files=files).files_max == allowed

@@ -11,6 +11,7 @@ from icewright.domain.codec import dumps, loads
 from icewright.domain.errors import InvalidConfiguration, InvalidResourceGroup
 from icewright.domain.resource_groups import DEFAULT_GROUP, ResourceGroup, TenantCaps, with_default
 from icewright.domain.windows import Window
+from tests.cases import each_case
 
 NIGHT = Window("0 2 * * *", "Europe/Berlin", 4 * 3_600_000)
 
@@ -39,13 +40,13 @@ def test_the_caps_of_a_tenant() -> None:
     assert group.caps_of("ops") is None
 
 
-@pytest.mark.parametrize("name", ["", "*", "server", "server-files", "a b", "-a", "a" * 64, "ä", "a/b", "a\n", ".."])
+@each_case("name", ["", "*", "server", "server-files", "a b", "-a", "a" * 64, "ä", "a/b", "a\n", ".."])
 def test_names_that_no_group_may_have(name: str) -> None:
     with pytest.raises(InvalidResourceGroup, match="is no name of a resource group"):
         ResourceGroup(name)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "said"),
     [
         ({"cores": 0}, "cores: must be 1 or more"),

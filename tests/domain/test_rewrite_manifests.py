@@ -17,6 +17,7 @@ from icewright.domain.rewrite_manifests import (
     RewriteManifestsPrediction,
     Share,
 )
+from tests.cases import each_case
 
 DATA = ManifestClass(0, ManifestContent.DATA)
 ACTION = RewriteManifests(
@@ -46,7 +47,7 @@ def test_its_figures_say_everything_but_the_names() -> None:
     assert ACTION.partitions == {Partition(0, '["a"]'), Partition(0, '["b"]')}
 
 
-@pytest.mark.parametrize("value", [ACTION, ACTION.figures, PREDICTION])
+@each_case("value", [ACTION, ACTION.figures, PREDICTION])
 def test_it_travels_as_json_and_comes_back_the_same(value: object) -> None:
     assert loads(type(value), dumps(value)) == value
 

@@ -6,21 +6,22 @@ import pytest
 
 from icewright.domain.errors import Rejected
 from icewright.domain.server_urls import authorities, client_url, is_loopback, is_public_url
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
+@each_case("host", ["localhost", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
 def test_what_is_of_this_machine(host: str) -> None:
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host", ["", "0.0.0.1", "::", "10.0.0.1", "::ffff:10.0.0.1", "localhost.example", "127.0.0.1.example", "2130706433"]
 )
 def test_what_is_not(host: str) -> None:
     assert not is_loopback(host)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     ["https://lake.example", "https://lake.example:8443", "https://h/below", "http://127.0.0.1:7077", "http://[::1]:1"],
 )
@@ -30,7 +31,7 @@ def test_addresses_of_servers(url: str) -> None:
     assert not is_public_url(url + "/")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "http://lake.example",
@@ -45,7 +46,7 @@ def test_t5_a_token_never_goes_to_another_machine_in_the_clear(url: str) -> None
         client_url(url)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "",

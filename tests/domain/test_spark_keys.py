@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.spark_keys import ALLOWED, checked
+from tests.cases import each_case
 
 KEYS = (Path(__file__).parent / "spark_4_1_keys.txt").read_text().split()
 """Every text in the classes of Spark 4.1.4 that has the form of one of its keys."""
@@ -85,7 +86,7 @@ def test_every_key_on_the_list_is_one_of_spark_and_may_have_some_value() -> None
     assert all(any(passes(key, value) for value in GOOD) for key in ALLOWED)
 
 
-@pytest.mark.parametrize("key", ["spark.jars", "spark.driver.extraJavaOptions", "spark.executor.cores"])
+@each_case("key", ["spark.jars", "spark.driver.extraJavaOptions", "spark.executor.cores"])
 def test_t4_another_spelling_is_another_key(key: str) -> None:
     spelled = (
         key.upper(),
@@ -102,7 +103,7 @@ def test_t4_another_spelling_is_another_key(key: str) -> None:
             checked({}, [other])
 
 
-@pytest.mark.parametrize("value", HOSTILE)
+@each_case("value", HOSTILE)
 def test_t4_no_value_is_more_than_one_plain_word(value: str) -> None:
     assert not [key for key in ALLOWED if passes(key, value)]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from icewright.domain.tables import ATTEMPT_KEY, Snapshot
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "number"),
     [
         ("0", 0),

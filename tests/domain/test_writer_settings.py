@@ -6,6 +6,7 @@ import pytest
 
 from icewright.domain.errors import InvalidConfiguration, Unsupported
 from icewright.domain.writer_settings import WriterSettings, writer_settings
+from tests.cases import each_case
 
 
 def test_defaults_are_icebergs() -> None:
@@ -34,9 +35,7 @@ def test_every_property_is_read() -> None:
     assert writer_settings(properties) == WriterSettings("gzip", 9, 1, 2, 3, 4)
 
 
-@pytest.mark.parametrize(
-    ("codec", "level"), [("gzip", 6), ("brotli", 1), ("snappy", None), ("uncompressed", None), ("none", None)]
-)
+@each_case(("codec", "level"), [("gzip", 6), ("brotli", 1), ("snappy", None), ("uncompressed", None), ("none", None)])
 def test_levels_of_other_codecs_are_parquet_javas(codec: str, level: int | None) -> None:
     settings = writer_settings({"write.parquet.compression-codec": codec})
     assert settings.compression_level == level
@@ -47,7 +46,7 @@ def test_a_level_for_a_codec_without_levels_is_no_matter() -> None:
     assert writer_settings(properties).compression_level is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value"),
     [
         ("write.parquet.compression-codec", "lz4"),
@@ -63,7 +62,7 @@ def test_what_would_be_lost_is_refused(key: str, value: str) -> None:
         writer_settings({key: value})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value"),
     [
         ("write.parquet.row-group-size-bytes", "128MB"),

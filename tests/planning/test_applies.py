@@ -3,12 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Operation, Schema, TableMetadata
 from icewright.planning.action_types import still_applies
+from tests.cases import each_case
 from tests.planning.observations import BY_MONTH, FIELDS, NO_FIELDS, NOW, month, snapshot, table
 
 FILE = InputFile("file:/lake/t/data/1.parquet", 10, 1, 1)
@@ -41,7 +40,7 @@ COMMITS: list[tuple[str | None, Operation | None, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "operation", "summary"), COMMITS)
+@each_case(("expected", "operation", "summary"), COMMITS)
 def test_commits_since(expected: str | None, operation: Operation | None, summary: dict[str, str]) -> None:
     assert code(since(operation, **summary)) == expected
 
@@ -65,7 +64,7 @@ CHANGES: list[tuple[str | None, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "changes"), CHANGES)
+@each_case(("expected", "changes"), CHANGES)
 def test_changes_since(expected: str | None, changes: dict[str, Any]) -> None:
     assert code(replace(PLANNED, **changes)) == expected
 

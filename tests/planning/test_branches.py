@@ -13,6 +13,7 @@ from icewright.planning.branches import BRANCH_AHEAD, main_hold
 from icewright.planning.check_plan import check_plan
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
+from tests.cases import each_case
 from tests.planning.observations import DAY_MS, HOUR_MS, NOW, data_files, month, observe, policy, snapshot, table
 
 MAIN = Ref("main", RefKind.BRANCH, 2)
@@ -59,7 +60,7 @@ def test_tags_and_branches_that_main_has_left_behind_hold_nothing() -> None:
     assert until(cut) is None
 
 
-@pytest.mark.parametrize(("ahead_ms", "held"), [(5 * 60_000, True), (DAY_MS, True), (DAY_MS + 1, False)])
+@each_case(("ahead_ms", "held"), [(5 * 60_000, True), (DAY_MS, True), (DAY_MS + 1, False)])
 def test_a_clock_that_is_a_little_ahead_protects_and_one_of_another_century_holds_nothing(
     ahead_ms: int, *, held: bool
 ) -> None:
@@ -78,7 +79,7 @@ def staged(parent_id: int, operation: Operation, *later: Snapshot, **summary: st
     return replace(metadata, refs=(replace(MAIN, snapshot_id=metadata.current_snapshot_id or 0),))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metadata", "held"),
     [
         (staged(2, Operation.APPEND), False),

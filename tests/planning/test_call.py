@@ -6,7 +6,6 @@ import re
 import unicodedata
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,11 +15,13 @@ from icewright.domain.names import TableName, identifier, split_parts
 from icewright.domain.tables import Json, SortField, SortOrder
 from icewright.planning.call import literal, nearest_call
 from icewright.planning.policy import effective_policy
+from tests.cases import each_case
 from tests.planning.observations import month, position_deletes, table
 
 NAME = TableName("lake", ("db",), "events")
 ACTION = RewriteDataFiles(base_snapshot_id=1, schema_id=0, groups=(), target_file_size_bytes=1000)
 ANY = st.text(st.characters(), min_size=1, max_size=30)
+PARTS = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=30)
 _STATEMENT = re.compile(
     r"CALL `(?P<catalog>(?:[^`]|``)+)`\.system\.rewrite_data_files\("
     r"table => '(?P<table>(?:[^'\\]|\\.)*)', strategy => 'binpack', options => map\([a-z0-9', -]*\)\)",
@@ -77,7 +78,7 @@ ORDERED = [
 ]
 
 
-@pytest.mark.parametrize(("layout", "said"), ORDERED)
+@each_case(("layout", "said"), ORDERED)
 def test_layouts(layout: Layout, said: str) -> None:
     statement = called(action=replace(ACTION, layout=layout, level=Level.LEVEL_1))
     assert f"strategy => 'sort', {said}, options => " in statement
@@ -98,7 +99,7 @@ def test_thresholds_of_deletes_are_said_where_deletes_are_folded_in() -> None:
     assert "'delete-ratio-threshold', '0.3', 'delete-file-threshold', '10'" in statement
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "written"),
     [
         ("it's", r"'it\'s'"),
@@ -120,7 +121,7 @@ def test_identifiers() -> None:
     assert identifier("a`b") == "`a``b`"
 
 
-@given(ANY, st.lists(ANY, min_size=1, max_size=3), ANY)
+@given(PARTS, st.lists(PARTS, min_size=1, max_size=3), PARTS)
 def test_no_name_ends_its_quotes(catalog: str, namespace: list[str], table: str) -> None:
     name = TableName("lake", tuple(namespace), table)
     statement = _STATEMENT.fullmatch(called(name))

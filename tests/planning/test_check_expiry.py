@@ -6,13 +6,13 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold, RefAt
 from icewright.domain.tables import LoggedSnapshot, Ref, RefKind, TableMetadata
 from icewright.planning.check_expiry import check_expiry
+from tests.cases import each_case
 from tests.planning.expiring import AGED, DAYS, decided, histories, line, of, policy, rules
 from tests.planning.observations import DAY_MS, HOUR_MS, MINUTE_MS, NOW
 
@@ -52,7 +52,7 @@ def taking(*more: int) -> ExpireSnapshots:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("action", "expected"),
     [
         (SOUND, set()),
@@ -82,7 +82,7 @@ def test_each_wrong_action_is_found(action: ExpireSnapshots, expected: set[str])
     assert codes(action) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metadata", "expected"),
     [
         (replace(DAYS, properties={"gc.enabled": "false"}), {"gc-disabled"}),

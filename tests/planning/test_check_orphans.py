@@ -19,6 +19,7 @@ from icewright.domain.reachable import FileClass, ReachableFile
 from icewright.domain.remove_orphan_files import Doubt, OrphanFile, RemoveOrphanFiles
 from icewright.domain.tables import PartitionField, PartitionSpec
 from icewright.planning.check_orphans import OrphanEvidence, check_orphans
+from tests.cases import each_case
 from tests.planning.test_footprint import snapshot, table
 
 DAY_MS = 24 * 3_600_000
@@ -110,7 +111,7 @@ def gone(evidence: OrphanEvidence, *, declared: str = "old", found: str = "old")
     return replace(evidence, place=place, gone={CanonicalPath(GONE): found})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("case", "codes"),
     [
         ({}, set()),
@@ -132,7 +133,7 @@ def test_o5_metadata_of_another_table_goes_by_its_uuid_alone(case: dict[str, Any
     assert Case(**{**usual, **case}).codes() == codes
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("modified_at", "doubt", "codes"),
     [(NOW - 1, None, {"no-doubt"}), (NOW + 1, None, set()), (NOW - 1, Doubt.GONE_TABLE, set())],
 )
@@ -160,7 +161,7 @@ def elsewhere(evidence: OrphanEvidence) -> OrphanEvidence:
     return replace(evidence, place=replace(evidence.place, roots=(ROOT, "s3://b/data/")))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("needed", "doubt", "codes"),
     [
         (("s3://b/data/live.parquet",), Doubt.NOTHING_KNOWN, set()),
@@ -187,7 +188,7 @@ def with_partition(evidence: OrphanEvidence) -> OrphanEvidence:
     return replace(evidence, table=replace(evidence.table, specs=(spec,)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("case", "codes"),
     [
         (Case(action=lambda a: replace(a, base_metadata_location="s3://b/t/other")), {"other-metadata"}),
@@ -208,7 +209,7 @@ def test_i11_what_is_wrong_with_the_whole_is_found(case: Case, codes: set[str]) 
     assert case.codes() == codes
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("file", "codes"),
     [
         (orphan(modified_at=NOW - 7 * DAY_MS), set()),
@@ -228,7 +229,7 @@ def test_o3_o4_what_is_too_young_or_has_an_odd_time_is_found(file: OrphanFile, c
     assert Case(files=(file,)).codes() == codes
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "codes"),
     [
         ("data/.x", {"hidden"}),
@@ -267,12 +268,12 @@ def test_o10_flinks_files_and_times_are_found() -> None:
     assert old_enough.codes() == set()
 
 
-@pytest.mark.parametrize("path", ["s3://b/t_2/x", "s3://b/u/x", "s3://c/t/x", "s3://b/t"])
+@each_case("path", ["s3://b/t_2/x", "s3://b/u/x", "s3://c/t/x", "s3://b/t"])
 def test_o6_what_is_not_below_the_root_is_found(path: str) -> None:
     assert "not-below-a-root" in Case(files=(orphan(path=path),)).codes()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("needed", "code"),
     [
         ("data/left.parquet", "needed"),
@@ -342,7 +343,7 @@ def test_o1_views_are_compared_below_each_root() -> None:
     assert Case(needed=needed, action=of_two, evidence=lambda one: unlisted(two(one))).codes() == {"views-disagree"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "codes"),
     [
         (lambda one: replace(one, listed=replace(one.listed, etag="other")), {"not-as-listed"}),
@@ -359,7 +360,7 @@ def test_what_is_not_as_it_was_listed_is_found(change: Callable[[FoundFile], Fou
     assert Case(evidence=changed).codes() == codes
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "codes"),
     [
         (lambda one: replace(one, etag="other"), {"seen-as-another-one"}),

@@ -27,6 +27,7 @@ from icewright.planning.executors import table_executors
 from icewright.planning.placement import column_types, placement_obstacle
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
+from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,
     FIELDS,
@@ -148,7 +149,7 @@ CORRUPTED: list[tuple[set[str], Plan]] = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "plan"), CORRUPTED)
+@each_case(("expected", "plan"), CORRUPTED)
 def test_corrupted_plans_are_refused(expected: set[str], plan: Plan) -> None:
     assert codes(plan) == expected
 
@@ -157,7 +158,7 @@ FOR_PEOPLE = {"layout", "call", "estimate"}
 """Of a prediction: nothing goes by these."""
 
 
-@pytest.mark.parametrize("field", [name for name in RewritePrediction.__slots__ if name not in FOR_PEOPLE])
+@each_case("field", [name for name in RewritePrediction.__slots__ if name not in FOR_PEOPLE])
 def test_every_figure_of_the_prediction_is_checked(field: str) -> None:
     assert isinstance(PREDICTION, RewritePrediction)
     wrong = replace(PREDICTION, **{field: getattr(PREDICTION, field) + 1})
@@ -224,7 +225,7 @@ OBSERVED: list[tuple[set[str], Observation]] = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "observation"), OBSERVED)
+@each_case(("expected", "observation"), OBSERVED)
 def test_plans_that_do_not_fit_the_table_are_refused(expected: set[str], observation: Observation) -> None:
     assert codes(observation=observation) == expected
 
@@ -245,7 +246,7 @@ POLICIES: list[tuple[set[str], Policy]] = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "rules"), POLICIES)
+@each_case(("expected", "rules"), POLICIES)
 def test_plans_that_do_not_fit_the_policy_are_refused(expected: set[str], rules: Policy) -> None:
     assert codes(rules=rules) == expected
 
@@ -318,7 +319,7 @@ OBSTACLES: list[TableMetadata] = [
 ]
 
 
-@pytest.mark.parametrize("metadata", OBSTACLES)
+@each_case("metadata", OBSTACLES)
 def test_planner_and_checker_say_the_same_of_executors(metadata: TableMetadata) -> None:
     """Two ways of putting one thing; where they part, plans are refused that nobody can mend."""
     executors = table_executors(metadata, WorkerAccess.PROVED)
@@ -342,7 +343,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("transform", "kind", "value"), PLACES)
+@each_case(("transform", "kind", "value"), PLACES)
 def test_planner_and_checker_say_the_same_of_partitions(transform: str, kind: str, value: Any) -> None:
     spec = PartitionSpec(0, (PartitionField(7, 1000, "p", transform),))
     metadata = table(fields=(column(kind),), specs=(spec,))

@@ -25,6 +25,7 @@ from icewright.planning.compute_statistics import StatisticsDecision, decide_sta
 from icewright.planning.statistics_commit import computed, problem_of_statistics, statistics_conflict
 from icewright.planning.statistics_due import changed_since_statistics, due_because
 from icewright.planning.statistics_settings import column_list
+from tests.cases import each_case
 from tests.planning.observations import NO_FIELDS, data_file, month, observe, policy, snapshot, table
 
 FIELDS = (
@@ -107,7 +108,7 @@ class TestColumns:
         assert len(names(decision)) == 32
         assert "32 columns are chosen at most" in decision.notes[-1].text
 
-    @pytest.mark.parametrize("text", ["", "a,,b", "a,a", "a b", "a.b", "`a`", "a,", "é", ",".join("abcdefg") + ";x"])
+    @each_case("text", ["", "a,,b", "a,a", "a b", "a.b", "`a`", "a,", "é", ",".join("abcdefg") + ";x"])
     def test_lists_that_are_none(self, text: str) -> None:
         with pytest.raises(ValueError, match=r".*"):
             column_list(text)
@@ -139,7 +140,7 @@ class TestWhatIsThere:
         silent = table((snapshot(1), snapshot(2)), fields=NESTED_WITHOUT)
         assert decide(observation(silent), None, 1).reason.code == "snapshot-uncounted"
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("changes", "code"),
         [
             ({"statistics_problem": "its entries are damaged"}, "statistics-damaged"),
@@ -158,7 +159,7 @@ class TestWhatIsThere:
 
 
 class TestSecondOpinion:
-    @pytest.mark.parametrize(
+    @each_case(
         ("changes", "code"),
         [
             ({"columns": (StatisticsColumn(2, "month"),)}, "wrong-column"),
@@ -206,7 +207,7 @@ class TestDue:
         assert because.code == "statistics-missing"
         assert due_because(replace(table(), statistics_problem="damaged"), 0.1) is None
 
-    @pytest.mark.parametrize(("rows", "due"), [((99,), False), ((100,), True), ((60, 40), True), ((60, 39), False)])
+    @each_case(("rows", "due"), [((99,), False), ((100,), True), ((60, 40), True), ((60, 39), False)])
     def test_a_share_of_the_rows_changed(self, rows: tuple[int, ...], due: bool) -> None:  # noqa: FBT001 - a cell
         later = [appended(number + 2, each) for number, each in enumerate(rows)]
         its = with_statistics(table((snapshot(1), *later)), blob(1))
@@ -260,7 +261,7 @@ class TestCommit:
         assert gone is not None
         assert gone.code == "base-gone"
 
-    @pytest.mark.parametrize(
+    @each_case(
         "changes",
         [
             {"current_snapshot_id": None},
@@ -277,7 +278,7 @@ class TestCommit:
         assert problem_of_statistics(before, after, self.action) is None
         assert problem_of_statistics(before, replace(after, **changes), self.action) is not None
 
-    @pytest.mark.parametrize("ndv", ["30000", "", "-1", "9" * 30])
+    @each_case("ndv", ["30000", "", "-1", "9" * 30])
     def test_more_values_than_rows_are_an_alarm(self, ndv: str) -> None:
         problem = problem_of_statistics(table(fields=NESTED_WITHOUT), self.after(ndv), self.action)
         assert problem is not None

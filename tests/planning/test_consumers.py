@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import Ref, RefKind, TableMetadata
 from icewright.planning.consumers import Consumer, declared_consumers, flink_sinks
 from icewright.planning.expiry_staying import staying
 from icewright.planning.policy import effective_policy
+from tests.cases import each_case
 from tests.planning.expiring import AGED, DAYS, EVERYTHING, decided, gone, line, of
 from tests.planning.observations import DAY_MS, HOUR_MS, NOW, table
 
@@ -28,7 +27,7 @@ def test_s2_what_is_declared_is_read() -> None:
     assert effective_policy(metadata, ()).problems == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     ["", "three", "-3", "3@", "3@yesterday", "3@2012-12-31", "3@2012-13-31T00:00:00Z", "3 ", "\u0663", "9" * 20],
 )

@@ -22,6 +22,7 @@ from icewright.planning import dangling_deletes
 from icewright.planning.check_dangling import dangling_violations
 from icewright.planning.dangling_deletes import DanglingDecision, Oldest, plan_dangling
 from icewright.planning.deletes import DeleteIndex
+from tests.cases import each_case
 from tests.planning.little_tables import READERS, LittleTable, Reader, little_tables, visible
 from tests.planning.observations import (
     BY_MONTH,
@@ -109,7 +110,7 @@ def test_w5_the_checker_finds_a_delete_file_that_any_reader_needs(lake: LittleTa
 FILE = data_file(month(1), 0, sequence_number=5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("delete", "dangles"),
     [
         (position_deletes(month(1), 1, sequence_number=5), False),
@@ -205,7 +206,7 @@ WRONG: dict[str, Callable[[Oldest, DeleteFile], bool]] = {
 }
 
 
-@pytest.mark.parametrize("wrong", sorted(WRONG))
+@each_case("wrong", sorted(WRONG))
 def test_w5_wrong_variants_are_noticed(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows come back to some reader, and the checker says so."""
     monkeypatch.setattr(Oldest, "dangles", WRONG[wrong])

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from icewright.domain.files import Partition
 from icewright.domain.tables import PartitionField, PartitionSpec
 from icewright.planning.check_data import _is_older, _last
 from icewright.planning.data_age import End, Limits, Measure, end_of, limits
+from tests.cases import each_case
 from tests.planning.observations import DAY_MS, HOUR_MS, observe, table
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -133,7 +133,7 @@ def of_a_server_in_the_east(now: int, age_ms: int, zone: ZoneInfo) -> Limits:
     return Limits(now - age_ms, now - age_ms + 8 * HOUR_MS)
 
 
-@pytest.mark.parametrize("wrong", [elapsed_alone, of_utc, of_a_server_in_the_east], ids=lambda each: each.__name__)
+@each_case("wrong", [elapsed_alone, of_utc, of_a_server_in_the_east], ids=lambda each: each.__name__)
 def test_x2_a_limit_without_its_guard_is_noticed(wrong: Callable[[int, int, ZoneInfo], Limits]) -> None:
     """The zones are west of Greenwich, east of it, and of both clocks."""
     found = []
@@ -163,7 +163,7 @@ def test_x2_the_last_full_days_of_the_zone_stay(moment: tuple[str, int, int], da
 class TestEnds:
     """Where the values of a partition end, worked out by hand."""
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("value", "transform", "kind", "integers", "last"),
         [
             ("2024-02-29", "identity", "date", None, "2024-02-29T23:59:59.999"),
@@ -198,7 +198,7 @@ class TestEnds:
         )
         assert found.measure is (Measure.INSTANT if is_instant else Measure.READING)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("value", "transform", "kind", "integers"),
         [
             (None, "day", "timestamp", None),

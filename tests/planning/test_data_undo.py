@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from icewright.domain.action_types import RunsOn, names_in, traits_of
 from icewright.domain.actions import Action, ActionFigures, UndoExpireData
 from icewright.domain.codec import from_json, to_json
@@ -29,6 +27,7 @@ from icewright.domain.tables import (
 from icewright.domain.undo_data import MOVED_FILES_MAX, SOURCE_KEY
 from icewright.planning.action_types import still_applies
 from icewright.planning.data_undo import DataUndoDecision, data_undo_obstacle, frame_of, plan_data_undo
+from tests.cases import each_case
 from tests.planning.aging import COLUMNS, SPECS, aging, day, days, decide, planned, rules
 from tests.planning.observations import (
     MIB,
@@ -138,7 +137,7 @@ class TestWhatComesBack:
         assert decision.prediction.added_columns == ("note",)
         assert action(decision).schema_id == 1
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("operation", "summary", "said"),
         [
             (Operation.DELETE, {}, True),
@@ -156,9 +155,7 @@ class TestWhatComesBack:
         notes = {note.code: note.figures for note in undone(snapshots=(snapshot(1), MADE, *since)).notes}
         assert notes == ({"changed-since": {"commits": 1}, "by-hand": {}} if said else {"by-hand": {}})
 
-    @pytest.mark.parametrize(
-        "change", [{"size_bytes": 1}, {"data_sequence_number": 9}, {"record_count": 1}, {"partition": day(39)}]
-    )
+    @each_case("change", [{"size_bytes": 1}, {"data_sequence_number": 9}, {"record_count": 1}, {"partition": day(39)}])
     def test_w2_a_file_that_is_another_by_then_is_no_source(self, change: dict[str, Any]) -> None:
         decision = undone([replace(FILES[0], **change), *FILES[1:]])
         assert (decision.action, decision.reason.code) == (None, "files-changed")
@@ -168,7 +165,7 @@ class TestRefusals:
     def test_nothing_stands_in_the_way(self) -> None:
         assert obstacle() == ""
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("changes", "code"),
         [
             ({"tag": None}, "tag-gone"),
@@ -189,7 +186,7 @@ class TestRefusals:
     def test_the_undo_of_another_expiry_is_none_of_this(self) -> None:
         assert obstacle(snapshots=(snapshot(1), MADE, snapshot(3, summary={UNDONE_KEY: "task-2"}))) == ""
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("source", "picked", "code"),
         [
             ({UNDONE_KEY: "task-1"}, "3", "there-already"),
@@ -230,7 +227,7 @@ def obstacle_of_schema(fields: tuple[Json, ...]) -> str:
     return "" if found is None else f"{found.code}: {found.text}"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "said"),
     [
         (COLUMNS[:3], "column-dropped: column event, "),

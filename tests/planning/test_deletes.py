@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.planning.deletes import Burden, DeleteIndex, only_data_file, too_many_deletes
+from tests.cases import each_case
 from tests.planning.observations import (
     WHOLE,
     data_file,
@@ -146,7 +146,7 @@ def test_v2_two_vectors_of_one_file_are_told() -> None:
     assert DeleteIndex(table(), vectors[:1]).doubled == frozenset()
 
 
-@pytest.mark.parametrize("partition", [month(2), month(1, spec_id=1), Partition(0, "[null]")])
+@each_case("partition", [month(2), month(1, spec_id=1), Partition(0, "[null]")])
 def test_another_partition_is_another(partition: Partition) -> None:
     assert applying(FILE, position_deletes(partition, 0, sequence_number=9)) == []
     assert applying(FILE, position_deletes(partition, 0, of=FILE, sequence_number=9)) == []
@@ -165,7 +165,7 @@ THRESHOLDS = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "deletes"), THRESHOLDS)
+@each_case(("expected", "deletes"), THRESHOLDS)
 def test_too_many_deletes(expected: bool, deletes: list[DeleteFile]) -> None:  # noqa: FBT001 - a parameter of the table above
     assert too_many_deletes(FILE, DeleteIndex(table(), aged(deletes)).burden(FILE), policy()) is expected
 

@@ -3,12 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
 from icewright.planning.eligibility import FOREIGN_REPLACE_WINDOW_MS, is_foreign_rewrite, table_obstacle
 from icewright.planning.policy import effective_policy
+from tests.cases import each_case
 from tests.planning.observations import DAY_MS, NOW, policy, snapshot, table
 
 REWROTE = {"added-data-files": "1", "deleted-data-files": "9", "engine-name": "spark"}
@@ -71,7 +70,7 @@ TABLES: list[tuple[str | None, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "changes"), TABLES)
+@each_case(("expected", "changes"), TABLES)
 def test_tables(expected: str | None, changes: dict[str, Any]) -> None:
     assert code(table(**changes)) == expected
 
@@ -159,7 +158,7 @@ REWRITES = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "operation", "summary"), REWRITES)
+@each_case(("expected", "operation", "summary"), REWRITES)
 def test_l8_what_counts_as_a_foreign_rewrite(
     expected: bool,  # noqa: FBT001 - a parameter of the table above
     operation: Operation | None,

@@ -12,6 +12,7 @@ from icewright.domain.tables import Snapshot
 from icewright.planning.commits import commits_said
 from icewright.planning.estimates import estimate
 from icewright.planning.policy import effective_policy
+from tests.cases import each_case
 from tests.planning.observations import (
     HOUR_MS,
     MIB,
@@ -41,7 +42,7 @@ def observed(
     return replace(found, removals=removals or Removals(), commit_interval_ms=interval_ms)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("ages_ms", "said"),
     [
         ((HOUR_MS,), ""),
@@ -80,7 +81,7 @@ def test_every_executor_has_a_rate() -> None:
         assert estimate(observed(), POLICY, rewrite(group(executor=executor))).cpu_ms > 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("ago_ms", "risk"), [(24 * HOUR_MS, Risk.LOW), (5 * MINUTE_MS, Risk.MEDIUM), (10_000, Risk.HIGH), (-1, Risk.HIGH)]
 )
 def test_the_later_rows_were_removed_the_higher_the_risk(ago_ms: int, risk: Risk) -> None:

@@ -13,6 +13,7 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Schema, TableMetadata
 from icewright.planning.executors import MERGED, STITCHED, Choice, choose_executor, table_executors
+from tests.cases import each_case
 from tests.planning.observations import (
     MIB,
     data_file,
@@ -93,7 +94,7 @@ PROPERTIES = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "properties"), PROPERTIES)
+@each_case(("expected", "properties"), PROPERTIES)
 def test_properties(expected: str | None, properties: dict[str, str]) -> None:
     assert why(table(properties=properties)) == expected
 
@@ -109,7 +110,7 @@ def test_what_neither_can_do_has_both_reasons() -> None:
 PLAIN = ["boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid"]
 
 
-@pytest.mark.parametrize("kind", [*PLAIN, "binary", "decimal(9,2)", "decimal(38, 10)", "fixed[16]"])
+@each_case("kind", [*PLAIN, "binary", "decimal(9,2)", "decimal(38, 10)", "fixed[16]"])
 def test_types_that_merging_keeps(kind: str) -> None:
     for nested in (kind, struct("a", kind=kind), list_of(kind), map_of("string", list_of(kind))):
         assert why(table(fields=(column(nested),))) is None
@@ -148,7 +149,7 @@ EVOLUTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "before", "after"), EVOLUTIONS)
+@each_case(("expected", "before", "after"), EVOLUTIONS)
 def test_nested_evolution(expected: str | None, before: dict[str, Any], after: dict[str, Any]) -> None:
     schemas = (Schema(0, (before,)), Schema(1, (after,)))
     assert why(table(schemas=schemas, current_schema_id=1)) == expected

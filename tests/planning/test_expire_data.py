@@ -19,6 +19,7 @@ from icewright.planning.action_types import obstacle_of, still_applies
 from icewright.planning.check_data import data_violations
 from icewright.planning.data_age import end_of
 from icewright.planning.data_column import column_moved
+from tests.cases import each_case
 from tests.planning.aging import COLUMNS, NOW, SPECS, aging, day, days, decide, expiring, planned, rules
 from tests.planning.observations import DAY_MS, HOUR_MS, MINUTE_MS, data_file, snapshot
 
@@ -76,7 +77,7 @@ class TestWhatExpires:
         assert expiring(decision) == {partition}
         assert planned(decision)[0].field == "event.day"
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("integers", "old", "young"),
         [
             (IntegerTime.YYYYMMDD, 20240515, 20240516),
@@ -89,9 +90,7 @@ class TestWhatExpires:
         wanted = rules(expire_data_field="number", expire_data_integers=integers)
         assert expiring(decide(files, rules_=wanted)) == {Partition(3, f"[{old}]")}
 
-    @pytest.mark.parametrize(
-        ("integers", "old"), [*zip(IntegerTime, (20200101, 18262, 1577836800, 1577836800000), strict=True)]
-    )
+    @each_case(("integers", "old"), [*zip(IntegerTime, (20200101, 18262, 1577836800, 1577836800000), strict=True)])
     def test_x2_a_number_that_stands_for_no_value_stays(self, integers: IntegerTime, old: int) -> None:
         """And keeps nothing else from expiring."""
         fields = tuple({**each, "type": "long"} if each["id"] == 3 else each for each in COLUMNS)
@@ -102,7 +101,7 @@ class TestWhatExpires:
             assert expiring(decision) == {Partition(3, f"[{value}]") for value in gone}
             assert "kept-unreadable" in {note.code for note in decision.notes}
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("integers", "before", "since"),
         [
             (IntegerTime.EPOCH_DAYS, 3_651, 3_652),
@@ -178,7 +177,7 @@ class TestWhatStays:
         empty = replace(observation, inventory=replace(observation.inventory, partitions=partitions))
         assert decide([], empty).reason.code == "nothing-expires"
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("wanted", "code"),
         [
             ({"expire_data_field": None}, "expire-data-off"),
@@ -202,7 +201,7 @@ class TestWhatStays:
         assert decision.reason.code == "expire-data-type"
         assert decision.reason.text == "nothing, because at has been date and timestamptz, and old values may be either"
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("changes", "code"),
         [
             ({"has_uuid": False}, "no-uuid"),
@@ -302,7 +301,7 @@ class TestApplies:
         assert without is not None
         assert without.code == "spec-removed"
 
-    @pytest.mark.parametrize(
+    @each_case(
         "changes",
         [
             {"expire_data_field": "event.day"},
@@ -332,7 +331,7 @@ def with_file(**changes: Any) -> ExpireData:
 class TestChecker:
     """Each thing that a plan must not be is built into a sound plan, and found."""
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("action", "code"),
         [
             (replace(ACTION, base_snapshot_id=7), "wrong-base"),
@@ -367,7 +366,7 @@ class TestChecker:
     def test_an_action_that_is_wrong(self, action: ExpireData, code: str) -> None:
         assert code in codes(action)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("changes", "code"),
         [
             ({"has_uuid": False}, "no-uuid"),

@@ -17,6 +17,7 @@ from icewright.planning.check_expiry import check_expiry
 from icewright.planning.expire_snapshots import asked_rule, automatic_rule
 from icewright.planning.expiry_settings import AGE_FLOOR_MS, MAX_AGE_KEY
 from icewright.planning.retention import retained_refs, retained_snapshots
+from tests.cases import each_case
 from tests.planning.expiring import (
     AGED,
     DAYS,
@@ -160,7 +161,7 @@ class TestFloors:
             with pytest.raises(ValueError, match=r"stays|negative"):
                 asked_rule(policy(DAYS), older_than_ms, retain_last)
 
-    @pytest.mark.parametrize("age_ms", ["1", "1000", str(HOUR_MS)])
+    @each_case("age_ms", ["1", "1000", str(HOUR_MS)])
     def test_e11_no_setting_lowers_the_floor_of_what_runs_by_itself(self, age_ms: str) -> None:
         metadata = replace(DAYS, properties={MAX_AGE_KEY: age_ms})
         assert automatic_rule(policy(metadata)).older_than_ms == AGE_FLOOR_MS
@@ -219,7 +220,7 @@ class TestClocks:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("said", ["false", "FALSE", "no", ""])
+    @each_case("said", ["false", "FALSE", "no", ""])
     def test_no_garbage_is_collected_where_the_owner_says_so(self, said: str) -> None:
         decision = decided(replace(DAYS, properties={"gc.enabled": said}))
         assert (decision.action, decision.reason.code) == (None, "gc-disabled")
@@ -240,7 +241,7 @@ class TestRefusals:
             assert decided(metadata, EVERYTHING).reason.code == "snapshots-missing"
         assert decided(replace(DAYS, snapshots=(*DAYS.snapshots, DAYS.snapshots[0]))).reason.code == "snapshots-alike"
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("changes", "code"),
         [
             ({"has_uuid": False}, "no-uuid"),

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold,
 from icewright.domain.names import TableId
 from icewright.domain.tables import LoggedSnapshot, Ref, RefKind, TableMetadata
 from icewright.planning.expiry_commit import expiry_conflict, is_expired, problem_of_expiry, trimmed
+from tests.cases import each_case
 from tests.planning.expiring import AGED, DAYS, decided, histories, of, rules
 from tests.planning.observations import DAY_MS, HOUR_MS, NOW
 
@@ -65,7 +65,7 @@ def test_the_action_is_what_the_tests_think() -> None:
     assert ACTION.refs_removed == (RefAt.of(OLD),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("metadata", "expected"),
     [
         (TABLE, None),
@@ -128,7 +128,7 @@ def test_what_is_committed_is_seen_and_no_problem(metadata: TableMetadata, rule:
 AFTER = expired(TABLE, ACTION)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "after", "expected"),
     [
         (TABLE, AFTER, None),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.domain.expire_snapshots import ExpireSnapshots, RefAt
 from icewright.domain.tables import RefKind
 from icewright.planning.expiry_gain import LEAST, LONGEST_MS, too_little
+from tests.cases import each_case
 from tests.planning.expiring import DAYS, decided
 
 DECIDED = decided(DAYS).action
@@ -22,7 +22,7 @@ def expiry(snapshots: int, refs: int = 0) -> ExpireSnapshots:
     return replace(DECIDED, snapshot_ids=tuple(range(snapshots)), refs_removed=tags)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("gone", "of", "rested_ms"),
     [(LEAST, 100_000, 0), (5, 10, 0), (1, 100_000, LONGEST_MS), (1, 100_000, None), (1, 100_000, -1)],
     ids=["many", "half", "hours", "the first one", "a clock set back"],
@@ -31,7 +31,7 @@ def test_it_is_worth_a_commit(gone: int, of: int, rested_ms: int | None) -> None
     assert too_little(expiry(gone), of, rested_ms) is None
 
 
-@pytest.mark.parametrize(("gone", "of"), [(1, 3), (LEAST - 1, 100_000), (4, 10)])
+@each_case(("gone", "of"), [(1, 3), (LEAST - 1, 100_000), (4, 10)])
 def test_it_is_not_yet_and_says_what_is_missing(gone: int, of: int) -> None:
     reason = too_little(expiry(gone), of, LONGEST_MS - 1)
     assert reason is not None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from icewright.domain.actions import Executor
 from icewright.domain.files import DataFile, FileFormat
 from icewright.domain.plans import Plan, Verdict
@@ -13,6 +11,7 @@ from icewright.domain.policy import Policy
 from icewright.planning.check_plan import check_plan
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
+from tests.cases import each_case
 from tests.planning.observations import MIB, NOW, data_files, month, observe, policy, snapshot, table
 
 ASKED, NOT_ASKED = policy(migrate_formats=True), policy()
@@ -63,7 +62,7 @@ def test_the_tables_own_format_counts() -> None:
     assert [file.file_format for group in action.groups for file in group.files] == [PARQUET]
 
 
-@pytest.mark.parametrize("own", ["", "csv", "puffin", "parquet\n"])
+@each_case("own", ["", "csv", "puffin", "parquet\n"])
 def test_a_property_that_names_no_format_says_nothing(own: str) -> None:
     assert planned(files_of(AVRO, 2), properties={WRITE_FORMAT: own}).actions == ()
 

@@ -32,6 +32,7 @@ from icewright.planning.inventory import (
 )
 from icewright.planning.partitions import human_value, partition_path
 from icewright.planning.tally import ManifestTally
+from tests.cases import each_case
 
 MIB = 1024 * 1024
 ALL = Partition(0, UNPARTITIONED)
@@ -62,7 +63,7 @@ def test_a_bucket_holds_exactly_its_sizes(size_bytes: int) -> None:
     assert Fraction(2) ** k <= Fraction(size_bytes) ** 8 < Fraction(2) ** (k + 1)
 
 
-@pytest.mark.parametrize(("size_bytes", "expected"), [(0, -1), (1, 0), (2, 8), (1023, 79), (1024, 80), (1 << 29, 232)])
+@each_case(("size_bytes", "expected"), [(0, -1), (1, 0), (2, 8), (1023, 79), (1024, 80), (1 << 29, 232)])
 def test_buckets_at_their_edges(size_bytes: int, expected: int) -> None:
     assert bucket(size_bytes) == expected
 
@@ -96,7 +97,7 @@ def test_what_was_added_can_be_subtracted(one: list[int], other: list[int], dele
     assert empty(subtract(whole, whole))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "part",
     [
         counts_of(1000, 1000),
@@ -139,7 +140,7 @@ def test_manifests_that_came_and_went() -> None:
     assert manifest_changes([a], [reused]) == ((reused,), (a,))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("files", "expected"),
     [
         ([], 1.0),
@@ -323,7 +324,7 @@ def test_the_unpartitioned_have_no_path(fields: tuple[PartitionField, ...]) -> N
     assert partition_path(metadata_with(*fields), ALL) == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("transform", "value", "expected"),
     [
         ("year", 43, "2013"),

@@ -8,6 +8,7 @@ from icewright.domain.layouts import NO_LAYOUT, Curve, LayoutColumn, LayoutExpre
 from icewright.planning.layout_text import COLUMNS_MAX, LayoutTextError, parse_layout
 from icewright.planning.policy import effective_policy
 from icewright.planning.settings import BY_KEY, LAYOUT_KEY, value_problem
+from tests.cases import each_case
 from tests.planning.observations import table
 
 
@@ -43,7 +44,7 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "canonical", "expected"), WRITTEN)
+@each_case(("text", "canonical", "expected"), WRITTEN)
 def test_what_owners_write(text: str, canonical: str, expected: LayoutExpression | None) -> None:
     layout = parse_layout(text)
     assert str(layout) == canonical
@@ -74,7 +75,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "problem"), WRONG)
+@each_case(("text", "problem"), WRONG)
 def test_what_is_wrong_is_said_with_its_place(text: str, problem: str) -> None:
     with pytest.raises(LayoutTextError) as caught:
         parse_layout(text)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from icewright.domain.tables import Json, Schema, SortField, SortOrder, TableMet
 from icewright.planning.layouts import resolve
 from icewright.planning.policy import effective_policy
 from icewright.planning.settings import LAYOUT_KEY
+from tests.cases import each_case
 from tests.planning.observations import table
 
 PLACE: Json = {
@@ -86,7 +86,7 @@ def test_a_file_is_said_to_be_sorted_by_the_tables_order_only_where_it_is_that_o
     assert resolved("sort(ts)") == Layout(Curve.SORT, (TS,), None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("transform", "source"), [("day", 1), ("hour", 1), ("truncate[10]", 2), ("truncate[5]", 11), ("truncate[100]", 4)]
 )
 def test_transforms_that_keep_the_order_of_their_column_are_kept(transform: str, source: int) -> None:
@@ -94,9 +94,7 @@ def test_transforms_that_keep_the_order_of_their_column_are_kept(transform: str,
     assert resolved(None, field, USER_DOWN) == Layout(Curve.SORT, (field, USER_DOWN), 1)
 
 
-@pytest.mark.parametrize(
-    ("transform", "source"), [("bucket[16]", 2), ("void", 2), ("day", 2), ("truncate[3]", 1), ("wat\n", 1)]
-)
+@each_case(("transform", "source"), [("bucket[16]", 2), ("void", 2), ("day", 2), ("truncate[3]", 1), ("wat\n", 1)])
 def test_transforms_that_do_not_are_a_reason(transform: str, source: int) -> None:
     code, text = refused(None, TS, SortField(source, transform, "asc", "nulls-first"))
     assert code == "layout-transform"
@@ -114,16 +112,14 @@ MISSING = [
 ]
 
 
-@pytest.mark.parametrize(("layout", "said"), MISSING)
+@each_case(("layout", "said"), MISSING)
 def test_a_column_that_is_not_there_is_a_reason_and_names_what_may_be_meant(layout: str, said: str) -> None:
     code, text = refused(layout)
     assert code == "layout-column-missing"
     assert text.endswith(said)
 
 
-@pytest.mark.parametrize(
-    ("layout", "kind"), [("sort(place)", "struct"), ("sort(place.tags)", "list"), ("sort(extra)", "variant")]
-)
+@each_case(("layout", "kind"), [("sort(place)", "struct"), ("sort(place.tags)", "list"), ("sort(extra)", "variant")])
 def test_a_column_without_an_order_is_a_reason(layout: str, kind: str) -> None:
     code, text = refused(layout)
     assert code == "layout-column-type"

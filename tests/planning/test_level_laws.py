@@ -27,9 +27,10 @@ from icewright.planning.executors import SORTED_BYTES_MAX
 from icewright.planning.ordering import Levels
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
+from tests.conftest import CAMPAIGN
 from tests.planning.observations import HOUR_MS, NOW, Case, cases, observe
 
-many = settings(max_examples=150, deadline=None)
+many = settings(max_examples=1_000 if CAMPAIGN else 60, deadline=None)
 BY_CARRIER = SortField(2, "identity", "asc", "nulls-first")
 LAYOUTS = (Layout(Curve.SORT, (BY_CARRIER,)), Layout(Curve.HILBERT, (BY_CARRIER, replace(BY_CARRIER, source_id=1))))
 KEYS = (*(layout.key for layout in LAYOUTS), "zorder(9)")
@@ -150,7 +151,7 @@ def test_a_task_is_of_one_level_and_within_its_bounds(table: Leveled) -> None:
             assert group.output_files <= max(1, -(-group.size_bytes // policy.target_file_size_bytes))
 
 
-@settings(max_examples=100, deadline=None)
+@many
 @given(leveled())
 def test_planning_again_and_again_comes_to_an_end(table: Leveled) -> None:
     """Carried out as predicted, plan after plan with an hour between, until one says that there is nothing to do."""

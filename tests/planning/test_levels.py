@@ -25,6 +25,7 @@ from icewright.planning.pieces import NoPiece, Piece, PieceBounds
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from icewright.planning.turns import FORGOTTEN_AFTER_MS, MERGING, TURNS, next_turn
+from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,
     HOUR_MS,
@@ -344,7 +345,7 @@ def with_group(plan: Plan, **changes: Any) -> Plan:
     return with_action(plan, groups=(replace(action.groups[0], **changes), *action.groups[1:]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("code", "wrong"),
     [
         ("wrong-layout", with_action(PLAN, layout=None)),

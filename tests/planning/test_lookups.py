@@ -15,6 +15,7 @@ from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.plans import Lookup
 from icewright.planning.depth import opened_by_bounds
 from icewright.planning.lookups import FEW_VALUES, few_values, lookups, said
+from tests.cases import each_case
 from tests.planning.observations import MIB, data_file, month, table
 from tests.planning.test_levels import CURVED, SORTED
 
@@ -72,7 +73,7 @@ def test_nothing_is_said_of_merges() -> None:
     assert planned((spanning(0, 9),), level=Level.LEVEL_0) == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("spans", "values"),
     [
         ([spanning(3, 5), spanning(9, 9)], 7),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from icewright.domain.errors import Unreadable
 from icewright.domain.locations import CanonicalPath
 from icewright.planning.metadata_files import SCANNED_MAX, is_metadata_file, uuid_of
+from tests.cases import each_case
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=10) | st.just("table-uuid"),
@@ -20,7 +21,7 @@ values = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "is_one"),
     [
         ("00001-a.metadata.json", True),
@@ -60,7 +61,7 @@ def test_t13_the_rest_of_the_file_need_not_be_there() -> None:
     assert uuid_of(packed[: len(packed) // 2]) == "abc"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "content",
     [
         b"",
@@ -89,7 +90,7 @@ def test_o5_what_cannot_be_told_is_not_guessed(content: bytes) -> None:
         uuid_of(content)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "content",
     [
         gzip.compress(b" " * (200 << 20)),

@@ -14,6 +14,7 @@ from icewright.planning.explain import explain
 from icewright.planning.migration import only_to_migrate, to_migrate
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
+from tests.cases import each_case
 from tests.planning.observations import MIB, NOW, data_files, observe, policy
 from tests.planning.test_specs import OLD, evolved, groups_of
 
@@ -36,9 +37,7 @@ def demanded(
     return plan
 
 
-@pytest.mark.parametrize(
-    ("migration", "files", "remain"), [(Migration.SPEC, 2, 0), (Migration.FORMATS, 3, 0), (Migration.ALL, 5, 0)]
-)
+@each_case(("migration", "files", "remain"), [(Migration.SPEC, 2, 0), (Migration.FORMATS, 3, 0), (Migration.ALL, 5, 0)])
 def test_what_is_asked_for_is_planned_and_nothing_else(migration: Migration, files: int, remain: int) -> None:
     plan = demanded(migration)
     assert sum(len(group.files) for group in groups_of(plan)) == files
@@ -56,7 +55,7 @@ def test_what_a_task_cannot_have_remains_and_is_told() -> None:
     assert plan.reason.text.endswith("; of 2 files to be migrated 1 remain")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("migration", "said"),
     [
         (Migration.SPEC, "nothing, because all files are of the current partition spec"),

@@ -14,6 +14,7 @@ from icewright.domain.policy import MigrateSpec
 from icewright.domain.tables import PartitionField, PartitionSpec
 from icewright.planning.check_plan import check_plan
 from icewright.planning.specs import PARTITIONS_MAX
+from tests.conftest import CAMPAIGN
 from tests.planning.observations import BY_MONTH, NO_FIELDS, WHOLE, Case, cases, data_files, observe, policy, table
 from tests.planning.test_plan_laws import committed, groups_of, plan_of
 from tests.predictions import predicted
@@ -39,7 +40,7 @@ def moved_cases(draw: st.DrawFn, asked: tuple[MigrateSpec, ...] = tuple(MigrateS
     return replace(case, files=files, policy=policy, observation=replace(after, rewritten_at=before.rewritten_at))
 
 
-many = settings(max_examples=150, deadline=None)
+many = settings(max_examples=1_000 if CAMPAIGN else 60, deadline=None)
 
 
 def two_files(size_bytes: int, rows: int) -> Case:
@@ -99,7 +100,7 @@ def test_verdicts_and_prediction_agree_with_the_action(case: Case) -> None:
         assert predicted(plan).data_files_after == predicted(plan).data_files_before - inputs + made
 
 
-@settings(max_examples=100, deadline=None)
+@many
 @given(moved_cases())
 def test_planning_again_and_again_comes_to_an_end(case: Case) -> None:
     """Carried out as predicted, plan after plan; where all is to be moved, nothing is left that could be."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from icewright.domain.errors import InvalidName
 from icewright.domain.names import TableName, quote_part
 from icewright.planning.name_patterns import glob, name_pattern
+from tests.cases import each_case
 
 PARTS = st.text("ab.*`", min_size=1, max_size=5)
 NAMES = st.builds(TableName, PARTS, st.lists(PARTS, min_size=1, max_size=3).map(tuple), PARTS)
@@ -38,12 +39,12 @@ MATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "table", "matches"), MATCHES)
+@each_case(("pattern", "table", "matches"), MATCHES)
 def test_x3_a_pattern_matches_what_it_says_and_nothing_else(pattern: str, table: str, matches: bool) -> None:  # noqa: FBT001 - a table of cases
     assert name_pattern(pattern).matches(name(table)) is matches
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "said"),
     [
         ("", "empty part"),

@@ -17,7 +17,7 @@ from icewright.planning.named_rules import check_policies, faults, matching
 from icewright.planning.policy import TABLE_ORIGIN, effective_policy, policy_of
 from icewright.planning.policy_wins import wins
 from icewright.planning.settings import BY_KEY, SETTINGS
-from tests.cases import for_each
+from tests.cases import each_case, for_each
 from tests.planning.observations import table
 
 MODE = "icewright.mode"
@@ -109,7 +109,7 @@ def test_each_setting_is_looked_up_by_itself() -> None:
     assert (policy.mode, policy.level_2_runs) == (Mode.AUTO, 4)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("owner", "properties", "table_has", "is_for"),
     [
         ("sales*", None, {"owner": "sales-eu"}, True),
@@ -155,7 +155,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "path", "said"), WRONG)
+@each_case(("wrong", "path", "said"), WRONG)
 def test_what_is_wrong_is_told_where_it_is(wrong: NamedRule, path: tuple[str | int, ...], said: str) -> None:
     found = list(faults(Policies((wrong,))))
     assert [(fault.path, said in fault.text, bool(fault.hint)) for fault in found] == [(path, True, True)]

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from math import log2
 
-import pytest
-
 from icewright.domain.files import DataFile
 from icewright.planning.packing import Bounds, in_order, pack
+from tests.cases import each_case
 from tests.planning.observations import data_file, month
 
 BOUNDS = Bounds(files_max=100, size_bytes_max=100, small_file_size_bytes=75, min_input_files=3)
@@ -42,7 +41,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("sizes", "groups"), EXAMPLES)
+@each_case(("sizes", "groups"), EXAMPLES)
 def test_examples(sizes: list[int], groups: list[list[int]]) -> None:
     assert packed(*sizes) == groups
 
@@ -63,7 +62,7 @@ BURDENED = [
 """Sizes, the places of files with too many deletes, and the groups."""
 
 
-@pytest.mark.parametrize(("sizes", "places", "groups"), BURDENED)
+@each_case(("sizes", "places", "groups"), BURDENED)
 def test_files_with_too_many_deletes_are_rewritten(sizes: list[int], places: set[int], groups: list[list[int]]) -> None:
     some = files(*sizes)
     found = pack(some, BOUNDS, allow_dominated=False, burdened={some[place].path for place in places})

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from icewright.domain.tables import PartitionField, PartitionSpec
 from icewright.planning.partition_order import SAMPLE_MAX, PartitionOrder, Pruning
+from tests.cases import each_case
 from tests.planning.observations import table
 
 SPEC = PartitionSpec(0, (PartitionField(1, 1000, "month", "identity"), PartitionField(2, 1001, "carrier", "identity")))
@@ -70,9 +71,7 @@ def test_the_one_partition_of_an_unpartitioned_spec_is_in_every_manifest() -> No
     assert pruning.opened([pruning.within(order.box(["[]"]))] * 3) == [3]
 
 
-@pytest.mark.parametrize(
-    "values", [["-1", "0", "10"], ['"9999-12-31"', "2932897"], ["-800000", '"0001-01-01"'], ["false", "true"]]
-)
+@each_case("values", [["-1", "0", "10"], ['"9999-12-31"', "2932897"], ["-800000", '"0001-01-01"'], ["false", "true"]])
 def test_instants_that_python_has_no_form_of_keep_their_place(values: list[str]) -> None:
     order = PartitionOrder(METADATA, PartitionSpec(0, SPEC.fields[:1]))
     keys = [order.key(f"[{value}]") for value in values]

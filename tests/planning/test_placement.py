@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from icewright.domain.files import Partition
 from icewright.domain.tables import PartitionField, PartitionSpec
 from icewright.planning.shortlist import shortlist
+from tests.cases import each_case
 from tests.planning.observations import NOW, WHOLE, data_files, month, observe, policy, table
 
 NESTED = {"id": 9, "name": "s", "required": False, "type": {"type": "struct", "fields": []}}
@@ -37,7 +36,7 @@ REFUSED: list[tuple[str, str, str | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "transform", "kind", "values"), REFUSED)
+@each_case(("code", "transform", "kind", "values"), REFUSED)
 def test_refused(code: str, transform: str, kind: str | None, values: str) -> None:
     assert said(transform, kind, values) == ("refuse", code)
 
@@ -58,7 +57,7 @@ MERGED: list[tuple[str, str | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("transform", "kind", "values"), MERGED)
+@each_case(("transform", "kind", "values"), MERGED)
 def test_merged(transform: str, kind: str | None, values: str) -> None:
     assert said(transform, kind, values) == ("rewrite", "small-files")
 

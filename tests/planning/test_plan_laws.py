@@ -18,10 +18,11 @@ from icewright.domain.plans import Plan, Verdict
 from icewright.planning.check_plan import check_plan
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
+from tests.conftest import CAMPAIGN
 from tests.planning.observations import MINUTE_MS, Case, cases, observe
 from tests.predictions import predicted
 
-many = settings(max_examples=120, deadline=None)
+many = settings(max_examples=1_000 if CAMPAIGN else 60, deadline=None)
 
 
 def plan_of(case: Case, files: tuple[DataFile, ...] | None = None) -> Plan:
@@ -149,7 +150,7 @@ def test_a_larger_task_takes_the_same_files_and_more(case: Case, factor: int) ->
         assert fewer <= more
 
 
-@settings(max_examples=80, deadline=None)
+@many
 @given(cases())
 def test_planning_again_and_again_comes_to_an_end(case: Case) -> None:
     """Carried out as predicted, plan after plan, until one says that there is nothing to do.

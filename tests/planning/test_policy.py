@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,6 +7,7 @@ from icewright.domain.policy import Mode, PolicyRule, Trigger
 from icewright.planning.policy import DEFAULT_ORIGIN, TABLE_ORIGIN, effective_policy, rule_problems
 from icewright.planning.setting_values import Setting, duration_ms, value_text
 from icewright.planning.settings import BY_KEY, SETTINGS, documentation
+from tests.cases import each_case
 from tests.planning.observations import HOUR_MS, MIB, table
 
 MODE = "icewright.mode"
@@ -26,7 +26,7 @@ def test_x3_nobodys_table_is_touched_before_they_say_so() -> None:
     assert set(policy.origins.values()) == {DEFAULT_ORIGIN}
 
 
-@pytest.mark.parametrize("key", ["icewright.signed-by", "icewright.history.end", "icewright.history.fields"])
+@each_case("key", ["icewright.signed-by", "icewright.history.end", "icewright.history.fields"])
 def test_what_icewright_notes_itself_is_nobodys_wish_and_no_rule_may_say_it(key: str) -> None:
     assert effective_policy(table(properties={key: "x"}), ()).problems == ()
     assert [problem.key for problem in effective_policy(table(), (rule({key: "x"}),)).problems] == [key]
@@ -58,7 +58,7 @@ LAYERS = [
 ]
 
 
-@pytest.mark.parametrize(("rules", "properties", "mode", "origin"), LAYERS)
+@each_case(("rules", "properties", "mode", "origin"), LAYERS)
 def test_x3_the_deepest_layer_that_has_a_setting_wins(
     rules: tuple[PolicyRule, ...], properties: dict[str, str], mode: Mode, origin: str
 ) -> None:
@@ -103,7 +103,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("key", "text", "field", "value"), VALUES)
+@each_case(("key", "text", "field", "value"), VALUES)
 def test_values(key: str, text: str, field: str, value: object) -> None:
     policy = effective_policy(table(properties={key: text}), ())
     assert getattr(policy, field) == value
@@ -134,7 +134,7 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize(("key", "text"), [(key, text) for key, texts in INVALID for text in texts])
+@each_case(("key", "text"), [(key, text) for key, texts in INVALID for text in texts])
 def test_an_invalid_value_is_reported_with_what_is_allowed(key: str, text: str) -> None:
     (problem,) = effective_policy(table(properties={key: text}), ()).problems
     assert (problem.key, problem.value, problem.origin) == (key, text, TABLE_ORIGIN)
@@ -179,13 +179,13 @@ def test_whatever_a_table_says_gives_a_policy_and_problems(properties: dict[str,
             assert getattr(policy, setting.field) == setting.default
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
+@each_case("setting", SETTINGS, ids=lambda setting: setting.key)
 def test_a_default_is_shown_as_it_would_be_set(setting: Setting) -> None:
     text = value_text(setting, setting.default)
     assert (setting.parse(text) if text else None) == setting.default
 
 
-@pytest.mark.parametrize("text", ["PT0S", "PT90S", "PT2H", "P7D", "PT90M"])
+@each_case("text", ["PT0S", "PT90S", "PT2H", "P7D", "PT90M"])
 def test_durations_are_shown_as_they_are_set(text: str) -> None:
     assert value_text(BY_KEY["icewright.write-window"], duration_ms(text)) == text
 

@@ -18,6 +18,7 @@ from icewright.planning import position_deletes as planner
 from icewright.planning.check_position_deletes import position_deletes_violations
 from icewright.planning.deletes import DeleteIndex
 from icewright.planning.position_deletes import PositionDeletesDecision, plan_position_deletes
+from tests.cases import each_case
 from tests.planning.little_tables import READERS, Deleting, LittleTable, Reader, little_tables, visible
 from tests.planning.observations import (
     BY_MONTH,
@@ -163,7 +164,7 @@ WRONG: dict[str, tuple[Change, str]] = {
 }
 
 
-@pytest.mark.parametrize("wrong", sorted(WRONG))
+@each_case("wrong", sorted(WRONG))
 def test_w5_the_checker_finds_wrong_groups(wrong: str) -> None:
     change, code = WRONG[wrong]
     noticed = 0

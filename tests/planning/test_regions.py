@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-import pytest
-
 from icewright.domain.actions import FileGroup
 from icewright.domain.curves import hilbert_table
 from icewright.domain.files import DataFile, FileFormat
@@ -24,6 +22,7 @@ from icewright.planning.check_plan import check_plan
 from icewright.planning.ordering import Ordering
 from icewright.planning.pieces import PieceBounds
 from icewright.planning.regions import OLDER_BYTES_MAX, region
+from tests.cases import each_case
 from tests.planning.observations import DAY_MS, MIB, NOW, data_file, month, observe, policy, snapshot, table
 from tests.planning.test_level_laws import ours
 from tests.planning.test_levels import CURVED, LOW, planned, run_files, runs
@@ -135,7 +134,7 @@ def played(task_files: int, count: int = 60, *, by_time: bool = False) -> Play:
     return play
 
 
-@pytest.mark.parametrize(("task_files", "of_the_files", "of_a_whole"), [(8, 0.5, 4.5), (20, 0.45, 3.5), (40, 0.35, 3)])
+@each_case(("task_files", "of_the_files", "of_a_whole"), [(8, 0.5, 4.5), (20, 0.45, 3.5), (40, 0.35, 3)])
 def test_lookups_open_fewer_files_the_larger_a_task_the_fewer(
     task_files: int, of_the_files: float, of_a_whole: float
 ) -> None:

@@ -38,6 +38,7 @@ from icewright.planning.removals import (
     task_ms_max,
 )
 from icewright.planning.shortlist import shortlist
+from tests.cases import each_case
 from tests.planning.observations import (
     HOUR_MS,
     MIB,
@@ -104,7 +105,7 @@ class TestTheWordsForIt:
 
 
 class TestTheTimeOfATask:
-    @pytest.mark.parametrize(
+    @each_case(
         ("removals", "most_ms"),
         [
             (Removals(), inf),
@@ -197,7 +198,7 @@ class TestTheTimeBetweenRewrites:
         assert self.until(self.removed(*nightly, 120 * HOUR_MS), {1: MINUTE_MS}) is None
         assert self.until(self.removed(HOUR_MS, 13 * HOUR_MS, *nightly[1:]), {1: MINUTE_MS}) is not None
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("shown_ms", "window_ms", "runs_ms"),
         [
             (0, None, 20_000),
@@ -336,7 +337,7 @@ class TestPlans:
 class TestPieces:
     BOUNDS = PieceBounds(1_000, 4_096 * MIB, 10**6, lambda _: 0)
 
-    @pytest.mark.parametrize("pace", [0.5, 1.0, 4.0])
+    @each_case("pace", [0.5, 1.0, 4.0])
     def test_what_is_put_in_order_takes_as_long_as_it_may_but_is_never_less_than_a_level_1(self, pace: float) -> None:
         rules = replace(policy(), level_1_size_bytes=64 * MIB)
         short = hurried(self.BOUNDS, [], 20_000.0, pace, rules).size_bytes_max

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from icewright.domain.expire_snapshots import Hold
 from icewright.domain.rollback import Commits, Rollback
 from icewright.domain.tables import Operation, Ref, RefKind, TableMetadata
 from icewright.planning.rollback import RollbackDecision, commits_of, decide_forward, decide_rollback, rollback_conflict
+from tests.cases import each_case
 from tests.planning.expiring import DAYS, histories, line, of, policy
 from tests.planning.observations import DAY_MS, NOW
 
@@ -62,7 +62,7 @@ def test_back_and_forward_is_where_it_was(metadata: TableMetadata) -> None:
     assert decide_forward("task-1", found.action, metadata, policy(metadata)).reason.code == "main-moved"
 
 
-@pytest.mark.parametrize(("to", "code"), [(8, "there-already"), (99, "snapshot-gone"), (9, "no-ancestor")])
+@each_case(("to", "code"), [(8, "there-already"), (99, "snapshot-gone"), (9, "no-ancestor")])
 def test_there_is_a_reason_when_it_is_not_done(to: int, code: str) -> None:
     staged = replace(DAYS, snapshots=(*DAYS.snapshots, replace(of(9, 0), parent_id=7)))
     assert decided(staged, to_snapshot=to).reason.code == code

@@ -10,6 +10,7 @@ from icewright.domain.observation import Removals, WorkerAccess
 from icewright.domain.plans import PartitionVerdict, Verdict
 from icewright.planning.removals import removal_wait_ms
 from icewright.planning.shortlist import shortlist
+from tests.cases import each_case
 from tests.planning.observations import (
     BY_MONTH,
     DAY_MS,
@@ -61,7 +62,7 @@ def test_no_gain_where_merging_makes_as_many() -> None:
     assert [verdict.reason.code for verdict in shortlist(observation, little, NOW)] == ["no-gain"]
 
 
-@pytest.mark.parametrize("deletes", [Deletes(position=1), Deletes(vectors=1), Deletes(equality=1)])
+@each_case("deletes", [Deletes(position=1), Deletes(vectors=1), Deletes(equality=1)])
 def test_delete_files_of_any_kind_make_a_candidate(deletes: Deletes) -> None:
     files = [*SMALL, *data_files(month(2), 1), *data_files(month(3), 1)]
     told = [("rewrite", "small-files"), ("rewrite", "deletes"), ("leave", "few-small-files")]
@@ -124,7 +125,7 @@ WAITS = [
 ]
 
 
-@pytest.mark.parametrize(("interval_ms", "run_ms", "window_ms", "wait_ms"), WAITS)
+@each_case(("interval_ms", "run_ms", "window_ms", "wait_ms"), WAITS)
 def test_the_wait_is_the_longest_of_three(
     interval_ms: int | None, run_ms: int, window_ms: int | None, wait_ms: int
 ) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from icewright.domain.layouts import Curve
 from icewright.planning.depth import Opened
 from icewright.planning.slices import FILES_WALKED, opened
+from tests.cases import each_case
 from tests.spark_layouts.test_curves import interleaved, skilling
 
 KEYS: dict[Curve, Callable[[tuple[int, ...], int], Any]] = {
@@ -53,13 +54,13 @@ def test_files_are_counted_as_by_brute_force(curve: Curve, values: tuple[int, ..
     assert all(1 <= one.worst <= files and one.mean <= one.worst for one in found)
 
 
-@pytest.mark.parametrize("curve", Curve)
+@each_case("curve", Curve)
 def test_three_columns_as_by_brute_force(curve: Curve) -> None:
     for values, files in (((4, 8, 2), 8), ((3, 5, 7), 6), ((8, 8, 8), 64)):
         assert [one.mean for one in opened(curve, values, files)] == pytest.approx(brute_force(curve, values, files))
 
 
-@pytest.mark.parametrize(("columns", "files", "mean"), [(2, 4, 2), (2, 64, 8), (2, 256, 16), (3, 64, 16), (4, 256, 64)])
+@each_case(("columns", "files", "mean"), [(2, 4, 2), (2, 64, 8), (2, 256, 16), (3, 64, 16), (4, 256, 64)])
 def test_every_column_of_a_curve_gets_its_share(columns: int, files: int, mean: float) -> None:
     for curve, scattered in ((Curve.HILBERT, 1.15), (Curve.ZORDER, 1.8)):
         found = [one.mean for one in opened(curve, [None] * columns, files)]

@@ -6,8 +6,6 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.layouts import Curve, Layout, Level
@@ -33,6 +31,7 @@ from icewright.planning.rules import rules
 from icewright.planning.settings import MIGRATE_SPEC_KEY
 from icewright.planning.shortlist import shortlist
 from icewright.planning.specs import PARTITIONS_MAX, Moves, current_spec_obstacle, span_field, spec_said
+from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,
     HOUR_MS,
@@ -88,7 +87,7 @@ def spanned(files: list[DataFile], spans: list[tuple[int, int]]) -> list[DataFil
     return [replace(f, spans=(((1, low), (1, high)),)) for f, (low, high) in zip(files, spans, strict=True)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new", "made"),
     [
         ("day ts", "hour ts", 24),
@@ -119,7 +118,7 @@ def test_how_many_partitions_rows_fall_into_follows_from_the_specs(old: str, new
     assert moves.partitions_made(files) == made
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("spans", "made"),
     [([(10, 10), (10, 12)], 3), ([(10, 10), (19, 19)], 10), ([(7, 7), (7, 7)], 1)],
 )
@@ -144,7 +143,7 @@ def test_spans_are_asked_for_where_there_are_older_files_and_no_level_needs_them
     assert asked_fields(old, NEVER, None) == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("new", "said"),
     [
         ("void id", "void of a long"),
@@ -340,7 +339,7 @@ def test_specs_are_told_by_the_names_of_today() -> None:
     assert spec_said(metadata, 1) == "spec 1 (day(ts), bucket[4](id), identity(field-99))"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "said"),
     [
         ("touched", "moved, when they are rewritten and that makes fewer files, to"),

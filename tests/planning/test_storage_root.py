@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from icewright.planning.storage import is_local, storage_root
+from tests.cases import each_case
 from tests.planning.observations import table
 
 TABLE = "s3://bucket/wh/t"
 LOCAL = "file:///wh/t"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("location", "properties", "root"),
     [
         (LOCAL, {}, None),

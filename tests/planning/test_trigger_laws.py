@@ -11,11 +11,12 @@ from icewright.domain.policy import Trigger
 from icewright.planning.check_plan import check_plan
 from icewright.planning.shortlist import shortlist
 from icewright.planning.triggers import Judge
+from tests.conftest import CAMPAIGN
 from tests.planning.observations import Case, cases
 from tests.planning.test_plan_laws import carried_out, groups_of, is_burdened, plan_of
 
 OTHERS = (Trigger.MSE, Trigger.TIERED, Trigger.COST_BENEFIT)
-many = settings(max_examples=120, deadline=None)
+many = settings(max_examples=1_000 if CAMPAIGN else 60, deadline=None)
 
 
 @many
@@ -55,7 +56,7 @@ def test_where_it_does_not_fire_no_file_is_rewritten_for_its_size(case: Case) ->
         assert fires[group.partition] or all(is_burdened(case, group, file) for file in group.files)
 
 
-@settings(max_examples=120, deadline=None)
+@many
 @given(cases(OTHERS))
 def test_planning_again_and_again_comes_to_an_end(case: Case) -> None:
     for _ in range(2 * len(case.files) + 1):

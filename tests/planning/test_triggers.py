@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import sqrt
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from icewright.planning.tiered import tiered
 from icewright.planning.triggers import Judge, mse, our_commits, rewritten_at
+from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,
     HOUR_MS,
@@ -99,7 +99,7 @@ class TestMse:
         assert verdict(late, self.under).verdict is Verdict.REWRITE
         assert verdict(observation, self.under).verdict is Verdict.REWRITE
 
-    @pytest.mark.parametrize("sizes", [(), (MIB,), (TARGET, MIB), (90 * MIB, 90 * MIB)])
+    @each_case("sizes", [(), (MIB,), (TARGET, MIB), (90 * MIB, 90 * MIB)])
     def test_what_merging_cannot_mend_is_left_however_far_off_it_is(self, sizes: tuple[int, ...]) -> None:
         assert opinion(sized(MIB, *sizes)[1:] or sized(MIB), self.under).rule is None
 
@@ -342,7 +342,7 @@ SUMMARIES: list[tuple[list[Mapping[str, str]], float | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("summaries", "rate"), SUMMARIES)
+@each_case(("summaries", "rate"), SUMMARIES)
 def test_how_fast_data_comes(summaries: list[Mapping[str, str]], rate: float | None) -> None:
     commits = [
         snapshot(number, NOW + number * MINUTE_MS, summary=summary) for number, summary in enumerate(summaries, 1)

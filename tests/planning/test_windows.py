@@ -29,6 +29,7 @@ from icewright.planning.windows import (
     spread,
     window_of,
 )
+from tests.cases import each_case
 from tests.planning.observations import policy, table
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
@@ -271,7 +272,7 @@ class TestTables:
 
 
 class TestValues:
-    @pytest.mark.parametrize(
+    @each_case(
         ("text", "said"),
         [
             ("", "it takes minute, hour"),
@@ -292,7 +293,7 @@ class TestValues:
         assert problem is not None
         assert said in problem
 
-    @pytest.mark.parametrize(
+    @each_case(
         "text",
         ["", "CET+1", "Berlin", "europe/berlin", "localtime", "../../etc/passwd", "Europe", "/etc/localtime", "\0"],
     )
@@ -301,7 +302,7 @@ class TestValues:
         assert problem is not None
         assert "Europe/Berlin" in problem
 
-    @pytest.mark.parametrize("text", ["PT0S", "PT59S", "P8D", "4h", "-PT1H"])
+    @each_case("text", ["PT0S", "PT59S", "P8D", "4h", "-PT1H"])
     def test_what_is_no_duration_of_a_window_is_said(self, text: str) -> None:
         assert value_problem(BY_KEY["icewright.maintenance-window.duration"], text) is not None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from icewright.domain.names import TableName
 from icewright.planning import wording
 from icewright.planning.place_shown import OTHER_TABLE
 from icewright.planning.words_shown import Words
+from tests.cases import each_case
 
 WORDS = Words(["lake", "lake2", "od`d one"])
 
@@ -20,7 +20,7 @@ def shown(sentence: str, *scopes: str) -> str:
     return WORDS.of(sentence, lambda resource: covers(own, resource))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentence", "told"),
     [
         ("as lake.db.t is", "as lake.db.t is"),

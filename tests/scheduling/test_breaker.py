@@ -25,6 +25,7 @@ from icewright.scheduling.breaker import (
     is_half_open,
     parked,
 )
+from tests.cases import each_case
 from tests.contracts.samples import new_task
 
 NOW = 1_700_000_000_000
@@ -54,7 +55,7 @@ def test_one_less_does_not() -> None:
     assert parked(WASTED[:-1], NOW) is None
 
 
-@pytest.mark.parametrize("state", sorted(set(TaskState) - {TaskState.FAILED, TaskState.SUPERSEDED}))
+@each_case("state", sorted(set(TaskState) - {TaskState.FAILED, TaskState.SUPERSEDED}))
 def test_anything_better_among_them_closes_it(state: TaskState) -> None:
     assert parked([*WASTED[:2], ended(state), *WASTED[2:]], NOW) is None
 

@@ -15,6 +15,7 @@ from icewright.domain.errors import IcewrightError, Unavailable
 from icewright.scheduling.causes import CAUSES, CAUSES_BY_CODE, cause_of, end_of
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright_spark.merge import errors as merge_errors
+from tests.cases import each_case
 
 DECISIONS = {
     Cause.AWAY: Retry,
@@ -82,12 +83,12 @@ def test_what_the_kernel_fails_with_is_known_by_its_code() -> None:
     assert differ == {"storage-refused"}  # who was not let in says that nobody answered, as far as its class tells
 
 
-@pytest.mark.parametrize("cause", Cause)
+@each_case("cause", Cause)
 def test_each_cause_has_its_decision(cause: Cause) -> None:
     assert isinstance(decide(1, 3, end_of(cause, retryable=True), jitter=0.5), DECISIONS[cause])
 
 
-@pytest.mark.parametrize("cause", Cause)
+@each_case("cause", Cause)
 def test_what_says_that_it_would_fail_again_is_never_tried_again(cause: Cause) -> None:
     end = end_of(cause, retryable=False)
     assert not isinstance(decide(1, 3, end, jitter=0.5), Retry)

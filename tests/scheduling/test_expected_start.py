@@ -11,6 +11,7 @@ from icewright.domain.resource_groups import Queue
 from icewright.scheduling.admission import chosen
 from icewright.scheduling.expected_start import NO_TIME, Spans, before, left, spans, turn_in
 from icewright.scheduling.rank import AGED_MS, Candidate, is_aged, rank
+from tests.cases import each_case
 
 NOW = 2 * AGED_MS
 lanes = st.builds(Lane, st.just(Queue.NORMAL), st.sampled_from(Urgency), st.sampled_from(["", "ops", "sales"]))
@@ -55,7 +56,7 @@ def test_of_one_owner_it_is_told_exactly(queue: list[Candidate]) -> None:
     assert order.index(mine[0].task_id) == before(mine[0].lane, line_of(mine[0], mine), is_aged=is_aged(mine[0], NOW))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("own", "aged", "found"),
     [
         (Lane(urgency=Urgency.EXPEDITED), False, 0),
@@ -76,7 +77,7 @@ def test_owners_take_turns() -> None:
     assert before(of_an_owner("ops"), Line(2, (InLane(of_an_owner("sales"), 50, 0),)), is_aged=False) == 2 + 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before_it", "at_work", "slots", "expected"),
     [
         (0, [], 1, 0),

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from icewright.domain.resource_groups import Queue
 from icewright.domain.tasks import ListedTask, Outcome, TaskState
 from icewright.scheduling import lifecycle
 from icewright.scheduling.large import queue_after
+from tests.cases import each_case
 from tests.contracts.samples import new_task
 
 OOM = Outcome(Reason("out-of-memory", "a worker was killed"))
@@ -27,7 +27,7 @@ def ended(word: str) -> ListedTask:
     return task.listed()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("history", "queue"),
     [
         ("", Queue.NORMAL),

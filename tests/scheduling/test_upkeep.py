@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from icewright.domain.reasons import Reason
 from icewright.domain.tasks import TERMINAL_STATES, Outcome, Task, TaskState
 from icewright.scheduling import lifecycle
 from icewright.scheduling.upkeep import INTERVAL_MS, last_done, pause, person_wanted
+from tests.cases import each_case
 from tests.contracts.samples import new_task
 
 NOW = 1_700_000_000_000
@@ -26,7 +25,7 @@ def test_what_was_never_done_is_due() -> None:
     assert last_done([]) is None
 
 
-@pytest.mark.parametrize("state", sorted(TERMINAL_STATES))
+@each_case("state", sorted(TERMINAL_STATES))
 def test_what_was_tried_lately_rests_whatever_came_of_it(state: TaskState) -> None:
     reason = pause([task(state, INTERVAL_MS - 1)], NOW)
     assert reason is not None
@@ -34,7 +33,7 @@ def test_what_was_tried_lately_rests_whatever_came_of_it(state: TaskState) -> No
     assert pause([task(state, INTERVAL_MS)], NOW) is None
 
 
-@pytest.mark.parametrize("state", sorted(frozenset(TaskState) - TERMINAL_STATES))
+@each_case("state", sorted(frozenset(TaskState) - TERMINAL_STATES))
 def test_what_is_under_way_is_not_done_twice_however_long_it_takes(state: TaskState) -> None:
     reason = pause([task(state, 100 * INTERVAL_MS)], NOW)
     assert reason is not None
@@ -61,7 +60,7 @@ def done(task_id: str, state: TaskState = TaskState.SUCCEEDED, outcome: Outcome 
     return replace(task(state), task_id=task_id, outcome=outcome)
 
 
-@pytest.mark.parametrize("state", sorted(frozenset(TaskState) - {TaskState.SUCCEEDED}))
+@each_case("state", sorted(frozenset(TaskState) - {TaskState.SUCCEEDED}))
 def test_x3_nothing_that_came_to_nothing_or_is_under_way_was_the_first_time(state: TaskState) -> None:
     for before in ([], [done("task-1", state)]):
         reason = person_wanted(before, [])
@@ -75,7 +74,7 @@ def test_what_cannot_be_compared_any_more_was_a_first_time_all_the_same() -> Non
     assert person_wanted([done("task-1", outcome=Outcome(Reason("unverified", "gone")))], []) is None
 
 
-@pytest.mark.parametrize("state", sorted(TaskState))
+@each_case("state", sorted(TaskState))
 def test_i12_what_was_taken_back_or_may_have_been_is_a_persons_to_begin_again(state: TaskState) -> None:
     came_to_nothing = state in (TaskState.CANCELLED, TaskState.SUPERSEDED)
     reason = person_wanted([done("task-1")], [done("task-2", state)])

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from icewright.domain.expire_data import TAG_AGE_MS, ExpireData, ExpiringFile, ExpiringPartition, tag_of
 from icewright.domain.tables import PROOF_KEY, Operation, Ref, RefKind
 from icewright.services.data_evidence import DataChanged, problem_of_data, verified_data
 from icewright.services.manifest_evidence import live_entries
+from tests.cases import each_case
 from tests.planning.observations import DAY_MS, NOW, data_file, month, position_deletes, snapshot, table
 
 GONE = [data_file(month(1), 0), data_file(month(1), 1)]
@@ -43,7 +42,7 @@ def test_a_commit_that_is_as_it_should_be() -> None:
     assert reason.figures["records_removed"] == ROWS
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "said"),
     [
         ({"kept": frozenset([GONE[0].path])}, "1 planned file still listed"),
@@ -60,7 +59,7 @@ def test_x4_w2_what_changed_beyond_the_plan(changes: dict[str, Any], said: str) 
     assert said in problem(replace(CHANGED, **changes))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("made", "said"),
     [
         ({"operation": Operation.OVERWRITE}, "it is a snapshot of operation overwrite"),
@@ -73,7 +72,7 @@ def test_x4_what_the_commit_says_of_itself(made: dict[str, Any], said: str) -> N
     assert said in problem(**made)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tag", "said"),
     [
         (None, "is not there"),

@@ -16,6 +16,7 @@ from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Co
 from icewright.domain.plans import Plan
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
 from icewright.domain.tasks import Task, TaskState
+from tests.cases import each_case
 from tests.services.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.test_expiry_service import ended
 from tests.services.worker import Worker
@@ -118,7 +119,7 @@ def test_nothing_expires_by_itself(house: Lakehouse) -> None:
     assert house.all_tasks() == []
 
 
-@pytest.mark.parametrize("age", ["", "PT23H", "P0D", "30", "P1M", "-P30D", "P30D; DROP TABLE x"])
+@each_case("age", ["", "PT23H", "P0D", "30", "P1M", "-P30D", "P30D; DROP TABLE x"])
 def test_x1_an_age_that_cannot_be_meant_is_refused(house: Lakehouse, age: str) -> None:
     with pytest.raises(InvalidMessage, match="is no age that data may expire at"):
         plan(house, AskedExpireData(age))

@@ -19,6 +19,7 @@ from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, UNDONE_
 from icewright.domain.tasks import Task, TaskState
 from icewright.domain.undo_data import SOURCE_KEY
 from icewright.services.data_undo_evidence import Inserted, Share, problem_of_insert
+from tests.cases import each_case
 from tests.planning.aging import day as old_day
 from tests.planning.aging import days
 from tests.planning.observations import MIB, deletion_vector, snapshot
@@ -263,7 +264,7 @@ class TestEvidence:
     def test_a_commit_that_is_as_it_should_be(self) -> None:
         assert problem() == ""
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("changed", "said"),
         [
             (replace(CHANGED, manifests_gone=1), "1 manifest that had been there went"),
@@ -278,7 +279,7 @@ class TestEvidence:
     def test_i2_i5_what_came_beyond_the_plan(self, changed: Inserted, said: str) -> None:
         assert said in problem(changed)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("made", "said"),
         [
             ({"operation": Operation.OVERWRITE}, "operation overwrite"),

@@ -13,6 +13,7 @@ from icewright.domain.deletion import WINDOW_FLOOR_MS, Step
 from icewright.domain.errors import Unknown
 from icewright.domain.faults import Fault
 from icewright.domain.locations import CanonicalPath
+from tests.cases import each_case
 from tests.services.deletions import HELD, Died, World, dying_at, tended, undone
 
 POINTS = [point for point in Fault if point.value.startswith("deleter.")]
@@ -94,8 +95,8 @@ def test_the_story_without_any_death(undo: bool) -> None:  # noqa: FBT001 - a ca
     assert set(POINTS) - set(seen) <= {Fault.DELETION_LEFT}
 
 
-@pytest.mark.parametrize("undo", [True, False], ids=["undone", "purged"])
-@pytest.mark.parametrize("point", POINTS)
+@each_case("undo", [True, False], ids=["undone", "purged"])
+@each_case("point", POINTS)
 def test_it_dies_at_every_place_and_goes_on(point: Fault, undo: bool) -> None:  # noqa: FBT001 - a case
     for occurrence in range(1, OCCURRENCES):
         story = Story(undo=undo)
@@ -113,7 +114,7 @@ def test_it_dies_at_every_place_and_goes_on(point: Fault, undo: bool) -> None:  
         story.check()
 
 
-@pytest.mark.parametrize("point", POINTS)
+@each_case("point", POINTS)
 def test_it_dies_at_every_place_again_and_again_and_comes_to_an_end(point: Fault) -> None:
     story = Story(undo=True)
     for occurrence in (1, 1, 2, 3, 1):

@@ -17,6 +17,7 @@ from icewright.planning.expire_snapshots import decide_expiry
 from icewright.services import expiry_planner
 from icewright.services.expirer import holds_of_tasks
 from icewright.services.refused import PlanRefused
+from tests.cases import each_case
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 
 ASKED = AskedExpireSnapshots("PT2H", 1)
@@ -75,7 +76,7 @@ def test_nothing_expires_by_itself(house: Lakehouse) -> None:
     assert ids(house) == before
 
 
-@pytest.mark.parametrize(
+@each_case(
     "asked",
     [
         AskedExpireSnapshots("now"),

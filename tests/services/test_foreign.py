@@ -26,6 +26,7 @@ from icewright.domain.tables import LoggedMetadata
 from icewright.planning.claims import claim
 from icewright.planning.ownership import ownership
 from icewright.services.foreign import ForeignMetadata, MetadataUuids, TablesAround
+from tests.cases import each_case
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 from tests.planning.test_footprint import table
 
@@ -263,8 +264,8 @@ def test_the_first_entry_of_a_long_log_of_another_format_is_enough(
     assert (found and found.code, objects.told) == ("other-table-format", 1)
 
 
-@pytest.mark.parametrize("error", [Unreadable("S3 refuses: AccessDenied"), Unsupported("it is reached through a link")])
-@pytest.mark.parametrize(("folder", "names_roots"), [("s3://b/wh/t/", False), ("s3://b/wh/", True), ("s3://b/", True)])
+@each_case("error", [Unreadable("S3 refuses: AccessDenied"), Unsupported("it is reached through a link")])
+@each_case(("folder", "names_roots"), [("s3://b/wh/t/", False), ("s3://b/wh/", True), ("s3://b/", True)])
 def test_a_folder_around_the_place_that_nobody_may_list_refuses_with_the_remedy(
     error: Unreadable | Unsupported,
     folder: str,

@@ -14,6 +14,7 @@ from icewright.domain.resource_groups import Queue, ResourceGroup
 from icewright.domain.windows import Window
 from icewright.services.groups import closed
 from icewright.services.resource_groups import SERVER
+from tests.cases import each_case
 from tests.services.lakehouse import AUTO, HOUR_MS, Lakehouse
 from tests.services.worker import Worker, hello
 
@@ -141,7 +142,7 @@ def test_the_backlog_goes_by_the_same_caps() -> None:
     assert backlogs.of(BacklogRequest("nobody-s", 1, 0), LAKE).tasks == 0
 
 
-@pytest.mark.parametrize("wrong", [{"slots": 0}, {"cores": -1}, {"memory_bytes": -1}])
+@each_case("wrong", [{"slots": 0}, {"cores": -1}, {"memory_bytes": -1}])
 def test_an_optimizer_cannot_make_room_by_what_it_says_of_itself(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidMessage):
         replace(hello("optimizer-a"), **wrong)  # type: ignore[arg-type]  # by name

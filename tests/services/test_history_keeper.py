@@ -18,6 +18,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.tasks import TaskState
 from icewright.services import history as module
 from icewright.services.history import SETTLED_MS, HistoryKeeper, HistoryProgress
+from tests.cases import each_case
 from tests.contracts.samples import OUTCOME
 from tests.contracts.test_task_store_contract import move, started
 
@@ -180,7 +181,7 @@ def test_a_table_that_was_dropped_is_behind_again(world: World, monkeypatch: pyt
     assert world.progress.may_go(first + 500) == first
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("through", "old", "goes"),
     [(None, 5_000, 4_000), (4_500, 5_000, 4_500), (9_000, 5_000, 5_000), (1_000, 5_000, 4_000), (None, 500, 0)],
 )

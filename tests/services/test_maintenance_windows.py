@@ -19,6 +19,7 @@ from icewright.planning import windows
 from icewright.services import dispatcher
 from icewright.services.maintenance import Closed
 from icewright.services.resource_groups import SERVER
+from tests.cases import each_case
 from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 
 DAY_MS = 24 * HOUR_MS
@@ -210,7 +211,7 @@ def test_a_person_and_work_on_data_files_wait_for_no_window() -> None:
     assert [one.state for one in house.all_tasks() if one.kind is ActionKind.REWRITE_DATA_FILES] == [TaskState.QUEUED]
 
 
-@pytest.mark.parametrize("value", ["0 2 * *", "every night", "0 2 30 2 *"])
+@each_case("value", ["0 2 * *", "every night", "0 2 30 2 *"])
 def test_a_window_that_cannot_be_read_lets_nothing_happen_and_is_shown(value: str) -> None:
     house = lakehouse({"icewright.maintenance-window.cron": value})
     live_on(house, 4 * 24, every_ms=HOUR_MS)

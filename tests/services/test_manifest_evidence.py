@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.rewrite_manifests import (
@@ -24,6 +22,7 @@ from icewright.services.manifest_evidence import (
     problem_of_manifests,
     verified_manifests,
 )
+from tests.cases import each_case
 from tests.planning.observations import WHOLE, data_file, month, position_deletes, snapshot
 
 DATA, DELETES = ManifestClass(0, ManifestContent.DATA), ManifestClass(0, ManifestContent.DELETES)
@@ -87,7 +86,7 @@ class TestEntries:
         assert problem(with_entries(*FILES, FILES[0])) == "3 data and 1 delete files were live in them, and 4 and 1 are"
         assert "entries changed" in (problem(with_entries(FILES[0], FILES[0], FILES[2])) or "")
 
-    @pytest.mark.parametrize(
+    @each_case(
         "wrong",
         [
             replace(FILES[1], path="file:/lake/t/data/other.parquet"),
@@ -102,7 +101,7 @@ class TestEntries:
     def test_w8_one_that_is_another(self, wrong: DataFile) -> None:
         assert "entries changed" in (problem(with_entries(FILES[0], wrong, FILES[2])) or "")
 
-    @pytest.mark.parametrize("first_row_id", [None, 0, 501])
+    @each_case("first_row_id", [None, 0, 501])
     def test_v1_row_ids_are_kept(self, first_row_id: int | None) -> None:
         wrong = replace(FILES[1], first_row_id=first_row_id)
         assert "entries changed" in (problem(with_entries(FILES[0], wrong, FILES[2])) or "")
@@ -134,7 +133,7 @@ class TestManifests:
         text = problem(replace(CHANGED, came=frozenset([foreign, NEW[1]])))
         assert text == f"manifest {foreign.path} is said to be of snapshot 4"
 
-    @pytest.mark.parametrize(
+    @each_case(
         "places",
         [
             {**PLACES, (ManifestContent.DATA, month(2)): 2},

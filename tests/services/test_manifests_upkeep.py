@@ -17,6 +17,7 @@ from icewright.planning import manifests_upkeep
 from icewright.scheduling.upkeep import DANGER_PRIORITY, UPKEEP_PRIORITY
 from icewright.services import upkeep
 from icewright.services.manifests_planner import ManifestsPlanner
+from tests.cases import each_case
 from tests.services.lakehouse import BONN, HOUR_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
 
@@ -83,7 +84,7 @@ def test_they_are_rewritten_when_there_is_a_cause_and_left_alone_afterwards() ->
     assert said(house) == "few-manifests"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changed",
     [
         {"icewright.rewrite-manifests.enabled": "false"},

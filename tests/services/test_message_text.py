@@ -6,7 +6,6 @@ import json
 import re
 from html.parser import HTMLParser
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from icewright.domain.notifications import Mention, Message
 from icewright.domain.plans import Reason
 from icewright.ports.notifications import Outgoing
 from icewright.services.message_text import outgoing, shown_name, tame, trial
+from tests.cases import each_case
 from tests.contracts.samples import HOSTILE_PARTS
 
 HOSTILE = (
@@ -111,7 +111,7 @@ def assert_harmless(found: Outgoing) -> None:
     assert all(not attributes for _, attributes in parser.tags)
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
+@each_case("hostile", HOSTILE)
 def test_t3_t7_names_reasons_and_owners_of_strangers(hostile: str) -> None:
     assert_harmless(outgoing(message(hostile, hostile, hostile)))
 

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
-import pytest
-
 from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
 from icewright.domain.reachable import FileClass, NamedFile
 from icewright.services.orphans import OrphansFound, OrphansRefused
+from tests.cases import each_case
 from tests.services.orphan_lake import DAY_MS, LakeTable, OrphanLake, planned
 
 
@@ -87,9 +86,9 @@ def drawn(seed: int) -> Callable[[OrphanLake], LakeTable]:
     return made
 
 
-@pytest.mark.parametrize("error", FAULTS)
-@pytest.mark.parametrize("fixture", FIXTURES)
-@pytest.mark.parametrize("in_pass", [1, 2])
+@each_case("error", FAULTS)
+@each_case("fixture", FIXTURES)
+@each_case("in_pass", [1, 2])
 def test_o13_whatever_read_or_listing_fails_nothing_needed_is_planned(
     fixture: Callable[[OrphanLake], LakeTable], error: type[IcewrightError], in_pass: int
 ) -> None:

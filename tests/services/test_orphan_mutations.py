@@ -22,6 +22,7 @@ from icewright.planning.orphan_rules import OrphanRules
 from icewright.services import orphans as service
 from icewright.services.foreign import ForeignMetadata
 from icewright.services.refused import PlanRefused
+from tests.cases import each_case
 from tests.services.orphan_lake import DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, owns, planned
 
 Patch = pytest.MonkeyPatch
@@ -289,12 +290,12 @@ def outcome(mutation: Mutation, patch: Patch | None) -> tuple[set[str], str]:
     return lost, said
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name)
+@each_case("mutation", MUTATIONS, ids=lambda one: one.name)
 def test_g8_with_all_guards_nothing_is_lost_and_the_second_opinion_agrees(mutation: Mutation) -> None:
     assert outcome(mutation, None) == (set(), "")
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name)
+@each_case("mutation", MUTATIONS, ids=lambda one: one.name)
 def test_g8_each_guard_that_is_taken_away_is_noticed(mutation: Mutation, monkeypatch: Patch) -> None:
     lost, said = outcome(mutation, monkeypatch)
     assert lost or said, f"{mutation.name}: nobody noticed"

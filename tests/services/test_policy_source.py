@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.domain.errors import NotAllowed, NotFound, Unavailable
+from icewright.domain.names import TableName
 from icewright.domain.plans import Plan
 from icewright.domain.policies import NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
 from icewright.domain.policy import Mode, PolicyRule
@@ -36,6 +39,22 @@ def test_a_table_is_planned_anew_after_a_change_and_not_before(house: Lakehouse)
     looked = house.control.keeper.look(NAME)
     assert (looked.is_new, looked.plan.mode, looked.enqueued is not None) == (True, Mode.AUTO, True)
     assert not house.control.keeper.look(NAME).is_new
+
+
+def test_x3_the_policy_of_a_look_follows_its_table_and_the_rules_of_the_moment(house: Lakehouse) -> None:
+    source, table = house.control.planner.policies, house.catalog.load(NAME)
+    properties = dict(table.properties)
+    known = replace(table, properties=properties)
+    assert [source.policy(known).mode, source.policy(known).mode] == [Mode.OBSERVE] * 2
+    assert source.policy(known) is source.policy(known)
+    properties[MODE] = "approve"
+    assert source.policy(known).mode is Mode.APPROVE
+    assert source.policy(table).mode is Mode.OBSERVE
+    house.policies.apply(new("auto", "lake.db.other"), 0)
+    assert source.policy(replace(table, name=TableName("lake", ("db",), "other"))).mode is Mode.AUTO
+    assert source.policy(table).mode is Mode.OBSERVE
+    house.policies.apply(new("auto"), 1)
+    assert source.policy(table).mode is Mode.AUTO
 
 
 def test_x3_what_another_server_applied_counts_at_the_next_claim(house: Lakehouse) -> None:

@@ -44,6 +44,7 @@ from icewright.ports.spool import OpenSpool
 from icewright.ports.table_files import TableFiles
 from icewright.services.reachable import Reachable, Step, reachable
 from icewright.services.storage_views import storage_view
+from tests.cases import each_case
 from tests.planning.test_inventory_histories import NAME, Histories, chance, cities
 
 RULES = (ExpiryRule(20), ExpiryRule(0, 1), ExpiryRule(0, 3))
@@ -261,8 +262,8 @@ def away(_reading: Reading) -> None:
     raise StorageAway("no answer")
 
 
-@pytest.mark.parametrize("after", [0, 1])
-@pytest.mark.parametrize("fault", [unreadable, unsupported, away])
+@each_case("after", [0, 1])
+@each_case("fault", [unreadable, unsupported, away])
 def test_o13_e7_a_read_that_fails_is_never_a_smaller_complete_answer(
     catalog: MemoryCatalog, fault: Callable[[Reading], None], after: int
 ) -> None:
@@ -381,7 +382,7 @@ def test_o7_a_class_that_the_format_version_does_not_have_is_a_gap(catalog: Memo
     assert gap_codes(catalog, as_v1) == {"unknown-class"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "codes"),
     [
         ("s3://b/a//b", set()),
@@ -399,8 +400,8 @@ def test_a_location_that_is_not_the_name_of_one_object_is_a_gap(
     assert gap_codes(catalog, lambda roots: replace(roots, files=(*roots.files, statistics))) == codes
 
 
-@pytest.mark.parametrize("size_bytes", [-1, -5, 1 << 63, 1 << 70])
-@pytest.mark.parametrize("open_spool", [open_memory_spool, open_disk_spool])
+@each_case("size_bytes", [-1, -5, 1 << 63, 1 << 70])
+@each_case("open_spool", [open_memory_spool, open_disk_spool])
 def test_a_size_that_no_file_has_is_a_gap_and_in_no_sum(
     catalog: MemoryCatalog, open_spool: OpenSpool, size_bytes: int
 ) -> None:

@@ -16,6 +16,7 @@ from icewright.domain.tables import Instant, RefKind, TableMetadata
 from icewright.domain.tasks import Task, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.services.rollback import Rollbacker
+from tests.cases import each_case
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, NAME, Lakehouse
 from tests.services.test_expiry_service import ended, ids
 from tests.services.test_undo_service import Stumbling, code, once, raising
@@ -140,9 +141,7 @@ def test_e11_to_the_latest_before_an_instant_with_its_zone(house: Lakehouse, zon
     assert planned(house, to_time=zoned(first.committed_at, zone_h)).reason.code == "nothing-before"
 
 
-@pytest.mark.parametrize(
-    "wrong", ["2026-11-22T10:00:00", "2026-11-22", "now", "1795341600000", "2026-13-22T10:00:00Z", "P1D", ""]
-)
+@each_case("wrong", ["2026-11-22T10:00:00", "2026-11-22", "now", "1795341600000", "2026-13-22T10:00:00Z", "P1D", ""])
 def test_e11_what_is_no_instant_with_a_zone_is_refused(house: Lakehouse, wrong: str) -> None:
     with pytest.raises(InvalidMessage):
         planned(house, to_time=wrong)

@@ -14,6 +14,7 @@ from icewright.domain.windows import Window
 from icewright.ports import admissions
 from icewright.ports.store import Change
 from icewright.scheduling.expected_start import MEASURED_MIN
+from tests.cases import each_case
 from tests.contracts.samples import OUTCOME, new_task
 from tests.services.lakehouse import HOUR_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.services.test_queue_waits import ask, introduce, lakehouse, run_one
@@ -162,7 +163,7 @@ def test_another_group_tells_nothing() -> None:
     assert starts(house)[-1].reason.code == "not-measured"
 
 
-@pytest.mark.parametrize("state", HaltState)
+@each_case("state", HaltState)
 def test_nobody_knows_when_a_person_resumes(state: HaltState) -> None:
     house = measured(tables=1)
     introduce(house)

@@ -26,6 +26,7 @@ from icewright.domain.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
 from icewright.services import statistics_planner
 from icewright.services.refused import PlanRefused
+from tests.cases import each_case
 from tests.services.lakehouse import ALL_AUTO, AUTO, BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.worker import Worker
 
@@ -175,7 +176,7 @@ def test_those_of_somebody_else_end_a_waiting_task(house: Lakehouse) -> None:
     assert found.outcome.reason.code == "statistics-changed"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "asked",
     [
         AskedComputeStatistics(columns=("colour",)),

@@ -20,6 +20,7 @@ from icewright.planning.check_expiry import ExpiryViolation
 from icewright.planning.expire_snapshots import ExpiryDecision, decide_expiry
 from icewright.ports.store import TaskFilter
 from icewright.services import expiry_planner
+from tests.cases import each_case
 from tests.services.lakehouse import AUTO, BONN, HOUR_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, Worker
 
@@ -115,7 +116,7 @@ def test_a_look_that_found_nothing_is_not_repeated_at_each_commit(monkeypatch: p
     assert 3 <= len(asked) <= 5
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changed",
     [
         {"icewright.expire-snapshots.enabled": "false"},
@@ -202,7 +203,7 @@ def test_work_on_files_comes_first_and_is_not_disturbed() -> None:
 OF_THE_HOUSEKEEPER = [point for point in Fault if point.startswith("housekeeper.")]
 
 
-@pytest.mark.parametrize("point", OF_THE_HOUSEKEEPER)
+@each_case("point", OF_THE_HOUSEKEEPER)
 def test_a_server_that_dies_there_has_expired_once_and_the_right_snapshots(point: Fault) -> None:
     house, quiet = lakehouse(), lakehouse()
     deaths: list[Fault] = []

@@ -18,6 +18,7 @@ from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.scheduling.breaker import FAILURES_MAX
 from icewright.services.evidence import Changes, _fewest_files, changes_between, committed_part, problem_of
 from icewright.services.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS
+from tests.cases import each_case
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, STOPPED, Worker
 
@@ -417,9 +418,7 @@ def test_a_commit_in_part_whose_attempt_never_reported_is_verified_by_the_table(
     assert outcome.reason.text == "1 of 2 groups: 8 files became 1, the same 80 rows; 1 was left out"
 
 
-@pytest.mark.parametrize(
-    "said", [None, "0-1", "1", "0,1", "", "00", "0-0", "0,7", "7", "-1", "0-999999999", "x" * 9999]
-)
+@each_case("said", [None, "0-1", "1", "0,1", "", "00", "0-0", "0,7", "7", "-1", "0-999999999", "x" * 9999])
 def test_w7_a_commit_in_part_has_to_say_of_which_part_it_is(said: str | None) -> None:
     house, worker, spec = two_groups()
     worker.look(spec)
@@ -536,7 +535,7 @@ def test_rows_that_deletes_remove_may_be_gone(format_version: int) -> None:
     assert house.control.keeper.look(NAME, plan_anew=True).plan.is_empty
 
 
-@pytest.mark.parametrize(("format_version", "lost"), [(2, 1), (2, -4), (3, 1), (3, -1)])
+@each_case(("format_version", "lost"), [(2, 1), (2, -4), (3, 1), (3, -1)])
 def test_a_row_more_or_less_than_deletes_can_remove_is_an_alarm(format_version: int, lost: int) -> None:
     house = planned_with_deletes(format_version)
     task = house.control.verifier.verify(Worker(house, lost_rows=lost).carry_out())

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from icewright.domain.actions import Executor
 from icewright.domain.layouts import Level
 from icewright.domain.observation import Written
 from icewright.domain.tasks import Task, TaskState
 from icewright.services.written import COMMITS_MAX, written
+from tests.cases import each_case
 from tests.predictions import estimated, predicted
 from tests.services.lakehouse import MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
@@ -54,7 +53,7 @@ def test_no_more_than_the_latest_count() -> None:
     assert found.output_bytes == COMMITS_MAX * (written([task])[0].output_bytes)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [
         {"groups_committed": 0},

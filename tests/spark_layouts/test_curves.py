@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright_spark.layouts.curves import Grid, hilbert, zorder
+from tests.cases import each_case
 
 
 def whole_grid(columns: int, bits: int) -> Grid:
     return [side.ravel() for side in np.meshgrid(*[np.arange(1 << bits)] * columns)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("columns", "bits"), [(2, 1), (2, 2), (2, 6), (2, 7), (3, 1), (3, 3), (3, 4), (3, 5), (4, 1), (4, 3), (4, 4)]
 )
 def test_the_hilbert_curve_goes_through_every_cell_by_single_steps(columns: int, bits: int) -> None:

@@ -11,14 +11,15 @@ import pytest
 from icewright.domain.layouts import Curve
 from icewright.planning.slices import opened
 from icewright_spark.layouts import cells_of
+from tests.cases import each_case
 from tests.spark_layouts.orders import field, layout
 
 ROWS, LOOKUPS = 60_000, 500
 
 
-@pytest.mark.parametrize("curve", Curve)
-@pytest.mark.parametrize(("columns", "files"), [(2, 8), (2, 23), (2, 64), (3, 32), (4, 32)])
-@pytest.mark.parametrize("skewed", [False, True])
+@each_case("curve", Curve)
+@each_case(("columns", "files"), [(2, 8), (2, 23), (2, 64), (3, 32), (4, 32)])
+@each_case("skewed", [False, True])
 def test_lookups_open_as_many_files_as_predicted(curve: Curve, columns: int, files: int, skewed: bool) -> None:  # noqa: FBT001 - a parameter
     rng = np.random.default_rng(3)
     rows = [rng.lognormal(0, 3, ROWS) if skewed else rng.random(ROWS) for _ in range(columns)]

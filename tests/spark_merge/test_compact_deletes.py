@@ -19,6 +19,7 @@ from icewright_spark.merge import compact_deletes
 from icewright_spark.merge.compact_deletes import CompactJob, compact, kept_positions
 from icewright_spark.merge.errors import FileChanged, OutputExists, ProofFailed, UnsupportedFile
 from icewright_spark.merge.storage import LOCAL
+from tests.cases import each_case
 from tests.spark_merge.delete_files import position_deletes
 
 HERE = Partition(0, "[]")
@@ -92,7 +93,7 @@ FAULTS: dict[str, Fault] = {
 """What becomes of the rows to be written; targets are ``a``, ``b`` and ``young``."""
 
 
-@pytest.mark.parametrize("fault", sorted(FAULTS))
+@each_case("fault", sorted(FAULTS))
 def test_w5_a_file_that_deletes_anything_else_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:

@@ -24,6 +24,7 @@ from icewright_spark.merge.float_footer import FloatFooter, HeldBack
 from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from icewright_spark.stitch.thrift import BINARY
+from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, struct_of, write_input
 from tests.spark_stitch.stitch_files import footer_of
 from tests.wrong_footers import stated
@@ -34,7 +35,7 @@ FIELDS = [
     column(3, "st", struct_of(column(4, "g", "float"))),
     column(5, "l", list_of(6, "float")),
 ]
-WRITERS = pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
+WRITERS = each_case("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
 PARTS: dict[str, tuple[float, ...]] = {
     "inf and NaN": (math.inf, math.nan),
     "zeros and NaN": (-0.0, 0.0, math.nan),
@@ -86,8 +87,8 @@ def found_by_row(table: Any, where: Any) -> list[int]:
 
 
 @WRITERS
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("executor", [Executor.MERGE, Executor.SORT])
+@each_case("name", PARTS)
+@each_case("executor", [Executor.MERGE, Executor.SORT])
 def test_pyarrow_finds_all_rows(name: str, executor: Executor, writer: Writer, tmp_path: Path) -> None:
     job = job_in(tmp_path, ((*PARTS[name], None), PARTS[name] * 3))
     result = merge_group(sort_by_f(job, 3, tmp_path) if executor is Executor.SORT else job, writer=writer)

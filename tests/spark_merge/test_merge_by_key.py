@@ -31,6 +31,7 @@ from icewright_spark.merge.errors import FileChanged, ProofFailed, UnsupportedCo
 from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.schema import arrow_schema
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from tests.cases import each_case
 from tests.spark_merge.delete_files import deletion_vector, with_deletes
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, struct_of, write_input
 from tests.spark_merge.test_merge_faults import FaultyWriter
@@ -94,9 +95,9 @@ ORDERED: dict[str, list[Any]] = {
 """Values of each type in Iceberg's order."""
 
 
-@pytest.mark.parametrize("null_order", ["nulls-first", "nulls-last"])
-@pytest.mark.parametrize("direction", ["asc", "desc"])
-@pytest.mark.parametrize("kind", ORDERED)
+@each_case("null_order", ["nulls-first", "nulls-last"])
+@each_case("direction", ["asc", "desc"])
+@each_case("kind", ORDERED)
 def test_every_type_has_its_order(kind: str, direction: str, null_order: str, tmp_path: Path) -> None:
     fields = [column(1, "k", kind), column(2, "n", "long")]
     values = ORDERED[kind] if direction == "asc" else ORDERED[kind][::-1]
@@ -179,7 +180,7 @@ def test_outputs_are_of_equal_rows_and_follow_each_other(tmp_path: Path) -> None
     assert result.receipt.records == result.figures.records == 101
 
 
-@pytest.mark.parametrize("rows", [0, 1, 3])
+@each_case("rows", [0, 1, 3])
 def test_no_output_is_empty_while_there_are_rows(rows: int, tmp_path: Path) -> None:
     result = merge_group(numbered_job(tmp_path, [range(rows), []], outputs=4))
     assert [output.record_count for output in result.outputs] == ([1] * rows or [0])
@@ -199,7 +200,7 @@ def test_deleted_rows_are_gone_and_files_need_not_begin_with_a_live_one(tmp_path
     assert [row["k"] for row in rows_of(job)] == [2, 3, 7, 8]
 
 
-@pytest.mark.parametrize("keys", [[2, 1], [1, 3, 2, 4], [None, 1, None]])
+@each_case("keys", [[2, 1], [1, 3, 2, 4], [None, 1, None]])
 def test_a_file_that_is_not_sorted_is_refused(keys: list[int | None], tmp_path: Path) -> None:
     with pytest.raises(NotSorted, match="not in the order"):
         merge_group(numbered_job(tmp_path, [[1, 2, 3], keys]))
@@ -247,7 +248,7 @@ def test_held_rows_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert max(steps) <= 4 * 2 * 64
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("order", "said"),
     [
         (RowOrder(Curve.HILBERT, (ascending(1), ascending(2))), "only by columns as they are"),
@@ -318,8 +319,8 @@ def faulty_job(directory: Path) -> MergeJob:
     return job_by(directory, FAULT_FIELDS, BY_K, [whole.take([0, 3]), whole.take([1, 2])])
 
 
-@pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
-@pytest.mark.parametrize("name", FAULTS)
+@each_case("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
+@each_case("name", FAULTS)
 def test_a_fault_between_merging_and_the_file_is_caught(name: str, writer: Writer, tmp_path: Path) -> None:
     job = faulty_job(tmp_path)
     with pytest.raises(ProofFailed, match="read back"):
@@ -327,7 +328,7 @@ def test_a_fault_between_merging_and_the_file_is_caught(name: str, writer: Write
     assert Path(job.output_paths[0]).exists()
 
 
-@pytest.mark.parametrize("name", [name for name in FAULTS if name != "swap rows"])
+@each_case("name", [name for name in FAULTS if name != "swap rows"])
 def test_a_fault_in_the_merging_itself_is_caught(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What is taken over the inputs is taken before they are merged."""
     plain = merged

@@ -27,6 +27,7 @@ from icewright_spark.merge.errors import FileChanged, FileUnreadable, ProofFaile
 from icewright_spark.merge.merge import FILES_PER_SAMPLE, MergeJob, merge_group, sampled
 from icewright_spark.merge.storage import Storage
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from tests.cases import each_case
 from tests.spark_merge.delete_files import (
     PATH_ID,
     POSITION_ID,
@@ -204,7 +205,7 @@ def _wrong_length(blob: bytes) -> bytes:
     return struct.pack(">i", 7) + blob[4:]
 
 
-@pytest.mark.parametrize("damage", [_wrong_crc, _flipped_position, _wrong_magic, _wrong_length, lambda _: b"\0\0\0"])
+@each_case("damage", [_wrong_crc, _flipped_position, _wrong_magic, _wrong_length, lambda _: b"\0\0\0"])
 def test_a_damaged_deletion_vector_is_caught(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
     blob = damage(vector_blob([3, 5]))
     made = job(tmp_path, lambda files: [(deletion_vector(tmp_path, files[0].path, [3, 5], blob=blob), files[:1])])
@@ -295,7 +296,7 @@ WRONG: dict[str, tuple[Callable[[Path, list[InputFile]], Any], type[IcewrightErr
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each_case("name", WRONG)
 def test_delete_files_that_cannot_be_right_are_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
     applied, error = WRONG[name]
     made = job(tmp_path, lambda files: applied(tmp_path, files))
@@ -319,8 +320,8 @@ FAULTS: dict[str, Mask] = {
 }
 
 
-@pytest.mark.parametrize("vector", [True, False], ids=["vector", "position deletes"])
-@pytest.mark.parametrize("fault", FAULTS)
+@each_case("vector", [True, False], ids=["vector", "position deletes"])
+@each_case("fault", FAULTS)
 def test_a_wrong_mask_is_caught(fault: str, vector: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # noqa: FBT001 - a case
     """Neither digest of the rows could see it; the second opinion does."""
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from icewright_spark.merge.digest import Digest, RowsDigest
 from tests.arrow_values import KIND_NAMES, KINDS, VALUES
+from tests.cases import each_case
 
 
 @st.composite
@@ -73,7 +74,7 @@ def with_garbage(kind: Any, garbage: bytes) -> Any:
     return pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\0"), pa.py_buffer(garbage)])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "kind", [pa.int32(), pa.float64(), pa.timestamp("us"), pa.decimal128(9, 2), pa.binary(4), pa.bool_()], ids=str
 )
 def test_values_under_nulls_do_not_matter(kind: Any) -> None:

@@ -24,6 +24,7 @@ from icewright_spark.merge.read import BATCH_ROWS_MIN, decode_arrow_rs
 from icewright_spark.merge.schema import arrow_schema, compatible_name, leaf_ids, leaves
 from icewright_spark.merge.storage import local_path
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from tests.cases import each_case
 from tests.spark_merge.merge_tables import (
     Json,
     arrow_table,
@@ -36,7 +37,7 @@ from tests.spark_merge.merge_tables import (
     write_input,
 )
 
-WRITERS = pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
+WRITERS = each_case("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
 
 
 def field(name: str, kind: Any, identity: int | None, *, nullable: bool = True) -> Any:
@@ -113,7 +114,7 @@ def test_milliseconds_beyond_all_microseconds_are_refused(tmp_path: Path) -> Non
         merge_group(job)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("iceberg", "arrow"),
     [
         ("int", pa.int64()),
@@ -145,7 +146,7 @@ def test_other_types_are_refused_before_anything_is_written(iceberg: Any, arrow:
 NESTED = struct_of(column(2, "x", "int"), column(3, "y", "string"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "inside",
     [
         [field("x", pa.int32(), 2)],
@@ -208,7 +209,7 @@ def test_a_missing_column_has_the_value_of_the_partition(tmp_path: Path) -> None
         assert rows(other) == [{"a": 1, "p": found}]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "values"),
     [
         ("int", [1, None]),
@@ -253,7 +254,7 @@ STRICT_VALUES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("stored_schema", [True, False])
+@each_case("stored_schema", [True, False])
 @WRITERS
 def test_required_fields_inside_optional_structs(writer: Writer, stored_schema: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest's
     """Spark writes them as optional; under a null struct they are null."""
@@ -316,7 +317,7 @@ def test_int96_is_refused(tmp_path: Path) -> None:
     assert "INT96" in refusal(job, UnsupportedFile)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "kind", "said"),
     [
         (b"Obj\x01 this is Avro ", UnsupportedFile, "not a Parquet file"),
@@ -386,7 +387,7 @@ def test_groups_that_are_none_are_refused(tmp_path: Path) -> None:
             merge_group(dataclasses.replace(job, group=dataclasses.replace(job.group, files=files)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "kind",
     [
         "variant",
@@ -418,7 +419,7 @@ def test_leaves_are_the_parquet_columns_in_order(tmp_path: Path) -> None:
     assert [leaf.field_id for leaf in leaves(fields)] == leaf_ids(written.schema_arrow) == [3, 5, 6, 7]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "written"),
     [("a", "a"), ("_a1", "_a1"), ("1a", "_1a"), ("a.b", "a_x2Eb"), ("a b", "a_x20b"), ("é", "é"), ("☃", "_x2603")],
 )
@@ -426,7 +427,7 @@ def test_names_in_files_are_those_of_java(name: str, written: str) -> None:
     assert compatible_name(name) == written
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("location", "path"),
     [
         ("/a/b", "/a/b"),
@@ -440,7 +441,7 @@ def test_local_locations(location: str, path: str) -> None:
     assert local_path(location) == Path(path)
 
 
-@pytest.mark.parametrize("location", ["s3://b/a", "hdfs://h/a", "file://host/a", "file:a", "a/b", "", "abfss://c@h/a"])
+@each_case("location", ["s3://b/a", "hdfs://h/a", "file://host/a", "file:a", "a/b", "", "abfss://c@h/a"])
 def test_other_locations_are_refused(location: str) -> None:
     with pytest.raises(UnsupportedLocation):
         local_path(location)

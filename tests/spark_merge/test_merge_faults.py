@@ -29,6 +29,7 @@ from icewright_spark.merge.errors import (
 from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.read import Decoder, decode_pyarrow, open_footer
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Layout, Writer
+from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input
 
 FIELDS = [
@@ -150,8 +151,8 @@ def job_without_map(directory: Path, **more: Any) -> MergeJob:
     return job_of(FIELDS, files, directory / "out.parquet", **more)
 
 
-@pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
-@pytest.mark.parametrize("name", FAULTS)
+@each_case("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
+@each_case("name", FAULTS)
 def test_w1_a_fault_between_reading_and_the_file_is_caught(name: str, writer: Writer, tmp_path: Path) -> None:
     job = job_without_map(tmp_path)
     with pytest.raises(ProofFailed, match=r"read back differs; rows 5 -> "):
@@ -159,7 +160,7 @@ def test_w1_a_fault_between_reading_and_the_file_is_caught(name: str, writer: Wr
     assert Path(job.output_paths[0]).exists()  # evidence is never deleted
 
 
-@pytest.mark.parametrize("name", MAP_FAULTS)
+@each_case("name", MAP_FAULTS)
 def test_a_fault_in_a_map_is_caught_and_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(ProofFailed, match=r"columns m: [0-9a-f]{32} -> [0-9a-f]{32}$"):
         merge_group(job_in(tmp_path), writer=FaultyWriter(PYARROW, MAP_FAULTS[name]))
@@ -208,8 +209,8 @@ def changed_footer(file: BinaryIO) -> None:
     file.write(b"\xff" * 20)
 
 
-@pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
-@pytest.mark.parametrize(
+@each_case("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
+@each_case(
     "damage", [truncated_by_half, truncated_by_a_byte, emptied, changed_value, changed_footer], ids=lambda d: d.__name__
 )
 def test_a_damaged_output_is_caught(
@@ -308,7 +309,7 @@ def test_a_full_disk_is_said_and_nothing_is_left_of_the_output(tmp_path: Path) -
         assert not Path(job.output_paths[0]).exists()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "error", [MemoryError(), pa.ArrowMemoryError("malloc of size 9 failed"), OSError(errno.ENOMEM, "Cannot allocate")]
 )
 def test_memory_that_ran_out_is_no_fault_of_a_file(error: Exception) -> None:

@@ -27,6 +27,7 @@ from icewright_spark.merge.merge import FILES_PER_SAMPLE, MergeJob, merge_group,
 from icewright_spark.merge.read import decode_arrow_rs, joined
 from icewright_spark.merge.schema import leaves
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer, choose_writer
+from tests.cases import each_case
 from tests.readers.parquet_pages import page_values
 from tests.spark_merge.merge_tables import (
     arrow_table,
@@ -40,7 +41,7 @@ from tests.spark_merge.merge_tables import (
     write_input,
 )
 
-WRITERS = pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
+WRITERS = each_case("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
 FIELDS = [column(1, "id", "long"), column(2, "color", "string"), column(3, "l", list_of(4, "string"))]
 ROWS = 50_000
 
@@ -88,7 +89,7 @@ def test_the_page_version_check_would_notice(tmp_path: Path) -> None:
 
 
 @WRITERS
-@pytest.mark.parametrize("dictionary", [(), ("color",), ("id", "color"), ("color", "l.list.element")], ids=str)
+@each_case("dictionary", [(), ("color",), ("id", "color"), ("color", "l.list.element")], ids=str)
 def test_dictionaries_as_in_the_inputs_where_they_gain(
     dictionary: tuple[str, ...], writer: Writer, tmp_path: Path
 ) -> None:
@@ -178,7 +179,7 @@ def test_pyarrow_ends_a_row_group_before_memory_does(monkeypatch: pytest.MonkeyP
 
 
 @WRITERS
-@pytest.mark.parametrize(("codec", "level"), [("gzip", 6), ("brotli", 1), ("snappy", None), ("uncompressed", None)])
+@each_case(("codec", "level"), [("gzip", 6), ("brotli", 1), ("snappy", None), ("uncompressed", None)])
 def test_codecs(codec: str, level: int | None, writer: Writer, tmp_path: Path) -> None:
     settings = WriterSettings(codec=codec, compression_level=level)
     result = merge_group(job_in(tmp_path, rows=100, settings=settings), writer=writer)
@@ -208,7 +209,7 @@ JAVA_GIVEN_UP = ("PLAIN", "PLAIN_DICTIONARY", "BIT_PACKED", "RLE")
 ARROW = ("PLAIN", "RLE", "RLE_DICTIONARY")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("encodings", "dictionary_bytes", "encoded"),
     [
         (JAVA_WHOLE, 900, True),
@@ -235,7 +236,7 @@ def test_what_footers_say_of_dictionaries(
     assert wholly_encoded(chunk) is encoded
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "mode", "writer"),
     [
         ("string", "truncate(16)", ARROW_RS),
@@ -386,7 +387,7 @@ def test_pages_and_dictionaries_obey_their_limits(writer: Writer, tmp_path: Path
 
 
 @WRITERS
-@pytest.mark.parametrize("input_rows", [7_000, 30_000, 50_000])
+@each_case("input_rows", [7_000, 30_000, 50_000])
 def test_no_page_has_more_rows_than_the_table_allows(input_rows: int, writer: Writer, tmp_path: Path) -> None:
     """With nulls and without, and whatever batches the rows come in; row groups begin new pages."""
     fields = [column(1, "id", "long"), column(2, "s", "string"), column(3, "some", "string")]

@@ -18,6 +18,7 @@ from icewright_spark.merge.lineage import LAST_UPDATED, ROW_ID, inherited
 from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.schema import leaf_ids
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from tests.cases import each_case
 from tests.spark_merge.delete_files import deletion_vector, with_deletes
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, leaf_chunks, write_input
 
@@ -132,7 +133,7 @@ def _without_own_values(batch: Any, start: int, source: InputFile) -> Any:
     return inherited(pa.RecordBatch.from_arrays(columns, schema=batch.schema), start, source)
 
 
-@pytest.mark.parametrize("fault", [_shifted, _of_the_commit, _without_own_values])
+@each_case("fault", [_shifted, _of_the_commit, _without_own_values])
 def test_v1_a_wrong_lineage_is_caught(
     fault: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

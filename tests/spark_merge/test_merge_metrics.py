@@ -27,6 +27,7 @@ from icewright_spark.merge.merge import merge_group
 from icewright_spark.merge.metrics import MetricsMode, metrics_mode, serialized, truncated_above, truncated_below
 from icewright_spark.merge.output import OutputFile
 from icewright_spark.merge.write import PYARROW
+from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input
 
 FIELDS = [
@@ -179,7 +180,7 @@ def test_bounds_of_bytes_enclose_them(value: bytes, length: int) -> None:
     assert (upper is None) == (len(value) > length and set(value[:length]) == {0xFF})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "bound"),
     [
         ("ab", "ab"),
@@ -203,7 +204,7 @@ def test_decimals_are_minimal_and_read_by_pyiceberg(unscaled: int) -> None:
     assert not shorter or int.from_bytes(shorter, "big", signed=True) != unscaled
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "mode"),
     [
         ("none", MetricsMode(counts=False, bounds=False)),
@@ -216,7 +217,7 @@ def test_modes_are_written_as_iceberg_writes_them(text: str, mode: MetricsMode) 
     assert metrics_mode(text) == mode
 
 
-@pytest.mark.parametrize("text", ["", "truncate", "truncate(0)", "truncate(-1)", "all"])
+@each_case("text", ["", "truncate", "truncate(0)", "truncate(-1)", "all"])
 def test_what_is_no_mode_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfiguration, match="no metrics mode"):
         metrics_mode(text)

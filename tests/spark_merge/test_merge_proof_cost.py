@@ -14,6 +14,7 @@ from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.proof import RowsMultiset
 from icewright_spark.merge.write import ARROW_RS, ArrowRsWriter
 from icewright_spark.statistics.check import StatedCheck
+from tests.cases import each_case
 from tests.spark_merge.spent import Spent
 from tests.spark_merge.test_merge_by_key import numbered_job
 
@@ -33,7 +34,7 @@ def at_once(job: MergeJob) -> MergeJob:
     return replace(job, group=replace(job.group, executor=Executor.SORT))
 
 
-@pytest.mark.parametrize("kind", [as_they_come, by_key, at_once], ids=lambda kind: kind.__name__)
+@each_case("kind", [as_they_come, by_key, at_once], ids=lambda kind: kind.__name__)
 def test_the_cost_of_proof_is_all_of_it_and_nothing_else(
     kind: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

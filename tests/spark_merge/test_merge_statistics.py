@@ -28,6 +28,7 @@ from icewright_spark.merge.write import ARROW_RS, PYARROW, Layout, Writer
 from icewright_spark.statistics.check import check_of
 from icewright_spark.stitch.thrift import BINARY, I64, TRUE
 from tests.arrow_values import KIND_NAMES, VALUES
+from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input
 from tests.spark_stitch.stitch_files import footer_of, with_footer
 from tests.wrong_footers import Damage, moved_page, of_index, other_order, put, stated, without_a_bit
@@ -43,7 +44,7 @@ FIELDS = [
 ]
 LISTED = column(9, "l", list_of(10, "float"))
 ROWS = 6000
-WRITERS = pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
+WRITERS = each_case("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
 
 
 def table_of(fields: list[Any]) -> Any:
@@ -98,7 +99,7 @@ FAULTS: dict[str, tuple[Damage, str]] = {
 
 
 @WRITERS
-@pytest.mark.parametrize("fault", FAULTS)
+@each_case("fault", FAULTS)
 def test_a_wrong_statement_is_caught(
     fault: str, writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,8 +163,8 @@ class Filtering:
 
 
 @WRITERS
-@pytest.mark.parametrize("name", ["id", "n", "f", "s", "d", "x", "day"])
-@pytest.mark.parametrize("all_of_them", [True, False])
+@each_case("name", ["id", "n", "f", "s", "d", "x", "day"])
+@each_case("all_of_them", [True, False])
 def test_a_bloom_filter_that_lacks_a_value_is_caught(
     name: str,
     all_of_them: bool,  # noqa: FBT001 - pytest's
@@ -237,8 +238,8 @@ ZEROS = [
 ]
 
 
-@pytest.mark.parametrize("of", ["dictionary", "bloom filter"])
-@pytest.mark.parametrize(("name", "zero"), [("f", -0.0), ("f", 0.0), ("g", -0.0), ("g", 0.0)])
+@each_case("of", ["dictionary", "bloom filter"])
+@each_case(("name", "zero"), [("f", -0.0), ("f", 0.0), ("g", -0.0), ("g", 0.0)])
 def test_what_readers_look_for_one_of_two_zeros_in_is_caught(of: str, name: str, zero: float, tmp_path: Path) -> None:
     """Each equals the other in SQL; in lists nobody looks for them."""
     path, options = tmp_path / "zeros.parquet", {"f" if name == "f" else "st.g": {"ndv": 10}}

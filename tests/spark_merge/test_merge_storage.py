@@ -33,6 +33,7 @@ from icewright_spark.merge.file_systems import REQUEST_TIMEOUT_S, arguments, hon
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.merge.storage import LOCAL, BlockReader, Storage, same_file
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from tests.cases import each_case
 from tests.servers.processes import HOST, free_port
 from tests.servers.refusing import refusing_server
 from tests.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server
@@ -260,7 +261,7 @@ def test_local_files_need_no_settings(tmp_path: Path) -> None:
         assert file.read() == b"content"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "properties",
     [
         {"s3.sse.type": "kms"},
@@ -287,7 +288,7 @@ def test_settings_that_arrow_cannot_honour_are_refused(properties: dict[str, str
     assert next(iter(properties)) in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("properties", "made"),
     [
         ({}, {}),

@@ -17,6 +17,7 @@ import pytest
 
 from icewright_spark.merge.merge import merge_group
 from icewright_spark.merge.write import ARROW_RS, PYARROW
+from tests.cases import each_case
 from tests.spark_merge.merge_tables import (
     array_of,
     arrow_table,
@@ -74,7 +75,7 @@ VALUES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 ONLY_PYARROW = {"uuid", "list", "required_list", "list_of_struct", "map", "map_of_list", "list_of_uuid"}
-STORED_SCHEMA = pytest.mark.parametrize("stored_schema", [True, False])
+STORED_SCHEMA = each_case("stored_schema", [True, False])
 
 
 def same(left: Any, right: Any) -> bool:
@@ -83,7 +84,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 @STORED_SCHEMA
-@pytest.mark.parametrize("name", VALUES)
+@each_case("name", VALUES)
 def test_every_type_reads_as_before(name: str, stored_schema: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest
     kind, values = VALUES[name]
     fields = [column(1, "id", "long", required=True), column(2, "c", kind)]

@@ -22,6 +22,7 @@ from icewright_spark.merge.errors import UnsupportedColumn
 from icewright_spark.merge.merge import merge_group
 from icewright_spark.merge.metrics import ColumnMetrics
 from icewright_spark.merge.partition_values import without_others
+from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, struct_of, write_input
 
 VALUES: dict[str, tuple[Any, Any]] = {
@@ -44,7 +45,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
 """Types with a value in JSON, as partitions have it, and in Python."""
 
 
-@pytest.mark.parametrize("kind", VALUES)
+@each_case("kind", VALUES)
 def test_files_without_the_column_get_the_value_and_its_metrics(kind: str, tmp_path: Path) -> None:
     said, value = VALUES[kind]
     fields = [column(1, "id", "long"), column(2, "p", kind)]
@@ -57,7 +58,7 @@ def test_files_without_the_column_get_the_value_and_its_metrics(kind: str, tmp_p
     assert output.lower_bounds[2] == output.upper_bounds[2]
 
 
-@pytest.mark.parametrize("held", [[7], [None], [1, 7], [1, None]])
+@each_case("held", [[7], [None], [1, 7], [1, None]])
 def test_nothing_is_said_of_a_column_that_holds_other_values(held: list[int | None], tmp_path: Path) -> None:
     fields = [column(1, "id", "long"), column(2, "p", "int"), column(3, "s", struct_of(column(4, "q", "int")))]
     rows: dict[str, list[Any]] = {"id": [*range(len(held))], "p": held, "s": [{"q": value} for value in held]}

@@ -24,6 +24,7 @@ from icewright_spark.merge.by_key import Key, sorted_at_once
 from icewright_spark.merge.errors import ProofFailed, UnsupportedColumn
 from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.schema import arrow_schema
+from tests.cases import each_case
 from tests.spark_merge.delete_files import deletion_vector, with_deletes
 from tests.spark_merge.merge_tables import arrow_table, column
 from tests.spark_merge.test_merge_by_key import (
@@ -48,9 +49,9 @@ def to_be_sorted(job: MergeJob) -> MergeJob:
     return dataclasses.replace(job, group=dataclasses.replace(job.group, executor=Executor.SORT))
 
 
-@pytest.mark.parametrize("null_order", ["nulls-first", "nulls-last"])
-@pytest.mark.parametrize("direction", ["asc", "desc"])
-@pytest.mark.parametrize("kind", ORDERED)
+@each_case("null_order", ["nulls-first", "nulls-last"])
+@each_case("direction", ["asc", "desc"])
+@each_case("kind", ORDERED)
 def test_every_type_has_its_order(kind: str, direction: str, null_order: str, tmp_path: Path) -> None:
     fields = [column(1, "k", kind), column(2, "n", "long")]
     values = ORDERED[kind] if direction == "asc" else ORDERED[kind][::-1]
@@ -103,7 +104,7 @@ def test_deleted_rows_are_gone(tmp_path: Path) -> None:
     assert [row["k"] for row in rows_of(dataclasses.replace(job, group=group))] == [None, 2, 3, 5, 7]
 
 
-@pytest.mark.parametrize("rows", [0, 1, 3])
+@each_case("rows", [0, 1, 3])
 def test_no_output_is_empty_while_there_are_rows(rows: int, tmp_path: Path) -> None:
     result = merge_group(to_be_sorted(numbered_job(tmp_path, [range(rows)[::-1], []], outputs=4)))
     assert [output.record_count for output in result.outputs] == ([1] * rows or [0])
@@ -125,7 +126,7 @@ def test_a_sort_wants_columns_to_sort_by(order: RowOrder | None, error: type[Exc
         merge_group(to_be_sorted(job))
 
 
-@pytest.mark.parametrize("name", [name for name in FAULTS if name != "swap rows"])
+@each_case("name", [name for name in FAULTS if name != "swap rows"])
 def test_a_fault_in_the_sorting_itself_is_caught(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     plain = sorted_at_once
 

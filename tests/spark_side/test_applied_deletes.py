@@ -11,6 +11,7 @@ from icewright.domain.actions import Executor, FileGroup, InputFile
 from icewright.domain.errors import Conflict, Unsupported
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright_spark.applied_deletes import DataEntry, check_applied
+from tests.cases import each_case
 
 BONN, ULM, NOWHERE = Partition(1, '["Bonn"]'), Partition(1, '["Ulm"]'), Partition(0, "[]")
 UNPARTITIONED_SPECS = (0,)
@@ -63,7 +64,7 @@ DOES_NOT_APPLY = {
 }
 
 
-@pytest.mark.parametrize("name", APPLIES)
+@each_case("name", APPLIES)
 def test_what_applies_must_be_planned(name: str) -> None:
     found = APPLIES[name]
     assert check(group(found), found) == ({found.key} if found.file_format is FileFormat.PUFFIN else frozenset())
@@ -71,7 +72,7 @@ def test_what_applies_must_be_planned(name: str) -> None:
         check(group(), found)
 
 
-@pytest.mark.parametrize("name", DOES_NOT_APPLY)
+@each_case("name", DOES_NOT_APPLY)
 def test_what_does_not_apply_must_not_be_planned(name: str) -> None:
     found = DOES_NOT_APPLY[name]
     assert check(group(), found) == frozenset()
@@ -121,7 +122,7 @@ def test_equality_deletes_are_not_for_the_merge(found: DeleteFile) -> None:
         check(replace(staged, files=group().files), found)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [{"record_count": 4}, {"size_bytes": 11}, {"data_sequence_number": 7}, {"content_size_bytes": 51}],
     ids=str,
@@ -131,7 +132,7 @@ def test_a_delete_file_planned_as_another_than_it_is(change: dict[str, int]) -> 
         check(group(replace(vector(), **change)), vector())  # type: ignore[arg-type]  # numbers all
 
 
-@pytest.mark.parametrize(
+@each_case(
     "entry", [DataEntry("/f", 4, 40), DataEntry("/f", SEQUENCE_NUMBER, 41), DataEntry("/f", SEQUENCE_NUMBER, None)]
 )
 def test_a_data_file_planned_as_another_than_it_is(entry: DataEntry) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from icewright.domain.errors import (
     Conflict,
     IcewrightError,
@@ -17,19 +15,20 @@ from icewright.domain.errors import (
 from icewright.domain.jobs import Cancelled, Conflicted, Failed
 from icewright_spark.attempt import result_of
 from icewright_spark.merge.errors import FileUnreadable, OutputExists, OutputUnwritable, ProofFailed
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize("error", [Conflict("moved"), TableReplaced("another"), NotFound("gone")])
+@each_case("error", [Conflict("moved"), TableReplaced("another"), NotFound("gone")])
 def test_a_world_that_moved_is_planned_anew(error: IcewrightError) -> None:
     assert result_of(error, cancelled=False) == Conflicted(error.message)
 
 
-@pytest.mark.parametrize("error", [Unavailable("a"), Unreadable("b"), FileUnreadable("c"), OutputUnwritable("d")])
+@each_case("error", [Unavailable("a"), Unreadable("b"), FileUnreadable("c"), OutputUnwritable("d")])
 def test_what_may_pass_is_tried_again(error: IcewrightError) -> None:
     assert result_of(error, cancelled=False) == Failed(error.code, error.message, retryable=True)
 
 
-@pytest.mark.parametrize("error", [Unsupported("a"), ProofFailed("b"), OutputExists("c")])
+@each_case("error", [Unsupported("a"), ProofFailed("b"), OutputExists("c")])
 def test_what_will_not_pass_is_not_tried_again(error: IcewrightError) -> None:
     assert result_of(error, cancelled=False) == Failed(error.code, error.message, retryable=False)
 

@@ -18,6 +18,7 @@ from icewright.domain.tables import ATTEMPT_KEY, GROUPS_KEY, LAYOUT_KEY, LEVEL_K
 from icewright_spark.commit import TRIES_MAX, Commit, CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import FoundDelete
+from tests.cases import each_case
 from tests.servers.fault_proxy import Answer
 from tests.spark_side.specs import BASE_SNAPSHOT_ID, spec_of
 
@@ -330,7 +331,7 @@ def test_v3_deletion_vectors_go_with_their_data_files() -> None:
     assert table.made[0].deleted == [*inputs, "vector of file:/t/0-0.parquet", "vector of file:/t/1-1.parquet"]
 
 
-@pytest.mark.parametrize(("base", "current"), [(None, 20), (None, None), (10, 20)])
+@each_case(("base", "current"), [(None, 20), (None, None), (10, 20)])
 def test_rows_that_were_given_ids_meanwhile_do_not_lose_them(base: int | None, current: int | None) -> None:
     """Right after an upgrade rows have no ids; the next commit, whoever's it is, gives them theirs."""
     table = Table((True, None))
@@ -363,14 +364,14 @@ def test_a_base_that_expired_during_the_merge_is_a_conflict(version: int) -> Non
     assert "commit" not in table.did
 
 
-@pytest.mark.parametrize("error", [None, *(JavaError(kind) for kind in (FASTER, CONFLICT, *LEAVING_DOUBT))])
+@each_case("error", [None, *(JavaError(kind) for kind in (FASTER, CONFLICT, *LEAVING_DOUBT))])
 def test_a_commit_that_was_made_is_found_whatever_the_answer_was(error: Exception | None) -> None:
     table = Table((True, error))
     assert commit(table) == Committed(900)
     assert table.did.count("commit") == 1
 
 
-@pytest.mark.parametrize("kind", LEAVING_DOUBT)
+@each_case("kind", LEAVING_DOUBT)
 def test_a_commit_that_left_doubt_and_is_not_found_stays_unknown_and_is_never_repeated(kind: str) -> None:
     table = Table((False, JavaError(kind)), (True, None))
     result = commit(table)
@@ -386,9 +387,9 @@ def test_a_commit_reported_as_done_that_is_not_in_the_table_is_unknown() -> None
     assert isinstance(commit(table), CommitUnknown)
 
 
-@pytest.mark.parametrize("error", [None, *(JavaError(kind) for kind in (FASTER, CONFLICT, *LEAVING_DOUBT))])
-@pytest.mark.parametrize("applied", [True, False])
-@pytest.mark.parametrize("looking", [JavaError(UNAVAILABLE), ConnectionResetError("the JVM is gone")])
+@each_case("error", [None, *(JavaError(kind) for kind in (FASTER, CONFLICT, *LEAVING_DOUBT))])
+@each_case("applied", [True, False])
+@each_case("looking", [JavaError(UNAVAILABLE), ConnectionResetError("the JVM is gone")])
 def test_without_a_look_at_the_table_nothing_is_known(
     error: Exception | None, looking: Exception, *, applied: bool
 ) -> None:
@@ -438,7 +439,7 @@ def test_in_doubt_a_commit_of_any_attempt_answers_for_the_task() -> None:
     assert commit(table) == Committed(800)
 
 
-@pytest.mark.parametrize("tries", [0, 1, 2])
+@each_case("tries", [0, 1, 2])
 def test_a_lease_lost_between_two_tries_ends_them(tries: int) -> None:
     table = Table(*[(False, JavaError(FASTER))] * tries, (True, None))
     asked = []
@@ -561,9 +562,9 @@ _CLIENT_RAISES = {
 }
 
 
-@pytest.mark.parametrize("answer", Answer)
-@pytest.mark.parametrize("applied", [True, False])
-@pytest.mark.parametrize("lost", [{}, {1: "a delete"}], ids=["whole", "in part"])
+@each_case("answer", Answer)
+@each_case("applied", [True, False])
+@each_case("lost", [{}, {1: "a delete"}], ids=["whole", "in part"])
 def test_c1_c2_the_result_is_true_of_the_table_in_every_cell(
     answer: Answer,
     applied: bool,  # noqa: FBT001 - a cell

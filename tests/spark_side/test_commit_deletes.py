@@ -13,6 +13,7 @@ from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright_spark.commit import TRIES_MAX, CommitResult
 from icewright_spark.commit_deletes import commit_deletes
 from icewright_spark.iceberg import SparkTable
+from tests.cases import each_case
 from tests.spark_side.test_commit import CONFLICT, FASTER, SPEC, UNAVAILABLE, UNKNOWN, JavaError, Operation, Table
 
 
@@ -108,8 +109,8 @@ def test_others_who_are_always_first_make_it_a_conflict() -> None:
     assert len(pauses) == TRIES_MAX
 
 
-@pytest.mark.parametrize("error", [UNKNOWN, UNAVAILABLE, CONFLICT, FASTER])
-@pytest.mark.parametrize("applied", [True, False])
+@each_case("error", [UNKNOWN, UNAVAILABLE, CONFLICT, FASTER])
+@each_case("applied", [True, False])
 def test_c1_what_the_table_says_counts(error: str, applied: bool) -> None:  # noqa: FBT001 - a parameter of pytest
     script = [(applied, JavaError(error))] + [(False, JavaError(error))] * (TRIES_MAX - 1)
     result = commit(DeletesTable(*script))

@@ -12,6 +12,7 @@ from icewright.domain.errors import Conflict
 from icewright_spark.commit_statistics import check_base, check_update
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.statistics_files import ComputedFile, ComputedFiles
+from tests.cases import each_case
 
 ACTION = ComputeStatistics(2, "v1", 0, (StatisticsColumn(1, "id"),), 10, PartitionTotals(1, 10, 0))
 FILES = ComputedFiles(ComputedFile(None, "s2", 9), ComputedFile(None, "p2", 9))
@@ -42,7 +43,7 @@ def test_its_own_entries_and_nothing_else() -> None:
     check_update(BEFORE, after(), ACTION, FILES)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [
         {"current_snapshot_id": 2},
@@ -69,7 +70,7 @@ def test_what_goes_without_a_word_is_noticed() -> None:
         check_update(BEFORE, gone, ACTION, FILES)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "said"),
     [
         ({"snapshots": BEFORE["snapshots"][1:]}, "expired"),

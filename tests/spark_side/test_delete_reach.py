@@ -16,6 +16,7 @@ from icewright_spark.applied_deletes import DataEntry
 from icewright_spark.dangling import Reach, found_deletes
 from icewright_spark.manifests import FoundDelete, PartitionFiles
 from icewright_spark.replaced_deletes import Reached
+from tests.cases import each_case
 from tests.planning import test_dangling_deletes as dangling
 from tests.planning import test_position_deletes as position
 from tests.planning.little_tables import READERS, LittleTable, little_tables, visible
@@ -129,7 +130,7 @@ def test_a_manifest_is_read_once() -> None:
 PLANNED = position_deletes(month(1), 1, sequence_number=2)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [
         {"size_bytes": 7},

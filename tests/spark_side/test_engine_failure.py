@@ -14,6 +14,7 @@ from icewright.domain.jobs import Failed
 from icewright_spark.attempt import result_of
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.session import jvm_exit_code
+from tests.cases import each_case
 
 STAGE = (
     "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, "
@@ -46,7 +47,7 @@ LOST = "ExecutorLostFailure (executor 1 exited caused by one of the running task
 SPARKS = "org.apache.spark.memory.SparkOutOfMemoryError: "
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reason",
     [
         "java.lang.OutOfMemoryError: Java heap space\n\tat java.base/java.util.Arrays.copyOf(Arrays.java:3537)",
@@ -69,7 +70,7 @@ def test_memory_that_ran_out_is_said(reason: str) -> None:
     assert engine_failure(RuntimeError(STAGE + reason)).code == "out-of-memory"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reason",
     [
         "java.io.IOException: No space left on device",
@@ -88,7 +89,7 @@ def test_a_worker_that_died_is_said() -> None:
     assert engine_failure(RuntimeError(STAGE + reason)).code == "worker-died"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reason",
     [
         "java.lang.IllegalStateException: out of order",
@@ -100,9 +101,7 @@ def test_all_else_is_sparks_own(reason: str) -> None:
     assert engine_failure(RuntimeError(STAGE + reason)).code == "engine"
 
 
-@pytest.mark.parametrize(
-    ("jvm_exit", "code"), [(52, "out-of-memory"), (-9, "out-of-memory"), (1, "engine"), (None, "engine")]
-)
+@each_case(("jvm_exit", "code"), [(52, "out-of-memory"), (-9, "out-of-memory"), (1, "engine"), (None, "engine")])
 def test_a_jvm_that_is_gone_says_it_by_its_exit_code(jvm_exit: Any, code: str) -> None:
     result = result_of(Py4JNetworkError("Answer from Java side is empty"), cancelled=False, jvm_exit=jvm_exit)
     assert isinstance(result, Failed)
@@ -110,8 +109,8 @@ def test_a_jvm_that_is_gone_says_it_by_its_exit_code(jvm_exit: Any, code: str) -
     assert "Answer from Java side is empty" in result.detail
 
 
-@pytest.mark.parametrize("jvm_exit", [None, 137])
-@pytest.mark.parametrize("gone", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError()])
+@each_case("jvm_exit", [None, 137])
+@each_case("gone", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError()])
 def test_a_jvm_that_dies_behind_its_exception_costs_no_report(gone: Exception, jvm_exit: int | None) -> None:
     class Dead(Java):
         def toString(self) -> str:  # noqa: N802 - Java's name

@@ -17,6 +17,7 @@ from icewright import __version__
 from icewright.domain.errors import Unavailable, VersionMismatch
 from icewright.domain.optimizers import WorkerEnvironment
 from icewright_spark.environment import PACKAGES, _look, environment_of, require_same, worker_environment
+from tests.cases import each_case
 
 OURS = WorkerEnvironment("3.11.7", "4.1.4", {"pyarrow": "26.0.1", "xxhash": "3.8.2"})
 
@@ -27,20 +28,20 @@ def test_the_same_is_the_same_and_a_patch_of_python_does_not_matter() -> None:
     require_same(OURS, replace(OURS, packages={**OURS.packages, "more": "1"}))
 
 
-@pytest.mark.parametrize("spark", ["4.1.3", "3.5.9", "4.2.0"])
+@each_case("spark", ["4.1.3", "3.5.9", "4.2.0"])
 def test_a_cluster_of_another_spark_is_refused(spark: str) -> None:
     with pytest.raises(VersionMismatch, match=f"the cluster runs Spark {spark}, this optimizer brings Spark 4.1.4"):
         require_same(OURS, replace(OURS, spark=spark))
 
 
-@pytest.mark.parametrize("python", ["3.12.7", "3.1.17", "4.11.7"])
+@each_case("python", ["3.12.7", "3.1.17", "4.11.7"])
 def test_workers_of_another_python_are_refused(python: str) -> None:
     with pytest.raises(VersionMismatch, match="Python") as refused:
         require_same(OURS, replace(OURS, python=python))
     assert "executor_python" in refused.value.hint
 
 
-@pytest.mark.parametrize("version", ["26.0.0", "", None])
+@each_case("version", ["26.0.0", "", None])
 def test_workers_with_other_packages_are_refused(version: str | None) -> None:
     packages = {"xxhash": "3.8.2"} | ({} if version is None else {"pyarrow": version})
     with pytest.raises(VersionMismatch, match=f"pyarrow {version or 'missing'} instead of 26.0.1") as refused:

@@ -13,6 +13,7 @@ from icewright_spark.engine import FailedEngine
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.executors import ClusterOfSpark, Executors, NoExecutors, watched
 from icewright_spark.optimizer import Optimizer
+from tests.cases import each_case
 from tests.spark_side.specs import settings_of, spec_of
 from tests.spark_side.test_optimizer_loop import Server
 
@@ -114,7 +115,7 @@ def test_what_was_said_long_before_is_not_told(executors: Executors, cluster: Cl
     assert "137" not in executors.missing
 
 
-@pytest.mark.parametrize(
+@each_case(
     "error",
     [Py4JError("it does not exist in the JVM"), TypeError("not callable"), AttributeError("host"), OSError("x")],
 )
@@ -182,7 +183,7 @@ class Worker:
         raise Py4JError("host([]) does not exist")
 
 
-@pytest.mark.parametrize("workers", [[Worker()], [object()], None])
+@each_case("workers", [[Worker()], [object()], None])
 def test_a_master_whose_answer_is_odd_does_not_say_what_it_has(workers: object) -> None:
     class Master(Anything):
         def askSync(self, *_: object) -> Master:  # noqa: N802 - Spark's
@@ -232,7 +233,7 @@ def caused(error: IcewrightError, cause: Exception) -> IcewrightError:
     return error
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "code"),
     [
         (NoExecutors("none lived"), "no-executors"),

@@ -23,6 +23,7 @@ from icewright.domain.optimizers import WorkerEnvironment
 from icewright.domain.storage import ProbeReport, ProbeReports, ProbeRequest
 from icewright_spark.batch import Batch, Seat
 from icewright_spark.optimizer import Optimizer
+from tests.cases import each_case
 from tests.spark_side.specs import report_of, settings_of, spec_of
 
 
@@ -221,7 +222,7 @@ def test_it_claims_no_more_than_it_has_slots_and_uses_few_pools() -> None:
     assert set(engine.pools) == {"icewright-0", "icewright-1", "icewright-2"}
 
 
-@pytest.mark.parametrize(("waiting", "done"), [(0, 0), (1, 1), (3, 1)])
+@each_case(("waiting", "done"), [(0, 0), (1, 1), (3, 1)])
 def test_one_that_is_started_for_one_task_ends_after_it_or_without_any(waiting: int, done: int) -> None:
     server, engine = Server(*tasks(waiting)), Engine()
     optimizer = Optimizer(engine, server, settings_of(tasks_max=1))
@@ -256,8 +257,8 @@ def test_two_attempts_at_one_task_hold_two_slots() -> None:
         assert sorted(engine.attempts) == [("task-1", 1), ("task-1", 2)]
 
 
-@pytest.mark.parametrize("error", [Unavailable("away"), Rejected("never heard of you")])
-@pytest.mark.parametrize("where", ["claim_errors", "hello_errors"])
+@each_case("error", [Unavailable("away"), Rejected("never heard of you")])
+@each_case("where", ["claim_errors", "hello_errors"])
 def test_it_outlives_a_server_that_is_away_or_forgot_it_and_introduces_itself_again(
     error: IcewrightError, where: str
 ) -> None:
@@ -268,8 +269,8 @@ def test_it_outlives_a_server_that_is_away_or_forgot_it_and_introduces_itself_ag
     assert len(server.hellos) >= (2 if where == "claim_errors" else 1)
 
 
-@pytest.mark.parametrize("error", [VersionMismatch("other"), InvalidMessage("what?")])
-@pytest.mark.parametrize("where", ["claim_errors", "hello_errors"])
+@each_case("error", [VersionMismatch("other"), InvalidMessage("what?")])
+@each_case("where", ["claim_errors", "hello_errors"])
 def test_it_does_not_go_on_with_a_server_of_another_version(error: IcewrightError, where: str) -> None:
     server = Server()
     getattr(server, where).append(error)

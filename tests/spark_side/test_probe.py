@@ -12,6 +12,7 @@ from icewright_spark import probe as probe_module
 from icewright_spark.merge.errors import StorageRefused
 from icewright_spark.merge.storage import Storage
 from icewright_spark.probe import _Found, _Probe, _run, try_out
+from tests.cases import each_case
 
 SECRET = "a-secret"  # noqa: S105 - to be looked for
 
@@ -39,7 +40,7 @@ def one(storage: Storage, number: int = 0) -> _Probe:
     return _Probe(number, "s3://bucket/icewright-probe", storage, b"content")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("lie", "said"),
     [("", None), ("longer", "another size"), ("other", "reads otherwise"), ("refuses", "no entrance with ***")],
 )

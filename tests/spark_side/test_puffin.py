@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.puffin import distinct_values, read_puffin
+from tests.cases import each_case
 
 
 def sketch(hashes: list[int], theta: int | None = None) -> bytes:
@@ -43,7 +44,7 @@ def test_blobs_are_read_as_they_were_written(blobs: list[bytes], codec: str | No
     assert content[len(content) - footer :][:4] == b"PFA1"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "content",
     [
         b"",
@@ -74,7 +75,7 @@ def test_many_values_are_estimated_by_the_share_that_was_kept() -> None:
     assert distinct_values(bytes([1, 3, 3, 0, 0, 0x3A, 0, 0]) + struct.pack("<q", 5)) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     "content",
     [
         b"",

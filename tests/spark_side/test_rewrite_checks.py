@@ -18,6 +18,7 @@ from icewright_spark.jobs.rewrite_data_files import check_outputs, check_receipt
 from icewright_spark.jobs.spark_tasks import TASK_BYTES_MAX, spark_tasks
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob
+from tests.cases import each_case
 from tests.spark_side.specs import group, spec_of
 
 ACTION = spec_of(groups=2).rewrite
@@ -33,7 +34,7 @@ def test_a_receipt_for_every_group_will_do() -> None:
     check_outputs(ACTION, RECEIPTS, [output(0, "a"), output(1, "b")])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "receipts",
     [
         RECEIPTS[:1],

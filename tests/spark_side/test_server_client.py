@@ -25,6 +25,7 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.storage import ProbeReport, ProbeReports, ProbeRequest, Probes
 from icewright.domain.tasks import Progress
 from icewright_spark.server import Server
+from tests.cases import each_case
 from tests.spark_side.specs import report_of, spec_of
 
 HELLO = OptimizerHello(PROTOCOL_VERSION, "optimizer-1", "0", "default", 2, ("lake",), "4.1.4", "1.12.0")
@@ -95,8 +96,8 @@ def test_answers_are_read() -> None:
     assert answering(200, {"agrees": False}).sees_the_same(CHECK) is False
 
 
-@pytest.mark.parametrize("number", CALLS)
-@pytest.mark.parametrize(
+@each_case("number", CALLS)
+@each_case(
     ("status", "code", "error"),
     [
         (409, "lease-lost", LeaseLost),
@@ -121,30 +122,30 @@ def test_refusals_are_told_apart_by_their_code(
     assert "because" in caught.value.message
 
 
-@pytest.mark.parametrize("number", CALLS)
-@pytest.mark.parametrize("status", [200, 302, 404, 502])
+@each_case("number", CALLS)
+@each_case("status", [200, 302, 404, 502])
 def test_what_is_not_json_came_from_somebody_in_between(number: int, status: int) -> None:
     client = server(lambda _request: httpx2.Response(status, text="<html>gateway</html>"))
     with pytest.raises(Unavailable, match=str(status)):
         calls(client)[number]()
 
 
-@pytest.mark.parametrize("number", CALLS)
-@pytest.mark.parametrize("body", [[], "no", None, 5])
+@each_case("number", CALLS)
+@each_case("body", [[], "no", None, 5])
 def test_a_refusal_that_is_no_problem_document_came_from_somebody_in_between(number: int, body: object) -> None:
     with pytest.raises(Unavailable, match="409"):
         calls(answering(409, body))[number]()
 
 
-@pytest.mark.parametrize("number", [1, 2, 4])
-@pytest.mark.parametrize("body", [{"unknown": 1}, [], "no", 5, {}])
+@each_case("number", [1, 2, 4])
+@each_case("body", [{"unknown": 1}, [], "no", 5, {}])
 def test_an_answer_of_another_shape_is_not_guessed_at(number: int, body: object) -> None:
     with pytest.raises(InvalidMessage):
         calls(answering(200, body))[number]()
 
 
-@pytest.mark.parametrize("number", CALLS)
-@pytest.mark.parametrize("error", [httpx2.ReadTimeout, httpx2.ConnectError, httpx2.RemoteProtocolError])
+@each_case("number", CALLS)
+@each_case("error", [httpx2.ReadTimeout, httpx2.ConnectError, httpx2.RemoteProtocolError])
 def test_no_answer_is_unavailable(number: int, error: type[httpx2.HTTPError]) -> None:
     def answer(_request: httpx2.Request) -> httpx2.Response:
         raise error("nobody")

@@ -13,6 +13,7 @@ from icewright.domain.errors import InvalidConfiguration, VersionMismatch
 from icewright.domain.optimizers import ICEBERG_RUNTIME
 from icewright.domain.spark_conf import launcher_settings, settings_in_session, spark_settings
 from icewright_spark.session import _check_versions
+from tests.cases import each_case
 from tests.spark_side.specs import catalog, settings_of
 
 FIXED = {
@@ -36,7 +37,7 @@ def test_o8_w10_what_safety_depends_on_is_set() -> None:
     assert conf["spark.sql.catalog.pond"] == "org.apache.iceberg.spark.SparkCatalog"
 
 
-@pytest.mark.parametrize("key", [*FIXED, *catalog("lake").spark_properties()])
+@each_case("key", [*FIXED, *catalog("lake").spark_properties()])
 def test_w10_what_safety_depends_on_cannot_be_changed(key: str) -> None:
     same = FIXED.get(key, "x")
     for value in (same, "something else"):
@@ -51,27 +52,27 @@ def test_what_else_a_user_sets_is_taken_also_over_our_defaults() -> None:
     assert chosen.items() <= conf.items()
 
 
-@pytest.mark.parametrize("key", [*FIXED, *catalog("lake").spark_properties()])
+@each_case("key", [*FIXED, *catalog("lake").spark_properties()])
 def test_w10_t4_no_key_that_is_named_in_the_file_changes_what_safety_depends_on(key: str) -> None:
     changed = settings_of(spark_conf={key: "x"}, spark_conf_keys=(key,), catalogs=(catalog("lake"),))
     with pytest.raises(InvalidConfiguration, match=re.escape(key)):
         spark_settings(changed)
 
 
-@pytest.mark.parametrize("master", ["local[2,3]", "local[*,8]", "local[ 1 , 2 ]"])
+@each_case("master", ["local[2,3]", "local[*,8]", "local[ 1 , 2 ]"])
 def test_w10_a_master_that_tries_tasks_again_is_refused(master: str) -> None:
     with pytest.raises(InvalidConfiguration, match="try tasks again"):
         spark_settings(settings_of(master=master))
 
 
-@pytest.mark.parametrize("master", ["local", "local[*]", "local[4]", "spark://host:7077,other:7077", "yarn"])
+@each_case("master", ["local", "local[*]", "local[4]", "spark://host:7077,other:7077", "yarn"])
 def test_other_masters_are_taken(master: str) -> None:
     conf = spark_settings(settings_of(master=master))
     assert conf["spark.master"] == master
     assert ("spark.driver.bindAddress" in conf) == master.startswith("local")
 
 
-@pytest.mark.parametrize("found", ["1.9.2", "1.10.2", "1.11.0", "0.14.1", "unknown", ""])
+@each_case("found", ["1.9.2", "1.10.2", "1.11.0", "0.14.1", "unknown", ""])
 def test_c2_an_iceberg_that_is_too_old_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Older ones take a commit for refused that was answered with 503, or send one twice, and clean up after it."""
     session: Any = SimpleNamespace(version="4.1.4")
@@ -135,8 +136,8 @@ def test_an_archive_is_unpacked_where_pythons_look_but_not_in_local_mode() -> No
     assert settings_in_session(conf, is_submitted=False) == conf
 
 
-@pytest.mark.parametrize("wrong", ["", "-x", "/a#b", "/a,/b", "/a\n/b"])
-@pytest.mark.parametrize("field", ["archive", "executor_python"])
+@each_case("wrong", ["", "-x", "/a#b", "/a,/b", "/a\n/b"])
+@each_case("field", ["archive", "executor_python"])
 def test_t4_paths_of_packages_are_one_path(field: str, wrong: str) -> None:
     with pytest.raises(InvalidConfiguration, match=f"optimizer.{field}"):
         spark_settings(settings_of(**{field: wrong}))

@@ -20,6 +20,7 @@ from icewright.domain.jobs import Heartbeat, HeartbeatReply
 from icewright.domain.tasks import Progress
 from icewright_spark.lease import LeaseKeeper
 from icewright_spark.watchdog import GRACE_S_MAX, JVM_SILENT_S_MAX, Watchdog
+from tests.cases import each_case
 from tests.spark_side.specs import LEASE_S, spec_of
 
 
@@ -97,7 +98,7 @@ def test_a_server_that_answers_again_after_the_lease_was_lost_changes_nothing() 
         assert watched.trouble_after(GRACE_S_MAX) is not None
 
 
-@pytest.mark.parametrize("lease_s", [3.0, 30.0, 600.0])
+@each_case("lease_s", [3.0, 30.0, 600.0])
 def test_short_leases_have_short_graces(lease_s: float) -> None:
     watched = Watched(lease_s)
     with watched.watchdog.watching("task 1", watched.lease):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from icewright.domain.files import Partition
 from icewright_spark.iceberg import PartitionField
 from icewright_spark.scan_tasks import partition_filter
+from tests.cases import each_case
 
 CITY = PartitionField("city", "string", "identity")
 BUCKET = PartitionField("id", "long", "bucket[4]")
@@ -46,7 +45,7 @@ def test_several_partitions_are_alternatives_and_one_only_once() -> None:
     assert found == {"type": "or", "left": IN_BONN, "right": ulm}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "partition", [Partition(1, "[1.5]"), Partition(1, '["NaN"]'), Partition(3, "[]"), Partition(0, "[null,null]")]
 )
 def test_a_partition_that_nothing_narrows_lets_everything_through(partition: Partition) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from icewright_spark.staged.rows_hash import ROWS_AT_ONCE, RowsHash, rows_hash
 from tests.arrow_values import KIND_NAMES, KINDS, VALUES
+from tests.cases import each_case
 
 SCHEMA = pa.schema(list(KINDS.items()))
 ROWS = st.fixed_dictionaries(VALUES)
@@ -119,7 +120,7 @@ FAULTS: dict[str, tuple[list[Any], list[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@each_case("fault", FAULTS)
 def test_a_fault_is_seen_also_deep_inside(fault: str) -> None:
     before, after, kind = FAULTS[fault]
     assert of_column(before, kind) != of_column(after, kind)
@@ -152,7 +153,7 @@ def with_garbage(kind: Any, garbage: bytes) -> Any:
     return pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\0"), pa.py_buffer(garbage)])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "kind", [pa.int32(), pa.float64(), pa.timestamp("us"), pa.decimal128(9, 2), pa.binary(4), pa.bool_()], ids=str
 )
 def test_values_under_nulls_do_not_matter(kind: Any) -> None:
@@ -173,7 +174,7 @@ def test_what_lies_under_null_strings_lists_maps_and_structs_does_not_matter() -
     assert of_array(structs) == of_array(pa.array([None, {"a": 8}], structs.type))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("small", "large"),
     [
         (pa.string(), pa.large_string()),

@@ -16,6 +16,7 @@ from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.staged.checks import check_rows_of_files, check_same_rows
 from icewright_spark.staged.hash_job import _partition_hash
 from icewright_spark.staged.rows_hash import rows_hash
+from tests.cases import each_case
 
 POSITIONS, EQUALITY = FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES
 UNPARTITIONED = Partition(0, "[]")
@@ -36,7 +37,7 @@ def group(*deletes: DeleteFile) -> FileGroup:
     return FileGroup(0, UNPARTITIONED, "", files, Executor.STAGED, deletes)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("deletes", "rows"),
     [
         ([], {"a": 10, "b": 5}),
@@ -52,7 +53,7 @@ def test_what_deletes_explain_is_well(deletes: list[DeleteFile], rows: Mapping[s
     check_rows_of_files(group(*deletes), rows)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("deletes", "rows"),
     [
         ([], {"a": 9, "b": 5}),

@@ -15,6 +15,7 @@ from icewright_spark.stitch import stitch as stitch_module
 from icewright_spark.stitch.footer import Chunk, ChunkField, ColumnField, FileField, GroupField
 from icewright_spark.stitch.stitch import stitch_group
 from icewright_spark.stitch.thrift import BINARY, I32, I64, LIST, STRUCT, Struct
+from tests.cases import each_case
 from tests.spark_stitch.stitch_files import (
     ROWS,
     footer_of,
@@ -147,7 +148,7 @@ FAULTS: dict[str, Damage] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@each_case("fault", FAULTS)
 def test_a_damaged_output_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     output = tmp_path / "out.parquet"
     monkeypatch.setattr(stitch_module, "output_is_written", lambda: FAULTS[fault](output))
@@ -184,7 +185,7 @@ WRONG: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each_case("name", WRONG)
 def test_a_wrong_position_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A defect of ours where positions are made."""
     monkeypatch.setattr(copy_module, name, WRONG[name](getattr(copy_module, name)))

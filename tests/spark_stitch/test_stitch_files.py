@@ -18,6 +18,7 @@ from icewright_spark.stitch import source as source_module
 from icewright_spark.stitch.footer import Chunk, GroupField
 from icewright_spark.stitch.stitch import StitchJob, stitch_group
 from icewright_spark.stitch.thrift import read_struct
+from tests.cases import each_case
 from tests.servers.s3 import S3Server
 from tests.spark_stitch.stitch_files import ROWS, WRITERS, by_arrow_rs, footer_of, job_of, rows, write_one, written
 
@@ -42,7 +43,7 @@ def text_of(table: Any) -> str:
     return repr([column.to_pylist() for column in table.columns])
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@each_case("writer", WRITERS)
 def test_all_readers_find_the_rows_of_the_inputs(tmp_path: Path, writer: str) -> None:
     files = written(tmp_path, WRITERS[writer])
     result = stitch_group(job_of(files, tmp_path / "out.parquet"))
@@ -56,7 +57,7 @@ def test_all_readers_find_the_rows_of_the_inputs(tmp_path: Path, writer: str) ->
     assert result.outputs[0].size_bytes == Path(result.outputs[0].path).stat().st_size
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@each_case("writer", WRITERS)
 def test_row_groups_say_what_they_said(tmp_path: Path, writer: str) -> None:
     files = written(tmp_path, WRITERS[writer])
     output = stitch_group(job_of(files, tmp_path / "out.parquet")).outputs[0]
@@ -107,7 +108,7 @@ def test_page_indexes_lead_to_the_pages(tmp_path: Path, writer: str) -> None:
     assert pages > 2 * sum(len(group.chunks) for group in footer.row_groups)
 
 
-@pytest.mark.parametrize("writer", ["pyarrow", "arrow-rs", "duckdb"])
+@each_case("writer", ["pyarrow", "arrow-rs", "duckdb"])
 def test_bloom_filters_are_carried_over(tmp_path: Path, writer: str) -> None:
     files = written(tmp_path, WRITERS[writer])
     output = stitch_group(job_of(files, tmp_path / "out.parquet")).outputs[0]

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright_spark.merge.metrics import metrics_of, serialized
 from icewright_spark.statistics.check import StatedCheck
 from icewright_spark.stitch.metrics import FileMetrics, file_metrics, together
+from tests.cases import each_case
 from tests.spark_merge.merge_tables import array_of, column, iceberg_arrow_schema, list_of, struct_of
 
 FIELDS = [
@@ -111,7 +111,7 @@ def test_values_are_compared_as_what_they_are() -> None:
     assert of("long", struct.pack("<i", -2), struct.pack("<q", 1)) == (struct.pack("<i", -2), struct.pack("<q", 1))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "bound"),
     [
         ("int", b"\0"),

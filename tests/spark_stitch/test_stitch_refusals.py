@@ -21,6 +21,7 @@ from icewright_spark.stitch import stitch as stitch_module
 from icewright_spark.stitch.footer import ChunkField, ColumnField, FileField, GroupField, key_values
 from icewright_spark.stitch.stitch import stitch_group
 from icewright_spark.stitch.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, read_struct
+from tests.cases import each_case
 from tests.spark_stitch.stitch_files import (
     ROWS,
     by_arrow_rs,
@@ -155,13 +156,13 @@ def with_change(folder: Path, change: Change, which: int = 1) -> list[InputFile]
     return [input_of(Path(file.path), file.record_count) for file in files]
 
 
-@pytest.mark.parametrize("change", STRANGE)
+@each_case("change", STRANGE)
 def test_files_that_differ_are_not_stitched(tmp_path: Path, change: str) -> None:
     refused(with_change(tmp_path, STRANGE[change]), tmp_path / "out.parquet", NotStitchable)
     assert not (tmp_path / "out.parquet").exists()
 
 
-@pytest.mark.parametrize("change", DAMAGED)
+@each_case("change", DAMAGED)
 def test_damaged_footers_are_said(tmp_path: Path, change: str) -> None:
     refused(with_change(tmp_path, DAMAGED[change], 0), tmp_path / "out.parquet", FileUnreadable)
 

@@ -29,6 +29,7 @@ from icewright_spark.stitch.thrift import (
     read_struct,
     write_struct,
 )
+from tests.cases import each_case
 from tests.spark_stitch.stitch_files import WRITERS, footer_of, rows
 
 I64_MAX = 2**63 - 1
@@ -77,7 +78,7 @@ def test_what_is_written_is_read(struct: Any) -> None:
     assert write_struct(read) == data
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@each_case("writer", WRITERS)
 def test_footers_come_out_as_they_were(tmp_path: Path, writer: str) -> None:
     path = tmp_path / "f.parquet"
     WRITERS[writer](path, rows(0))
@@ -102,7 +103,7 @@ def test_bytes_of_anybody_are_a_struct_or_malformed(data: bytes) -> None:
     assert end <= len(data)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         bytes([0x1C]) * (DEPTH_MAX + 2) + bytes(DEPTH_MAX + 3),  # structs in structs

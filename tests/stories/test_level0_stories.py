@@ -9,8 +9,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from icewright.domain.files import DataFile, DeleteFile
 from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.plans import Plan
@@ -22,6 +20,7 @@ from icewright.planning.explain import explain
 from icewright.planning.plan_table import plan_table
 from icewright.planning.policy import effective_policy
 from icewright.planning.shortlist import shortlist
+from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,
     FIELDS,
@@ -185,7 +184,7 @@ STORIES: list[Callable[[], Told]] = [
 ]
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@each_case("story", STORIES, ids=lambda story: story.__name__)
 def test_what_owners_are_told(story: Callable[[], Told]) -> None:
     observation, files, deletes = story()
     rules = (PolicyRule("lake", ("sales",), {"icewright.mode": "auto"}),)

@@ -19,6 +19,7 @@ from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import TERMINAL_STATES, TaskState
 from icewright.planning import wording
 from icewright.scheduling.breaker import FAILURES_MAX
+from tests.cases import each_case
 from tests.services.lakehouse import BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, STOPPED, Worker
 
@@ -442,7 +443,7 @@ STORIES: list[Callable[[Story], None]] = [
 ]
 
 
-@pytest.mark.parametrize("play", STORIES, ids=lambda play: play.__name__)
+@each_case("play", STORIES, ids=lambda play: play.__name__)
 def test_what_a_person_sees(play: Callable[[Story], None]) -> None:
     story = Story()
     play(story)

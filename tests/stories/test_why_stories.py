@@ -16,6 +16,7 @@ from icewright.cli.why import print_why
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.why import Why
 from icewright.scheduling.breaker import FAILURES_MAX
+from tests.cases import each_case
 from tests.services.lakehouse import AUTO, BONN, HOUR_MS, KYOTO, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
 
@@ -194,7 +195,7 @@ STORIES: list[Callable[[Asking], None]] = [
 ]
 
 
-@pytest.mark.parametrize("play", STORIES, ids=lambda play: play.__name__)
+@each_case("play", STORIES, ids=lambda play: play.__name__)
 def test_what_why_answers(play: Callable[[Asking], None], capsys: pytest.CaptureFixture[str]) -> None:
     asking = Asking(capsys)
     play(asking)

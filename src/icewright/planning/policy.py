@@ -73,10 +73,11 @@ def policy_of(name: TableName, properties: Mapping[str, str], rules: Sequence[Ru
     for layer in layers:
         problems.extend(_layer_problems(layer, every_key=layer.origin != TABLE_ORIGIN))
     invalid = {problem.key for problem in problems}
+    said = {key for layer in layers for key in layer.properties}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for setting in SETTINGS:
-        speaking = saying(setting.key, layers)
+        speaking = saying(setting.key, layers) if setting.key in said else []
         found = next(iter(speaking), None)
         if setting.key in invalid:
             values[setting.field], origins[setting.key] = setting.default, f"{DEFAULT_ORIGIN} (the value is invalid)"

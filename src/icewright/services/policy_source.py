@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from icewright.domain.errors import NotAllowed, NotFound
+from icewright.domain.names import TableName
 from icewright.domain.policies import NO_REVISION, NewRevision, Policies, PolicyRevision, Rule
 from icewright.domain.policy import Policy
 from icewright.domain.resource_groups import ResourceGroup
@@ -55,10 +56,24 @@ class PresentRules:
     """Resource groups as they were applied, over those of the configuration."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A policy, and all that it follows from."""
+
+    rules: PresentRules
+    name: TableName
+    properties: Mapping[str, str]
+    policy: Policy
+
+
 class _OfThread(threading.local):
-    """The rules that a thread goes by within :meth:`PolicySource.held`."""
+    """The rules that a thread goes by within :meth:`PolicySource.held`, and the policy that it found last.
+
+    A look at a table asks for its policy several times.
+    """
 
     rules: PresentRules | None = None
+    last: _Found | None = None
 
 
 class PolicySource:
@@ -97,7 +112,12 @@ class PolicySource:
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table by the rules as they are now."""
-        return effective_policy(metadata, self.present().rules)
+        rules, last = self.present(), self._of_thread.last
+        if last and last.rules is rules and (last.name, last.properties) == (metadata.name, metadata.properties):
+            return last.policy
+        found = effective_policy(metadata, rules.rules)
+        self._of_thread.last = _Found(rules, metadata.name, dict(metadata.properties), found)
+        return found
 
     def _with(self, revision: int, policies: Policies) -> PresentRules:
         return PresentRules(revision, (*policies.rules, *self.configured), policies.groups)
