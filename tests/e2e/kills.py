@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -219,12 +219,16 @@ class Mortals(Processes):
     def kill_optimizer(self) -> None:
         """SIGKILL to what the supervisor has started, as soon as it has; the supervisor goes on."""
 
-        def running() -> list[psutil.Process] | None:
-            below = psutil.Process(self.running["optimizer"].pid).children(recursive=True)
-            return [process for process in below if process.status() != psutil.STATUS_ZOMBIE] or None
+        def killed() -> list[psutil.Process]:
+            found = []
+            for process in psutil.Process(self.running["optimizer"].pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):  # what has ended since, perhaps with its parent
+                    if process.status() != psutil.STATUS_ZOMBIE:
+                        process.kill()
+                        found.append(process)
+            return found
 
-        for process in wait_for(running, "an optimizer runs", self):
-            process.kill()
+        wait_for(lambda: killed() or None, "an optimizer runs", self)
 
     # Work.
 
