@@ -19,10 +19,9 @@ from icewright.domain.access import OWNER, Principal, Role
 from icewright.domain.errors import Unavailable, Unknown
 from icewright.domain.identity import NewToken
 from icewright.domain.on_behalf import ON_BEHALF_OF, to_header
-from icewright.domain.servers import SILENT_MS, SeenServer, Server
+from icewright.domain.servers import SILENT_MS, SeenServer, Server, nobody_leads
 from icewright.ports.leading import Answer, Question
 from icewright.services.control import ControlPlane
-from icewright.services.leading import nobody_leads
 from tests.api.served import HOST, TOKEN, V1, Served, problem
 from tests.cases import each_case
 

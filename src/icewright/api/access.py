@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import secrets
 from hmac import compare_digest
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
 
 from icewright.api.transport import LOCAL, Transport
 from icewright.domain.access import OWNER, Principal
@@ -163,3 +166,10 @@ class Access:
         """End a session of a program; nothing of a token, which is revoked instead."""
         if presented.startswith(PROGRAM_PREFIX):
             self.log_out(presented)
+
+
+def _access(request: Request) -> Access:
+    return cast("Access", request.app.state.access)
+
+
+Gate = Annotated[Access, Depends(_access)]

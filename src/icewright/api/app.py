@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -38,14 +38,16 @@ from icewright.api.conditional import Conditional
 from icewright.api.door import Door
 from icewright.api.lookups import Lookups
 from icewright.api.messages import render
-from icewright.api.needs import Declared, On, Public, declarations, needs, require_declarations
+from icewright.api.needs import Declared, Finder, Found, On, Public, declarations, needs, require_declarations
 from icewright.api.passing import Passing, led_routes
 from icewright.api.problems import add_handlers
 from icewright.api.schema import components
 from icewright.api.streams import Streams
 from icewright.api.timed import Timed
 from icewright.api.worded import Worded
-from icewright.domain.access import Permission
+from icewright.domain.access import Permission, Principal, Scope
+from icewright.domain.actions import ActionKind
+from icewright.domain.names import TableId, TableName
 from icewright.planning.words_shown import Words
 from icewright.services.control import ControlPlane
 from icewright.services.leading import AlwaysLeads, Leading
@@ -104,7 +106,15 @@ def create_app(
         generate_unique_id_function=_operation_id,
     )
     app.state.control, app.state.access, app.state.leading = control, access, leading
-    app.state.lookups = Lookups(control, leading)
+    lookups = Lookups(
+        control.tables,
+        control.tasks,
+        control.observer,
+        control.planner,
+        control.clock,
+        lambda: (leading.led or control).registry,
+    )
+    app.state.lookups, app.state.finders = lookups, _finders(control, lookups)
     words = Words(control.catalogs)
     app.state.streams = Streams(control.tasks.feed, words)
     app.state.shown = shown or metrics.Shown()
@@ -154,6 +164,35 @@ def create_app(
     app.add_middleware(Door, access=access)  # says who asks, to what is inside
     app.add_middleware(Timed)  # around the door: what it refuses is counted as well
     return app
+
+
+def _finders(control: ControlPlane, lookups: Lookups) -> dict[On, Finder]:
+    """How resources are found that paths name."""
+
+    def place(table_id: TableId, name: TableName) -> Scope:
+        """Where a table is by now: it may have been renamed since a plan of it had its name."""
+        record = control.tables.record(table_id)
+        return Scope.of(name if record is None else record.name)
+
+    def table(request: Request, caller: Principal) -> Found:
+        within = caller.scopes(Permission.READ)
+        record = lookups.seen(request.path_params["uuid"], request.query_params.get("catalog"), within)
+        return Found(Scope.of(record.name))
+
+    def plan(request: Request, _caller: Principal) -> Found:
+        found = control.tables.plan(request.path_params["plan_id"])
+        kinds = tuple(ActionKind(action.kind) for action in found.actions)
+        return Found(place(found.table_id, found.table_name), kinds)
+
+    def task(request: Request, _caller: Principal) -> Found:
+        found = control.tasks.head(request.path_params["task_id"])
+        return Found(place(found.table_id, found.table_name), (found.kind,))
+
+    def run(request: Request, _caller: Principal) -> Found:
+        found = control.deletions.run(request.path_params["task_id"])
+        return Found(place(found.table_id, found.table_name))
+
+    return {On.TABLE: table, On.PLAN: plan, On.TASK: task, On.RUN: run}
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -7,12 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from icewright.api.approval_views import ApprovalView, approval_view
-from icewright.api.deps import Caller, Control, Looked
+from icewright.api.deps import Caller, Service
+from icewright.api.lookups import Looked
 from icewright.api.messages import Cursor, Limit, decode_cursor, page
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of
 from icewright.domain.access import Permission
 from icewright.domain.approvals import ApprovalPlace
+from icewright.services.approvals import Approvals
 
 router = APIRouter(prefix="/approvals", tags=["plans"])
 
@@ -23,7 +25,7 @@ router = APIRouter(prefix="/approvals", tags=["plans"])
     **operation(page_of(ApprovalView), problems={404: "No such table or catalog."}),
 )
 def list_approvals(
-    control: Control,
+    approvals: Service[Approvals],
     lookups: Looked,
     caller: Caller,
     *,
@@ -38,7 +40,7 @@ def list_approvals(
     """
     before, within = decode_cursor(ApprovalPlace, cursor), caller.scopes(Permission.READ)
     table_id = None if table is None else lookups.seen(table, catalog, within).table_id
-    found = control.approvals.all_given(table_id=table_id, limit=limit + 1, before=before, within=within)
+    found = approvals.all_given(table_id=table_id, limit=limit + 1, before=before, within=within)
     last = found[limit - 1] if len(found) > limit else None
     ended = None if last is None else ApprovalPlace(last.approved_at, last.plan_hash)
     return page([approval_view(one) for one in found[:limit]], ended)

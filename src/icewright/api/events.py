@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from icewright.api.deps import Caller, Control, Gate
+from icewright.api.access import Gate
+from icewright.api.deps import Caller, Service
 from icewright.api.event_views import EventView, event_view
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
@@ -20,6 +21,8 @@ from icewright.domain.events import Channel, EventFigures, EventState
 from icewright.domain.names import TableName
 from icewright.domain.tables import Operation
 from icewright.ports.inbox import EventFilter
+from icewright.ports.store import TableStore
+from icewright.services.intake import Intake
 
 router = APIRouter(prefix="/events", tags=["events"])
 
@@ -89,11 +92,11 @@ class EventsAnswer:
     dependencies=[_REPORTS],
     **operation(EventAnswer, status=202, accepts=EVENT_SCHEMA, problems=_NO_CATALOG),
 )
-def receive_commit(control: Control, caller: Caller, body: Annotated[Any, Depends(json_body())]) -> Response:
+def receive_commit(intake: Service[Intake], caller: Caller, body: Annotated[Any, Depends(json_body())]) -> Response:
     """Somebody committed to a table. Answered at once; what is true is then read from the catalog."""
     event = parse_event(body)
     authorize(caller, Permission.REPORT, Scope.of(event.table_name))
-    is_new = control.intake.take([event], Channel.HTTP, caller.name)
+    is_new = intake.take([event], Channel.HTTP, caller.name)
     return render(EventAnswer(accepted=True, repeated=not is_new), 202)
 
 
@@ -103,19 +106,19 @@ def receive_commit(control: Control, caller: Caller, body: Annotated[Any, Depend
     **operation(EventsAnswer, status=202, accepts=EVENTS_SCHEMA, problems=_NO_CATALOG),
 )
 def receive_commits(
-    control: Control, caller: Caller, body: Annotated[Any, Depends(json_body(EVENTS_BYTES_MAX))]
+    intake: Service[Intake], caller: Caller, body: Annotated[Any, Depends(json_body(EVENTS_BYTES_MAX))]
 ) -> Response:
     """Many commits at once, all of them or none."""
     events, channel = parse_events(body)
     for place in {Scope.of(event.table_name) for event in events}:
         authorize(caller, Permission.REPORT, place)
-    new = control.intake.take(events, channel, caller.name)
+    new = intake.take(events, channel, caller.name)
     return render(EventsAnswer(accepted=len(events), repeated=len(events) - new), 202)
 
 
 @router.get("/inbox", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(EventView)))
 def list_events(
-    control: Control,
+    table_store: Service[TableStore],
     caller: Caller,
     *,
     state: Annotated[EventState | None, Query(description="Only events in this state.")] = None,
@@ -130,9 +133,9 @@ def list_events(
     """
     of_table = None if name is None else TableName.parse(name)
     only = EventFilter(state, channel, of_table, caller.scopes(Permission.READ))
-    found = control.tables.received(only, limit=limit + 1, before=decode_cursor(int, cursor))
+    found = table_store.received(only, limit=limit + 1, before=decode_cursor(int, cursor))
     items = found[:limit]
-    records = control.tables.records_by_name({stored.event.table_name for stored in items})
+    records = table_store.records_by_name({stored.event.table_name for stored in items})
     problems = {one: record.problem for one, record in records.items()}
     views = [event_view(stored, problems.get(stored.event.table_name)) for stored in items]
     return page(views, items[-1].event_id if len(found) > limit else None)
@@ -144,24 +147,24 @@ def list_events(
     **operation(EventView, problems={404: "No such event."}),
 )
 def delete_event(
-    control: Control, caller: Caller, access: Gate, event_id: Annotated[int, Path(ge=0, le=ID_MAX)]
+    table_store: Service[TableStore], caller: Caller, access: Gate, event_id: Annotated[int, Path(ge=0, le=ID_MAX)]
 ) -> Response:
     """Forget an event, such as a parked one: no look is taken because of it, and it may be reported again."""
-    stored = control.tables.event(event_id)
+    stored = table_store.event(event_id)
     name = stored.event.table_name
     if not caller.may(Permission.READ, Scope.of(name)):
         raise NotFound(f"no event {event_id}")
     authorize(caller, Permission.OPERATE, Scope.of(name))
     access.audit.append(Act("event.deleted", f"event {event_id}", {"table": str(name), "state": stored.state.value}))
-    control.tables.remove_event(event_id)
+    table_store.remove_event(event_id)
     return render(event_view(stored, None))
 
 
 @router.get("/figures", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(EventFigures))
-def show_figures(control: Control, caller: Caller) -> Response:
+def show_figures(table_store: Service[TableStore], caller: Caller) -> Response:
     """How events come in: by channel of the last day, with their lag, and how many commits only the sweep found.
 
     Of tables that the caller may read.
     """
     within = caller.scopes(Permission.READ)
-    return render(control.tables.event_figures(limit=_LEAST_REPORTED, within=within))
+    return render(table_store.event_figures(limit=_LEAST_REPORTED, within=within))

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from icewright.api.deps import Caller, Control, Gate
+from icewright.api.access import Gate
+from icewright.api.deps import Caller, Service
 from icewright.api.door import whose
 from icewright.api.messages import Cursor, Limit, decode_cursor, page
 from icewright.api.needs import On, needs
@@ -15,6 +16,7 @@ from icewright.api.streams import MEDIA_TYPE, FeedStream
 from icewright.domain.access import EVERYTHING, Permission, Principal
 from icewright.domain.feed import FactKind, FeedFilter
 from icewright.domain.names import split_parts
+from icewright.ports.store import TaskStore
 from icewright.services.feed_views import FactView, fact_view
 
 router = APIRouter(prefix="/feed", tags=["feed"])
@@ -44,7 +46,7 @@ def _only(caller: Principal, kinds: list[FactKind] | None, under: list[str] | No
 
 @router.get("", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(FactView)))
 def list_facts(
-    control: Control,
+    task_store: Service[TaskStore],
     caller: Caller,
     *,
     kind: Kinds = None,
@@ -55,7 +57,7 @@ def list_facts(
 ) -> Response:
     """What happened to what the caller may see, oldest first, for as long as it is kept."""
     begin = decode_cursor(int, cursor)
-    found = control.tasks.feed.after((after or 0) if begin is None else begin, limit, _only(caller, kind, under))
+    found = task_store.feed.after((after or 0) if begin is None else begin, limit, _only(caller, kind, under))
     return page([fact_view(told) for told in found.told], found.through if len(found.told) == limit else None)
 
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from icewright.api.deps import Control
+from icewright.api.deps import Service
 from icewright.api.messages import Cursor, Limit, decode_cursor, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of
 from icewright.domain.access import Permission
-from icewright.services.group_views import GroupDocument, GroupView
+from icewright.services.group_views import GroupDocument, GroupView, GroupViews
 
 router = APIRouter(prefix="/groups", tags=["queue"])
 
 
 @router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(GroupView)))
-def list_groups(control: Control, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_groups(group_views: Service[GroupViews], limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Resource groups by name: who says what each is, its caps and windows, what is held of it, and how much waits.
 
     Those of the server itself, too, which have no caps, and those that optimizers alone know.
     """
-    found = control.group_views.views(limit=limit + 1, after=decode_cursor(str, cursor))
+    found = group_views.views(limit=limit + 1, after=decode_cursor(str, cursor))
     return page(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
 
@@ -29,6 +29,6 @@ def list_groups(control: Control, limit: Limit = 100, cursor: Cursor = None) -> 
     dependencies=[needs(Permission.READ, On.EVERYTHING)],
     **operation(GroupDocument, problems={404: "No such resource group."}),
 )
-def show_group(control: Control, name: str) -> Response:
+def show_group(group_views: Service[GroupViews], name: str) -> Response:
     """One resource group, with who holds what of it by application and owner, and what waits in each lane."""
-    return render(control.group_views.document(name))
+    return render(group_views.document(name))

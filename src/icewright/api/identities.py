@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from icewright.api.deps import Caller, Control, Gate
+from icewright.api.access import Gate
+from icewright.api.deps import Caller, Service
 from icewright.api.door import bearer_token, has_token, own_origin, presented_session, session_cookie
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
@@ -16,6 +17,7 @@ from icewright.domain.access import PERMISSIONS, Grant, Permission
 from icewright.domain.audit import AuditEntry, Head
 from icewright.domain.codec import from_json
 from icewright.domain.identity import GivenToken, NewToken, TokenRecord
+from icewright.services.observer import Observer
 
 router = APIRouter(tags=["access"])
 
@@ -84,14 +86,14 @@ def list_tokens(access: Gate, limit: Limit = 100, cursor: Cursor = None) -> Resp
     ),
 )
 def create_token(
-    control: Control, access: Gate, caller: Caller, body: Annotated[Any, Depends(json_body())]
+    observer: Service[Observer], access: Gate, caller: Caller, body: Annotated[Any, Depends(json_body())]
 ) -> Response:
     """A new token. The answer is the only place where it is ever shown.
 
     Its scopes are `*`, catalogs that are configured, or namespaces of these.
     """
     new = from_json(NewToken, body)
-    new.require_catalogs(control.catalogs)
+    new.require_catalogs(observer.catalog_names)
     return render(access.give_token(new, caller.name), 201)
 
 

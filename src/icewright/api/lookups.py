@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar, cast
 
+from fastapi import Depends, Request
+
+from icewright.api.needs import unseen
 from icewright.api.table_views import ObservationView, TableDocument, TableSummary
 from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
 from icewright.domain.errors import NotFound, Rejected, TableReplaced
@@ -21,10 +24,12 @@ from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning.place_shown import place_shown
 from icewright.planning.policy import policy_of
-from icewright.ports.store import TableRecord
-from icewright.services.control import ControlPlane
-from icewright.services.leading import Leading
+from icewright.ports.clock import Clock
+from icewright.ports.store import TableRecord, TableStore, TaskStore
+from icewright.services.observer import Observer
 from icewright.services.place_views import PlaceView, place_view
+from icewright.services.planner import Planner
+from icewright.services.registry import Registry
 from icewright.services.rewrites import optimized_at
 from icewright.services.unfit import UnfitFiles
 from icewright.services.views import table_view
@@ -33,11 +38,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _REMEMBERED_MAX: Final = 10_000
-
-
-def unseen(what: str) -> NotFound:
-    """The same for what is not there and what is not theirs to see."""
-    return NotFound(f"no {what} of that id, or none that you may see")
 
 
 class SeveralTables(Rejected):
@@ -57,10 +57,19 @@ def is_about(within: Scopes, catalog: str) -> bool:
 class Lookups:
     """Reads tables for display. Safe for use by several threads."""
 
-    def __init__(self, control: ControlPlane, leading: Leading) -> None:
-        """Where this server leads, its loop knows whose place is whose."""
-        self._control, self._leading = control, leading
-        self._unfit = UnfitFiles(control.tables, control.clock)
+    def __init__(
+        self,
+        tables: TableStore,
+        tasks: TaskStore,
+        observer: Observer,
+        planner: Planner,
+        clock: Clock,
+        registry: Callable[[], Registry],
+    ) -> None:
+        """``registry`` knows whose place is whose: that of the loop, where it turns in this server."""
+        self._tables, self._tasks, self._observer, self._planner = tables, tasks, observer, planner
+        self._registry = registry
+        self._unfit = UnfitFiles(tables, clock)
         self._lock = threading.Lock()
         self._modes: dict[TableId, tuple[tuple[str, int], Mode]] = {}
         self._optimized: dict[TableId, tuple[str, Mapping[Partition, Instant]]] = {}
@@ -71,8 +80,8 @@ class Lookups:
         Raises :class:`NotFound`, also for a dropped table, and :class:`SeveralTables` when several catalogs have the
         uuid (a table registered twice) and none is named.
         """
-        catalogs = self._control.catalogs if catalog is None else (self._control.observer.catalog(catalog).name,)
-        found = [self._control.tables.record(TableId(name, uuid)) for name in catalogs]
+        catalogs = sorted(self._observer.catalog_names) if catalog is None else (self._observer.catalog(catalog).name,)
+        found = [self._tables.record(TableId(name, uuid)) for name in catalogs]
         records = [record for record in found if record is not None and record.dropped_at is None]
         if not records:
             dropped = any(record is not None for record in found)
@@ -100,23 +109,23 @@ class Lookups:
 
     def require_catalog(self, catalog: str, within: Scopes) -> None:
         """Raise :class:`NotFound` for a catalog that is not there, and for one that is nothing of these scopes."""
-        if within != EVERYWHERE and (catalog not in self._control.catalogs or not is_about(within, catalog)):
+        if within != EVERYWHERE and (catalog not in self._observer.catalog_names or not is_about(within, catalog)):
             raise unseen("catalog")  # who asks for one that is not there is told which ones are
-        self._control.observer.catalog(catalog)
+        self._observer.catalog(catalog)
 
     def metadata(self, record: TableRecord) -> TableMetadata:
         """The table's metadata as it is now.
 
         Raises :class:`TableReplaced` when its name leads to another table, and what the catalog's ``load`` raises.
         """
-        metadata = self._control.observer.catalog(record.name.catalog).load(record.name)
+        metadata = self._observer.catalog(record.name.catalog).load(record.name)
         if metadata.table_id != record.table_id:
             raise TableReplaced(f"{record.name} is another table by now (uuid {metadata.table_id.uuid})")
         return metadata
 
     def policy(self, record: TableRecord) -> Policy:
         """The table's effective policy by what is known of it. Raises as :meth:`metadata` where too little is."""
-        rules = self._control.planner.policies.present().rules
+        rules = self._planner.policies.present().rules
         properties = self.metadata(record).properties if record.properties is None else record.properties
         return policy_of(record.name, properties, rules)
 
@@ -126,14 +135,14 @@ class Lookups:
         if remembered is not None and remembered[0] == record.metadata_location:
             return remembered[1]
         metadata = self.metadata(record)
-        found = optimized_at(self._control.observer.catalog(record.name.catalog), metadata)
+        found = optimized_at(self._observer.catalog(record.name.catalog), metadata)
         with self._lock:
             _remember(self._optimized, record.table_id, (metadata.metadata_location, found))
         return found
 
     def summaries(self, records: Sequence[TableRecord]) -> Sequence[TableSummary]:
         """Tables in a list, by one revision of the policies."""
-        with self._control.planner.policies.held():
+        with self._planner.policies.held():
             return [self.summary(record) for record in records]
 
     def summary(self, record: TableRecord) -> TableSummary:
@@ -158,7 +167,7 @@ class Lookups:
 
     def observation(self, record: TableRecord) -> ObservationView:
         """What the last look at a table saw."""
-        summary, tables, table_id = self.summary(record), self._control.tables, record.table_id
+        summary, tables, table_id = self.summary(record), self._tables, record.table_id
         root = record.storage_root
         found = None if root is None else tables.access(table_id.catalog, root)
         unknown = WorkerAccess.PROVED if root is None else WorkerAccess.UNKNOWN  # a local file system needs no proof
@@ -190,13 +199,13 @@ class Lookups:
         metadata = self.metadata(record)
         view = table_view(
             metadata,
-            self._control.planner.policy(metadata),
-            self._control.tables.partitions(record.table_id),
+            self._planner.policy(metadata),
+            self._tables.partitions(record.table_id),
             observed_at=record.observed_at,
             commit_interval_ms=record.commit_interval_ms,
             place=self.place(record, may_read),
         )
-        attempts = self._control.tasks.attempt_counts(record.table_id)
+        attempts = self._tasks.attempt_counts(record.table_id)
         return TableDocument(self.summary(record), view, attempts, record.reporting)
 
     def place(self, record: TableRecord, may_read: Callable[[Scope], bool]) -> PlaceView:
@@ -204,14 +213,13 @@ class Lookups:
 
         Asks no catalog.
         """
-        registry = (self._leading.led or self._control).registry
-        return place_view(place_shown(registry.ownership(), record.name, may_read))
+        return place_view(place_shown(self._registry().ownership(), record.name, may_read))
 
     def _mode(self, record: TableRecord) -> Mode | None:
         """What mode the table has by the policies of now; by its last look where its properties are too long."""
         if record.properties is None:
             return None if record.listed is None else record.listed.mode
-        made_from = (record.metadata_location, self._control.planner.policies.present().revision)
+        made_from = (record.metadata_location, self._planner.policies.present().revision)
         known = self._modes.get(record.table_id)
         if known is None or known[0] != made_from:
             known = (made_from, self.policy(record).mode)
@@ -225,3 +233,10 @@ def _remember(entries: dict[K, V], key: K, value: V) -> None:
     entries[key] = value
     while len(entries) > _REMEMBERED_MAX:
         entries.pop(next(iter(entries)))
+
+
+def _lookups(request: Request) -> Lookups:
+    return cast("Lookups", request.app.state.lookups)
+
+
+Looked = Annotated[Lookups, Depends(_lookups)]

@@ -17,6 +17,9 @@ from icewright.domain.codec import from_json
 from icewright.domain.errors import NotAllowed
 from icewright.domain.names import TableName
 from icewright.domain.ownership import GoneUuid
+from icewright.ports.store import TaskStore
+from icewright.services.gone_tables import GoneUuids
+from icewright.services.registry import Registry
 
 router = APIRouter(prefix="/lost-tables", tags=["quarantine"])
 gone_router = APIRouter(prefix="/gone-tables", tags=["quarantine"])
@@ -44,10 +47,10 @@ class LostTable:
 
 
 @router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING), BY_LEADER], **operation(page_of(LostTable)))
-def list_lost_tables(led: Led, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_lost_tables(registry: Led[Registry], limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Tables that are declared lost, by name."""
     after = decode_cursor(str, cursor)
-    lost = [LostTable(str(one.claim.name), one.lost_at or "", one.lost_by) for one in led.registry.book().lost()]
+    lost = [LostTable(str(one.claim.name), one.lost_at or "", one.lost_by) for one in registry.book().lost()]
     found = sorted((one for one in lost if after is None or one.name > after), key=lambda one: one.name)
     return page(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
@@ -59,13 +62,15 @@ def list_lost_tables(led: Led, limit: Limit = 100, cursor: Cursor = None) -> Res
         LostTable, accepts=schema_of(DeclareLost), problems={**_NOT_FOUND, 403: "Not permitted, or it can be read."}
     ),
 )
-def declare_table_lost(led: Led, caller: Caller, name: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def declare_table_lost(
+    registry: Led[Registry], caller: Caller, name: str, body: Annotated[Any, Depends(json_body())]
+) -> Response:
     """Declare a table lost that cannot be read, so that it keeps nothing from being removed in other places.
 
     What it last claimed still counts. It holds as long as the catalog's pointer to it stays where it is.
     """
     table, declared_by = TableName.parse(name), named(caller, from_json(DeclareLost, body).declared_by)
-    return render(LostTable(str(table), led.registry.declare_lost(table, declared_by), declared_by))
+    return render(LostTable(str(table), registry.declare_lost(table, declared_by), declared_by))
 
 
 @router.post(
@@ -73,10 +78,10 @@ def declare_table_lost(led: Led, caller: Caller, name: str, body: Annotated[Any,
     dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING), BY_LEADER],
     **operation(LostTable, problems=_NOT_FOUND),
 )
-def withdraw_lost_table(led: Led, name: str) -> Response:
+def withdraw_lost_table(registry: Led[Registry], name: str) -> Response:
     """Take the declaration back: until the table is read, nothing is removed anywhere."""
     table = TableName.parse(name)
-    return render(LostTable(str(table), led.registry.withdraw_lost(table), None))
+    return render(LostTable(str(table), registry.withdraw_lost(table), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +114,10 @@ class GoneTable:
 
 
 @gone_router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING), BY_LEADER], **operation(page_of(GoneTable)))
-def list_gone_tables(led: Led, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_gone_tables(gone_uuids: Led[GoneUuids], limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Tables that lay in the place of another one, and are declared gone, by the name of that one."""
     after = decode_cursor(str, cursor)
-    found = sorted((GoneTable.of(name, one) for name, one in led.gone.declared()), key=_gone_key)
+    found = sorted((GoneTable.of(name, one) for name, one in gone_uuids.declared()), key=_gone_key)
     found = [one for one in found if after is None or _gone_key(one) > after]
     return page(found[:limit], _gone_key(found[limit - 1]) if len(found) > limit else None)
 
@@ -127,7 +132,12 @@ def list_gone_tables(led: Led, limit: Limit = 100, cursor: Cursor = None) -> Res
     ),
 )
 def declare_table_gone(
-    led: Led, caller: Caller, name: str, uuid: str, body: Annotated[Any, Depends(json_body())]
+    gone_uuids: Led[GoneUuids],
+    task_store: Led[TaskStore],
+    caller: Caller,
+    name: str,
+    uuid: str,
+    body: Annotated[Any, Depends(json_body())],
 ) -> Response:
     """Declare that a table is gone for good that lay in the place of this one, such as before it was made anew there.
 
@@ -140,7 +150,7 @@ def declare_table_gone(
             f"a table in a catalog that is not configured may need the files of {uuid}",
             hint="say in_no_catalog where no catalog has that table any more",
         )
-    declared = led.gone.declare(table, uuid, named(caller, said.declared_by), led.tasks.now())
+    declared = gone_uuids.declare(table, uuid, named(caller, said.declared_by), task_store.now())
     return render(GoneTable.of(table, declared))
 
 
@@ -149,10 +159,10 @@ def declare_table_gone(
     dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING), BY_LEADER],
     **operation(GoneTable, problems={404: "No such table or catalog, or not declared gone."}),
 )
-def withdraw_gone_table(led: Led, name: str, uuid: str) -> Response:
+def withdraw_gone_table(gone_uuids: Led[GoneUuids], name: str, uuid: str) -> Response:
     """Take the declaration back: nothing in that place goes any more, and nothing that went is purged."""
     table = TableName.parse(name)
-    return render(GoneTable.of(table, led.gone.withdraw(table, uuid)))
+    return render(GoneTable.of(table, gone_uuids.withdraw(table, uuid)))
 
 
 def _gone_key(one: GoneTable) -> str:

@@ -26,7 +26,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from icewright import __version__
-from icewright.api.deps import Control, LedOrOwn
+from icewright.api.deps import LedOrOwn, Service
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation
 from icewright.api.status import OPTIMIZER_SEEN_MS
@@ -67,7 +67,7 @@ OTHER_GROUPS: Final = "other"
     response_class=PlainTextResponse,
     **operation({"type": "string"}, media_type="text/plain"),
 )
-def metrics(request: Request, control: Control, led: LedOrOwn) -> Response:
+def metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) -> Response:
     """Figures in the text format of Prometheus, which asks with the token as any program does."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Figures(control, request.app.state.shown, led))

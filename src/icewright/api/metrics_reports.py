@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from icewright.api.deps import Caller, Control
+from icewright.api.deps import Caller, Service
 from icewright.api.events import EVENTS_BYTES_MAX
 from icewright.api.messages import json_body
 from icewright.api.needs import On, needs
@@ -43,15 +43,18 @@ _TABLE: Final = "/namespaces/{namespace:path}/tables/{table:path}/metrics"
 @router.post(_TABLE, **_ROUTE)
 @router.post("/{prefix:path}" + _TABLE, **_ROUTE)
 def report_metrics(
-    control: Control, caller: Caller, request: Request, body: Annotated[Any, Depends(json_body(EVENTS_BYTES_MAX))]
+    intake: Service[Intake],
+    caller: Caller,
+    request: Request,
+    body: Annotated[Any, Depends(json_body(EVENTS_BYTES_MAX))],
 ) -> Response:
     """A report of Iceberg's. A commit becomes an event; scans are counted."""
-    name = _table_name(control.intake, caller, request.scope["raw_path"])
+    name = _table_name(intake, caller, request.scope["raw_path"])
     kind, event = parse_report(body, name)
     if event is None:
-        control.intake.pass_over(kind if kind in _KNOWN_KINDS else "other-report")
+        intake.pass_over(kind if kind in _KNOWN_KINDS else "other-report")
     else:
-        control.intake.take([event], Channel.METRICS_REPORT, caller.name)
+        intake.take([event], Channel.METRICS_REPORT, caller.name)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 

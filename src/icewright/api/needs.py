@@ -7,17 +7,17 @@ What somebody may not even see is answered as if it were not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.routing import iter_route_contexts
 
-from icewright.api.deps import Caller, Control, Gate, Looked
+from icewright.api.access import Gate
+from icewright.api.deps import Caller
 from icewright.api.door import SAFE_METHODS
-from icewright.api.lookups import Lookups, unseen
 from icewright.api.once import begin
 from icewright.domain.access import (
     EVERYTHING,
@@ -33,9 +33,7 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.audit import Act
 from icewright.domain.errors import InvalidMessage, NotFound
 from icewright.domain.identity import OF_TOKEN
-from icewright.domain.names import TableId, TableName
 from icewright.domain.people import OF_PERSON
-from icewright.services.control import ControlPlane
 
 
 class On(StrEnum):
@@ -63,6 +61,11 @@ class Found:
     kinds: tuple[ActionKind, ...] = ()
 
 
+def unseen(what: str) -> NotFound:
+    """The same for what is not there and what is not theirs to see."""
+    return NotFound(f"no {what} of that id, or none that you may see")
+
+
 @dataclass(frozen=True)
 class Declared:
     """A declaration. ``permission`` None: what carrying out the actions of the plan or task needs."""
@@ -70,9 +73,9 @@ class Declared:
     permission: Permission | None
     on: On
 
-    def __call__(self, request: Request, caller: Caller, control: Control, lookups: Looked, access: Gate) -> None:
+    def __call__(self, request: Request, caller: Caller, access: Gate) -> None:
         """Let the request pass, or raise ``Forbidden`` or ``NotFound``; a change is in the audit first."""
-        self._authorize(request, caller, control, lookups)
+        self._authorize(request, caller)
         if request.method not in SAFE_METHODS and self.changes:
             begin(request, access.answers)
             access.audit.append(_asked(request))
@@ -82,7 +85,7 @@ class Declared:
         """Whether what is asked for by POST is in the audit, and carried out once by its key."""
         return self.permission not in _UNAUDITED
 
-    def _authorize(self, request: Request, caller: Principal, control: ControlPlane, lookups: Lookups) -> None:
+    def _authorize(self, request: Request, caller: Principal) -> None:
         if self.on is On.ANYWHERE:
             permission = self.permission or Permission.OPERATE
             if not caller.scopes(permission):
@@ -91,7 +94,7 @@ class Declared:
         if self.on is On.EVERYTHING:
             authorize(caller, self.permission or Permission.OPERATE, EVERYTHING)
             return
-        found = self._found(request, caller, control, lookups)
+        found = self._found(request, caller)
         for permission in self._needed(found):
             authorize(caller, permission, found.place)
 
@@ -100,9 +103,9 @@ class Declared:
             return frozenset({self.permission})
         return frozenset(traits_of(kind).permission for kind in found.kinds) or frozenset({Permission.OPERATE})
 
-    def _found(self, request: Request, caller: Principal, control: ControlPlane, lookups: Lookups) -> Found:
+    def _found(self, request: Request, caller: Principal) -> Found:
         try:
-            found = _FINDERS[self.on](request, caller, control, lookups)
+            found = finders(request)[self.on](request, caller)
         except NotFound:
             if caller.may(Permission.READ, EVERYTHING):
                 raise
@@ -179,37 +182,10 @@ def require_declarations(app: FastAPI) -> None:
         raise ValueError(f"routes that declare no permission, or several: {', '.join(bare)}")
 
 
-def _table(request: Request, caller: Principal, _control: ControlPlane, lookups: Lookups) -> Found:
-    within = caller.scopes(Permission.READ)
-    record = lookups.seen(request.path_params["uuid"], request.query_params.get("catalog"), within)
-    return Found(Scope.of(record.name))
+Finder = Callable[[Request, Principal], Found]
+"""Finds the resource that a path names. Raises :class:`~icewright.domain.errors.NotFound`."""
 
 
-def _plan(request: Request, _caller: Principal, control: ControlPlane, _lookups: Lookups) -> Found:
-    plan = control.tables.plan(request.path_params["plan_id"])
-    kinds = tuple(ActionKind(action.kind) for action in plan.actions)
-    return Found(_place(control, plan.table_id, plan.table_name), kinds)
-
-
-def _task(request: Request, _caller: Principal, control: ControlPlane, _lookups: Lookups) -> Found:
-    task = control.tasks.head(request.path_params["task_id"])
-    return Found(_place(control, task.table_id, task.table_name), (task.kind,))
-
-
-def _run(request: Request, _caller: Principal, control: ControlPlane, _lookups: Lookups) -> Found:
-    run = control.deletions.run(request.path_params["task_id"])
-    return Found(_place(control, run.table_id, run.table_name))
-
-
-def _place(control: ControlPlane, table_id: TableId, name: TableName) -> Scope:
-    """Where a table is by now: it may have been renamed since a plan of it had its name."""
-    record = control.tables.record(table_id)
-    return Scope.of(name if record is None else record.name)
-
-
-_FINDERS: Final[dict[On, Callable[[Request, Principal, ControlPlane, Lookups], Found]]] = {
-    On.TABLE: _table,
-    On.PLAN: _plan,
-    On.TASK: _task,
-    On.RUN: _run,
-}
+def finders(request: Request) -> Mapping[On, Finder]:
+    """How the application finds each kind of resource."""
+    return cast("Mapping[On, Finder]", request.app.state.finders)

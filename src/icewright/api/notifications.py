@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
-from icewright.api.deps import Control
+from icewright.api.deps import Service
 from icewright.api.messages import Cursor, Limit, decode_cursor, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of
 from icewright.domain.access import Permission
-from icewright.services.notifications import DeadLetter, ReceiverView, Trial, dead_letter
+from icewright.services.notifications import DeadLetter, Notifications, ReceiverView, Trial, dead_letter
 
 router = APIRouter(prefix="/notifications", tags=["feed"])
 
@@ -32,15 +32,15 @@ class Resent:
 
 
 @router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(Receivers))
-def list_receivers(control: Control) -> Response:
+def list_receivers(notifications: Service[Notifications]) -> Response:
     """Who is told by messages, of what, and how that goes."""
-    return render(Receivers(tuple(control.notifications.views())))
+    return render(Receivers(tuple(notifications.views())))
 
 
 @router.get("/dead-letters", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(DeadLetter)))
-def list_dead_letters(control: Control, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_dead_letters(notifications: Service[Notifications], limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Messages that were given up, the latest first, for as long as they are kept."""
-    found = control.notifications.dead_letters(limit=limit + 1, before=decode_cursor(int, cursor))
+    found = notifications.dead_letters(limit=limit + 1, before=decode_cursor(int, cursor))
     more = found[limit - 1].number if len(found) > limit else None
     return page([dead_letter(one) for one in found[:limit]], more)
 
@@ -50,9 +50,9 @@ def list_dead_letters(control: Control, limit: Limit = 100, cursor: Cursor = Non
     dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING)],
     **operation(Resent, status=202, problems={404: "No such message.", 409: "It is no dead letter."}),
 )
-def retry_dead_letter(control: Control, message_id: str) -> Response:
+def retry_dead_letter(notifications: Service[Notifications], message_id: str) -> Response:
     """Send a message again that was given up, behind those that wait."""
-    stored = control.notifications.retry(message_id)
+    stored = notifications.retry(message_id)
     return render(Resent(stored.message.message_id, stored.message.receiver), 202)
 
 
@@ -61,6 +61,6 @@ def retry_dead_letter(control: Control, message_id: str) -> Response:
     dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING)],
     **operation(Trial, problems={404: "No such receiver."}),
 )
-def test_receiver(control: Control, name: str) -> Response:
+def test_receiver(notifications: Service[Notifications], name: str) -> Response:
     """Send a message to a receiver that says nothing, from this server, and say whether it arrived."""
-    return render(control.notifications.test(name))
+    return render(notifications.test(name))

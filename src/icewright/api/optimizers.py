@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.api.deps import Caller, Control, LedOrOwn, Looked
+from icewright.api.deps import Caller, LedOrOwn, Service
+from icewright.api.lookups import Looked
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
@@ -19,9 +20,11 @@ from icewright.domain.jobs import ClaimRequest, OptimizerHello, TableCheck, Task
 from icewright.domain.optimizers import Backlog, BacklogRequest, SeenSubmitter, Submitting
 from icewright.domain.resource_groups import Queue
 from icewright.domain.storage import ProbeReports, Probes
-from icewright.ports.store import OptimizerRecord
-from icewright.services.backlog import SEEN_MS
-from icewright.services.control import ControlPlane
+from icewright.ports.store import OptimizerRecord, TableStore, TaskStore
+from icewright.services.backlog import SEEN_MS, Backlogs
+from icewright.services.dispatcher import Dispatcher
+from icewright.services.loop import Loop
+from icewright.services.observer import Observer
 
 router = APIRouter(tags=["optimizers"])
 
@@ -40,9 +43,9 @@ class CheckAnswer:
     agrees: bool
 
 
-def optimizers_for(control: ControlPlane, within: Scopes) -> tuple[OptimizerRecord, ...]:
+def optimizers_for(table_store: TableStore, within: Scopes) -> tuple[OptimizerRecord, ...]:
     """Optimizers that reach a catalog in which somebody may read something; of their catalogs, those alone."""
-    found = control.tables.optimizers()
+    found = table_store.optimizers()
     if within == EVERYWHERE:
         return tuple(found)
     theirs = {scope.catalog for scope in within}
@@ -53,10 +56,10 @@ def optimizers_for(control: ControlPlane, within: Scopes) -> tuple[OptimizerReco
     return tuple(one for one in reached if one.hello.catalogs)
 
 
-def submitters_for(control: ControlPlane, within: Scopes) -> tuple[SeenSubmitter, ...]:
+def submitters_for(task_store: TaskStore, table_store: TableStore, within: Scopes) -> tuple[SeenSubmitter, ...]:
     """Submitters that asked lately, as :func:`optimizers_for` has optimizers."""
-    since = control.tasks.now() - SEEN_MS
-    found = [one for one in control.tables.submitters.noted() if one.asked_at > since]
+    since = task_store.now() - SEEN_MS
+    found = [one for one in table_store.submitters.noted() if one.asked_at > since]
     if within == EVERYWHERE:
         return tuple(found)
     theirs = {scope.catalog for scope in within}
@@ -68,12 +71,14 @@ def submitters_for(control: ControlPlane, within: Scopes) -> tuple[SeenSubmitter
 
 
 @router.get("/optimizers", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(OptimizerRecord)))
-def list_optimizers(control: Control, caller: Caller, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_optimizers(
+    table_store: Service[TableStore], caller: Caller, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
     """Optimizers as they introduced themselves, by id: which was seen last changes from page to page.
 
     Those that reach a catalog in which the caller may read something.
     """
-    after, found = decode_cursor(str, cursor), optimizers_for(control, caller.scopes(Permission.READ))
+    after, found = decode_cursor(str, cursor), optimizers_for(table_store, caller.scopes(Permission.READ))
     by_id = {one.hello.optimizer_id: one for one in found}
     left = sorted(name for name in by_id if after is None or name > after)
     return page([by_id[name] for name in left[:limit]], left[limit - 1] if len(left) > limit else None)
@@ -89,18 +94,20 @@ def list_optimizers(control: Control, caller: Caller, limit: Limit = 100, cursor
         problems={409: "`version-mismatch`: server and optimizer speak different versions of the protocol."},
     ),
 )
-def hello(control: Control, body: Annotated[Any, Depends(json_body())]) -> Response:
+def hello(
+    dispatcher: Service[Dispatcher], table_store: Service[TableStore], body: Annotated[Any, Depends(json_body())]
+) -> Response:
     """An optimizer introduces itself, and does so again every few seconds as long as it lives."""
     said = from_json(OptimizerHello, body)
     for what, name in (("optimizer_id", said.optimizer_id), ("resource_group", said.resource_group)):
         if _NAME.match(name) is None:
             raise InvalidMessage(f"$.{what}: 1 to 200 letters, digits and . _ : @ / + - are a name")
-    known = {one.hello.optimizer_id for one in control.tables.optimizers()}
+    known = {one.hello.optimizer_id for one in table_store.optimizers()}
     if said.optimizer_id not in known and len(known) >= OPTIMIZERS_MAX:
         raise TooManyRequests(
             f"{OPTIMIZERS_MAX:,} optimizers are known already", hint="those not heard of for long are forgotten"
         )
-    control.dispatcher.hello(said)
+    dispatcher.hello(said)
     return Response(status_code=204)
 
 
@@ -118,7 +125,7 @@ def _submitting(
 
 @router.get("/backlog", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **operation(Backlog))
 def backlog(
-    control: Control,
+    backlogs: Service[Backlogs],
     resource_group: Annotated[str, Query(max_length=1_000, description="Whose tasks.")],
     catalog: Annotated[list[str] | None, Query(description="The catalogs that the optimizers reach.")] = None,
     queue: Annotated[list[Queue] | None, Query(description="The queues whose tasks they take.")] = None,
@@ -131,7 +138,7 @@ def backlog(
     Asking changes nothing, but that a submitter who says who it is gets named to whoever asks what a task waits for.
     """
     asked = BacklogRequest(resource_group, cores, memory_bytes, tuple(queue or Queue), submitting)
-    return render(control.backlogs.of(asked, frozenset(catalog or ())))
+    return render(backlogs.of(asked, frozenset(catalog or ())))
 
 
 def _claim_operation() -> dict[str, Any]:
@@ -144,9 +151,9 @@ def _claim_operation() -> dict[str, Any]:
 @router.post(
     "/optimizers/{optimizer_id}/claims", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **_claim_operation()
 )
-def claim(control: Control, optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def claim(dispatcher: Service[Dispatcher], optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
     """The next task for an optimizer, of those that it asks for, under a lease that its heartbeats extend."""
-    spec = control.dispatcher.claim(optimizer_id, from_json(ClaimRequest, body))
+    spec = dispatcher.claim(optimizer_id, from_json(ClaimRequest, body))
     return Response(status_code=204) if spec is None else render(spec)
 
 
@@ -159,9 +166,9 @@ def _probes_operation() -> dict[str, Any]:
 @router.post(
     "/optimizers/{optimizer_id}/probes", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **_probes_operation()
 )
-def probes(control: Control, optimizer_id: str) -> Response:
+def probes(dispatcher: Service[Dispatcher], optimizer_id: str) -> Response:
     """Tables whose storage an idle optimizer shall try out: whether its workers can write, see and read back there."""
-    wanted = control.dispatcher.probes(optimizer_id)
+    wanted = dispatcher.probes(optimizer_id)
     return render(wanted) if wanted.requests else Response(status_code=204)
 
 
@@ -175,10 +182,12 @@ def probes(control: Control, optimizer_id: str) -> Response:
         problems={409: "The optimizer has not introduced itself."},
     ),
 )
-def probed(control: Control, led: LedOrOwn, optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def probed(
+    dispatcher: Service[Dispatcher], loop: LedOrOwn[Loop], optimizer_id: str, body: Annotated[Any, Depends(json_body())]
+) -> Response:
     """What an optimizer found out of storages; what it was not asked is passed over."""
-    control.dispatcher.probed(optimizer_id, from_json(ProbeReports, body))
-    led.loop.wake()
+    dispatcher.probed(optimizer_id, from_json(ProbeReports, body))
+    loop.wake()
     return Response(status_code=204)
 
 
@@ -187,14 +196,16 @@ def probed(control: Control, led: LedOrOwn, optimizer_id: str, body: Annotated[A
     dependencies=[needs(Permission.WORK, On.EVERYTHING)],
     **operation(CheckAnswer, accepts=schema_of(TableCheck), problems={404: "No such table or catalog."}),
 )
-def check_table(control: Control, lookups: Looked, uuid: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def check_table(
+    observer: Service[Observer], lookups: Looked, uuid: str, body: Annotated[Any, Depends(json_body())]
+) -> Response:
     """Whether an optimizer's catalog leads to the same table, at the same metadata file, as the server's."""
     check = from_json(TableCheck, body)
     if check.table_id.uuid != uuid:
         raise InvalidMessage(f"$.table_id.uuid: is {check.table_id.uuid!r}, the address says {uuid!r}")
     record = lookups.record(uuid, check.table_id.catalog)
     try:
-        location = control.observer.catalog(record.name.catalog).metadata_location(record.name)
+        location = observer.catalog(record.name.catalog).metadata_location(record.name)
     except NotFound:
         return render(CheckAnswer(agrees=False))  # dropped since the server looked
     return render(CheckAnswer(agrees=location == check.metadata_location))

@@ -18,8 +18,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
-from icewright.api.access import Access
-from icewright.api.deps import Gate
+from icewright.api.access import Access, Gate
 from icewright.api.door import presented_session, session_cookie
 from icewright.api.needs import PUBLIC, On, needs
 from icewright.domain.access import Permission

@@ -17,8 +17,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
-from icewright.api.access import Access
-from icewright.api.deps import Gate
+from icewright.api.access import Access, Gate
 from icewright.api.door import own_origin, presented_cookie
 from icewright.api.needs import PUBLIC
 from icewright.api.page import LOGIN, plain_page, set_session

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
+from icewright.api.access import Gate
 from icewright.api.approval_views import ApprovalView, approval_view
-from icewright.api.deps import Caller, Control, Gate
+from icewright.api.deps import Caller, Service
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, named, needs, needs_as_its_actions
 from icewright.api.schema import operation, page_of, schema_of
@@ -16,6 +17,9 @@ from icewright.api.task_views import TaskView, task_view
 from icewright.domain.access import OWNER, Permission
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Forbidden, NotFound
+from icewright.ports.store import TableStore
+from icewright.services.approvals import Approvals
+from icewright.services.dispatcher import Dispatcher
 from icewright.services.plan_views import PlannedFileView, PlanView, WaitingView, plan_view, planned_files, waiting_view
 
 router = APIRouter(prefix="/plans", tags=["plans"])
@@ -35,18 +39,20 @@ class ApprovalGiven:
 
 
 @router.get("/waiting", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(WaitingView)))
-def list_waiting(control: Control, caller: Caller, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_waiting(
+    table_store: Service[TableStore], caller: Caller, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
     """Plans that wait for a person to approve them, of tables that the caller may read, oldest first."""
     after = decode_cursor(str, cursor)
-    found = control.tables.waiting(limit=limit + 1, after=after, within=caller.scopes(Permission.READ))
+    found = table_store.waiting(limit=limit + 1, after=after, within=caller.scopes(Permission.READ))
     views = [waiting_view(one) for one in found[:limit]]
     return page(views, views[-1].plan_id if len(found) > limit else None)
 
 
 @router.get("/{plan_id}", dependencies=[needs(Permission.READ, On.PLAN)], **operation(PlanView, problems=_NOT_FOUND))
-def show_plan(control: Control, plan_id: str) -> Response:
+def show_plan(table_store: Service[TableStore], plan_id: str) -> Response:
     """One plan: what it would do, why, and what that would bring."""
-    return render(plan_view(control.tables.plan(plan_id)))
+    return render(plan_view(table_store.plan(plan_id)))
 
 
 @router.get(
@@ -54,10 +60,10 @@ def show_plan(control: Control, plan_id: str) -> Response:
     dependencies=[needs(Permission.READ, On.PLAN)],
     **operation(page_of(PlannedFileView), problems=_NOT_FOUND),
 )
-def list_files(control: Control, plan_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_files(table_store: Service[TableStore], plan_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """The files that a plan would remove, with what is known of each; of other plans nothing."""
     first = decode_cursor(int, cursor) or 0
-    found, more = planned_files(control.tables.plan(plan_id), max(first, 0), limit)
+    found, more = planned_files(table_store.plan(plan_id), max(first, 0), limit)
     return page(found, first + limit if more else None)
 
 
@@ -66,10 +72,10 @@ def list_files(control: Control, plan_id: str, limit: Limit = 100, cursor: Curso
     dependencies=[needs(Permission.READ, On.PLAN)],
     **operation(ApprovalView, problems={404: "No such plan, or nobody has approved it."}),
 )
-def show_approval(control: Control, plan_id: str) -> Response:
+def show_approval(table_store: Service[TableStore], approvals: Service[Approvals], plan_id: str) -> Response:
     """Who approved exactly this plan, and when; the first one who did."""
-    plan = control.tables.plan(plan_id)
-    approval = control.approvals.given(plan)
+    plan = table_store.plan(plan_id)
+    approval = approvals.given(plan)
     if approval is None:
         raise NotFound(f"nobody has approved plan {plan_id}", hint="GET /api/v1/plans/waiting lists those that wait")
     return render(approval_view(approval))
@@ -84,9 +90,9 @@ def show_approval(control: Control, plan_id: str) -> Response:
         problems=_QUEUING,
     ),
 )
-def apply_plan(control: Control, plan_id: str) -> Response:
+def apply_plan(dispatcher: Service[Dispatcher], plan_id: str) -> Response:
     """Run a plan now: queue exactly that one. Refused when the table has moved on so that it does not hold any more."""
-    return render(task_view(control.dispatcher.apply(plan_id)), 202)
+    return render(task_view(dispatcher.apply(plan_id)), 202)
 
 
 @router.post(
@@ -100,7 +106,12 @@ def apply_plan(control: Control, plan_id: str) -> Response:
     ),
 )
 def approve_plan(
-    control: Control, gate: Gate, caller: Caller, plan_id: str, body: Annotated[Any, Depends(json_body())]
+    table_store: Service[TableStore],
+    dispatcher: Service[Dispatcher],
+    gate: Gate,
+    caller: Caller,
+    plan_id: str,
+    body: Annotated[Any, Depends(json_body())],
 ) -> Response:
     """Let exactly that plan go, and queue it. What cannot be queued is approved all the same.
 
@@ -110,9 +121,9 @@ def approve_plan(
     """
     given = from_json(ApprovalGiven, body)
     approved_by = named(caller, given.approved_by)
-    if caller.name == control.tables.asked_by(plan_id):  # whatever the owner says who they are
+    if caller.name == table_store.asked_by(plan_id):  # whatever the owner says who they are
         hint = "another person approves it: `icewright token create --role approver --scope SCOPE NAME` lets them in"
         if not (gate.one_person and caller == OWNER):
             raise Forbidden(f"{caller.name} asked for plan {plan_id}", hint=hint)
         approved_by += ", who asked for it (installation of one person)"
-    return render(task_view(control.dispatcher.approve(plan_id, approved_by)), 202)
+    return render(task_view(dispatcher.approve(plan_id, approved_by)), 202)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Response
 
-from icewright.api.deps import Caller, Control
+from icewright.api.deps import Caller, Service
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, named, needs
 from icewright.api.problems import BadRequest, Problem
@@ -19,6 +19,7 @@ from icewright.domain.errors import Conflict
 from icewright.domain.policies import NewRevision, Policies, PolicyRevision
 from icewright.domain.tables import Instant
 from icewright.planning.policy_difference import PolicyDifference
+from icewright.services.policy_book import PolicyBook
 
 router = APIRouter(prefix="/policies", tags=["policies"])
 
@@ -41,16 +42,16 @@ class RevisionSummary:
 
 
 @router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(PolicyRevision))
-def show_policies(control: Control) -> Response:
+def show_policies(policies: Service[PolicyBook]) -> Response:
     """The policies that are applied: revision 0 is none. The `ETag` is what applying others takes in `If-Match`."""
-    store = control.policies.store
+    store = policies.store
     return _revision(store.revision(store.present()))
 
 
 @router.get("/revisions", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(RevisionSummary)))
-def list_revisions(control: Control, limit: Limit = 20, cursor: Cursor = None) -> Response:
+def list_revisions(policies: Service[PolicyBook], limit: Limit = 20, cursor: Cursor = None) -> Response:
     """All that was ever applied, newest first."""
-    found = control.policies.store.revisions(limit=limit + 1, before=decode_cursor(int, cursor))
+    found = policies.store.revisions(limit=limit + 1, before=decode_cursor(int, cursor))
     items = [
         RevisionSummary(one.number, len(one.policies.rules), one.applied_at, one.applied_by, one.note)
         for one in found[:limit]
@@ -63,9 +64,9 @@ def list_revisions(control: Control, limit: Limit = 20, cursor: Cursor = None) -
     dependencies=[needs(Permission.READ, On.EVERYTHING)],
     **operation(PolicyRevision, problems={404: "No such revision."}),
 )
-def show_revision(control: Control, number: int) -> Response:
+def show_revision(policies: Service[PolicyBook], number: int) -> Response:
     """One revision in full."""
-    return _revision(control.policies.store.revision(number))
+    return _revision(policies.store.revision(number))
 
 
 @router.post(
@@ -73,9 +74,9 @@ def show_revision(control: Control, number: int) -> Response:
     dependencies=[needs(Permission.READ, On.EVERYTHING)],
     **operation(PolicyDifference, accepts=schema_of(Policies), problems={422: "They cannot be applied."}),
 )
-def preview_policies(control: Control, body: Body) -> Response:
+def preview_policies(policies: Service[PolicyBook], body: Body) -> Response:
     """What applying these policies in place of all that are would change, for which tables. Changes nothing."""
-    return render(control.policies.preview(from_json(Policies, body)))
+    return render(policies.preview(from_json(Policies, body)))
 
 
 @router.post(
@@ -93,7 +94,7 @@ def preview_policies(control: Control, body: Body) -> Response:
     ),
 )
 def apply_policies(
-    control: Control,
+    policies: Service[PolicyBook],
     caller: Caller,
     body: Body,
     if_match: Annotated[str | None, Header(description='The revision that is to be replaced: `"3"`.')] = None,
@@ -101,7 +102,7 @@ def apply_policies(
     """Apply these policies in place of all that are, as the next revision, all at once."""
     expected, new = _expected(if_match), from_json(NewRevision, body)
     try:
-        made = control.policies.apply(replace(new, applied_by=named(caller, new.applied_by)), expected)
+        made = policies.apply(replace(new, applied_by=named(caller, new.applied_by)), expected)
     except Conflict as error:
         problem = Problem(HTTPStatus.PRECONDITION_FAILED, error.code, error.message, "look at the difference again")
         raise BadRequest(problem) from error

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
-from icewright.api.deps import Caller, Control, Led
+from icewright.api.deps import Caller, Led, Service
 from icewright.api.messages import Cursor, Limit, decode_cursor, encode_cursor, json_body, page, render
 from icewright.api.needs import On, named, needs
 from icewright.api.passing import BY_LEADER_FOR_LONG
@@ -15,6 +15,8 @@ from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
 from icewright.domain.plans import Reason
+from icewright.ports.deletions import DeletionStore
+from icewright.ports.store import TableStore
 from icewright.services.quarantine_views import (
     HeldFileView,
     QuarantineView,
@@ -22,7 +24,7 @@ from icewright.services.quarantine_views import (
     quarantine_view,
     quarantine_views,
 )
-from icewright.services.removal_rounds import LookedAfter
+from icewright.services.removal_rounds import LookedAfter, RemovalRounds
 
 router = APIRouter(prefix="/quarantine", tags=["quarantine"])
 
@@ -57,10 +59,16 @@ class PurgeOfGoneAnswer:
 
 
 @router.get("", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(QuarantineView)))
-def list_quarantine(control: Control, caller: Caller, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_quarantine(
+    deletions: Service[DeletionStore],
+    table_store: Service[TableStore],
+    caller: Caller,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
     """Tasks whose removed files are in quarantine, of tables that the caller may read, newest first."""
     before, within = decode_cursor(str, cursor), caller.scopes(Permission.READ)
-    found = quarantine_views(control.deletions, control.tables, limit=limit + 1, before=before, within=within)
+    found = quarantine_views(deletions, table_store, limit=limit + 1, before=before, within=within)
     return page(found[:limit], found[limit - 1].task_id if len(found) > limit else None)
 
 
@@ -69,16 +77,22 @@ def list_quarantine(control: Control, caller: Caller, limit: Limit = 100, cursor
     dependencies=[needs(Permission.REMOVE, On.RUN), BY_LEADER_FOR_LONG],
     **operation(PurgeAnswer, problems={404: "That task removed nothing."}),
 )
-def purge_quarantine(led: Led, task_id: str, cursor: Cursor = None) -> Response:
+def purge_quarantine(
+    removal_rounds: Led[RemovalRounds],
+    deletions: Led[DeletionStore],
+    table_store: Led[TableStore],
+    task_id: str,
+    cursor: Cursor = None,
+) -> Response:
     """Look after what a task removed now: put back what its table needs, purge what has been there for its window.
 
     Nothing goes before its window is over, whoever asks. A thousand files at most are looked after for one request;
     repeat it with `cursor` until `next_cursor` is null. Each is whole by itself: what is broken off goes on whenever it
     is repeated, with its cursor or without.
     """
-    waits, since = led.removal_rounds.tend(task_id, decode_cursor(LookedAfter, cursor))
+    waits, since = removal_rounds.tend(task_id, decode_cursor(LookedAfter, cursor))
     after = None if since is None else encode_cursor(since)
-    return render(PurgeAnswer(quarantine_view(led.deletions, led.tables, task_id), waits, after))
+    return render(PurgeAnswer(quarantine_view(deletions, table_store, task_id), waits, after))
 
 
 @router.get(
@@ -86,9 +100,9 @@ def purge_quarantine(led: Led, task_id: str, cursor: Cursor = None) -> Response:
     dependencies=[needs(Permission.READ, On.RUN)],
     **operation(QuarantineView, problems={404: "That task removed nothing."}),
 )
-def show_quarantine(control: Control, task_id: str) -> Response:
+def show_quarantine(deletions: Service[DeletionStore], table_store: Service[TableStore], task_id: str) -> Response:
     """What one task has in quarantine."""
-    return render(quarantine_view(control.deletions, control.tables, task_id))
+    return render(quarantine_view(deletions, table_store, task_id))
 
 
 @router.get(
@@ -96,9 +110,11 @@ def show_quarantine(control: Control, task_id: str) -> Response:
     dependencies=[needs(Permission.READ, On.RUN)],
     **operation(page_of(HeldFileView), problems={404: "That task removed nothing."}),
 )
-def list_held_files(control: Control, task_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_held_files(
+    deletions: Service[DeletionStore], task_id: str, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
     """The files that one task has in quarantine, by the paths that they were at."""
-    found = held_files(control.deletions, task_id, limit=limit + 1, after=decode_cursor(int, cursor))
+    found = held_files(deletions, task_id, limit=limit + 1, after=decode_cursor(int, cursor))
     return page([file for _, file in found[:limit]], found[limit - 1][0] if len(found) > limit else None)
 
 
@@ -111,12 +127,19 @@ def list_held_files(control: Control, task_id: str, limit: Limit = 100, cursor: 
         problems={404: "That task removed nothing.", 409: "The table is there, or no file is removed in its catalog."},
     ),
 )
-def purge_of_gone_table(led: Led, caller: Caller, task_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def purge_of_gone_table(
+    removal_rounds: Led[RemovalRounds],
+    deletions: Led[DeletionStore],
+    table_store: Led[TableStore],
+    caller: Caller,
+    task_id: str,
+    body: Annotated[Any, Depends(json_body())],
+) -> Response:
     """Purge what has been in quarantine for its window of a table that is gone, by a person's word.
 
     Not while the table is there, nor any other of its uuid, nor one with a place or files where its files were, nor as
     long as not all tables of all catalogs are known. A thousand files at most: repeat it until no more are purged.
     """
     given = from_json(PurgeOfGone, body)
-    waits = led.removal_rounds.purge_gone(task_id, named(caller, given.purged_by))
-    return render(PurgeOfGoneAnswer(quarantine_view(led.deletions, led.tables, task_id), waits))
+    waits = removal_rounds.purge_gone(task_id, named(caller, given.purged_by))
+    return render(PurgeOfGoneAnswer(quarantine_view(deletions, table_store, task_id), waits))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
-from icewright.api.deps import Caller, Control
+from icewright.api.deps import Caller, Service
 from icewright.api.messages import json_body, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, schema_of
@@ -17,8 +17,7 @@ from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.halts import HaltState, PartKind
 from icewright.domain.names import TableName
-from icewright.services.control import ControlPlane
-from icewright.services.halting import HaltView
+from icewright.services.halting import Halting, HaltView
 
 router = APIRouter(prefix="/queue", tags=["queue"])
 
@@ -59,46 +58,46 @@ class Resumed:
 
 
 @router.get("", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(QueueView))
-def show_queue(control: Control, caller: Caller) -> Response:
+def show_queue(halting: Service[Halting], caller: Caller) -> Response:
     """What of the queue is paused, draining or stopped, and what still goes on there."""
-    return render(QueueView(halts_for(control, caller.scopes(Permission.READ))))
+    return render(QueueView(halts_for(halting, caller.scopes(Permission.READ))))
 
 
 @router.post("/pause", dependencies=[_OPERATES], **operation(HaltView, accepts=schema_of(PartAsked), problems=_HALTING))
-def pause(control: Control, caller: Caller, body: Body) -> Response:
+def pause(halting: Service[Halting], caller: Caller, body: Body) -> Response:
     """Give nothing out of this part any more. What runs goes on; files are left alone after the batch in hand."""
-    return _halt(control, caller, body, HaltState.PAUSED)
+    return _halt(halting, caller, body, HaltState.PAUSED)
 
 
 @router.post("/drain", dependencies=[_OPERATES], **operation(HaltView, accepts=schema_of(PartAsked), problems=_HALTING))
-def drain(control: Control, caller: Caller, body: Body) -> Response:
+def drain(halting: Service[Halting], caller: Caller, body: Body) -> Response:
     """As `pause`, for somebody who waits until nothing runs any more: `running` says how much does."""
-    return _halt(control, caller, body, HaltState.DRAINING)
+    return _halt(halting, caller, body, HaltState.DRAINING)
 
 
 @router.post("/stop", dependencies=[_OPERATES], **operation(HaltView, accepts=schema_of(PartAsked), problems=_HALTING))
-def stop(control: Control, caller: Caller, body: Body) -> Response:
+def stop(halting: Service[Halting], caller: Caller, body: Body) -> Response:
     """As `pause`, and end what runs before its commit: attempts hear of it at their next heartbeat, and wait again."""
-    return _halt(control, caller, body, HaltState.STOPPED)
+    return _halt(halting, caller, body, HaltState.STOPPED)
 
 
 @router.post(
     "/resume", dependencies=[_OPERATES], **operation(Resumed, accepts=schema_of(PartAsked), problems=_UNKNOWN_PART)
 )
-def resume(control: Control, caller: Caller, body: Body) -> Response:
+def resume(halting: Service[Halting], caller: Caller, body: Body) -> Response:
     """Let exactly this part go on. What halts a part of it, or more than it, stays."""
     asked = _asked(caller, body)
     if asked.preview:
         raise InvalidMessage("`preview` is for pause, drain and stop")
-    part = control.halting.part(asked.part, asked.name, halted=True)
-    halt = control.halting.resume(part, asked.reason)
-    return render(Resumed(halt is not None, halts_for(control, caller.scopes(Permission.READ))))
+    part = halting.part(asked.part, asked.name, halted=True)
+    halt = halting.resume(part, asked.reason)
+    return render(Resumed(halt is not None, halts_for(halting, caller.scopes(Permission.READ))))
 
 
-def _halt(control: ControlPlane, caller: Principal, body: Any, state: HaltState) -> Response:
+def _halt(halting: Halting, caller: Principal, body: Any, state: HaltState) -> Response:
     asked = _asked(caller, body)
-    part = control.halting.part(asked.part, asked.name)
-    change = control.halting.preview if asked.preview else control.halting.halt
+    part = halting.part(asked.part, asked.name)
+    change = halting.preview if asked.preview else halting.halt
     return render(change(part, state, asked.reason))
 
 
@@ -121,11 +120,11 @@ def _place(kind: PartKind, name: str | None) -> Scope:
             return access.EVERYTHING
 
 
-def halts_for(control: ControlPlane, within: Scopes) -> tuple[HaltView, ...]:
+def halts_for(halting: Halting, within: Scopes) -> tuple[HaltView, ...]:
     """The halts of what lies in one of the scopes, and all that keep something in them from going on."""
 
     def concerns(halt: HaltView) -> bool:
         place, more = _place(halt.kind, halt.name), halt.kind is not PartKind.TABLE
         return any(scope.covers(place) or (more and place.covers(scope)) for scope in within)
 
-    return tuple(halt for halt in control.halting.views() if concerns(halt))
+    return tuple(halt for halt in halting.views() if concerns(halt))

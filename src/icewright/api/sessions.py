@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.api.access import Access
-from icewright.api.deps import Caller, Gate
+from icewright.api.access import Access, Gate
+from icewright.api.deps import Caller
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import PUBLIC, On, needs
 from icewright.api.schema import operation, page_of, schema_of

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from icewright import __version__
-from icewright.api.deps import Caller, Control, Gate, IsStuck, LedOrOwn, Servers
+from icewright.api.access import Gate
+from icewright.api.deps import Caller, LedOrOwn, Service
 from icewright.api.door import has_token
 from icewright.api.lookups import is_about
 from icewright.api.messages import render
@@ -30,10 +31,17 @@ from icewright.ports.store import OptimizerRecord
 from icewright.services.control import ControlPlane
 from icewright.services.halting import HaltView
 from icewright.services.history import LATE_MS, HistoryStatus
+from icewright.services.leading import Leading
 from icewright.services.pulse import Doing
 
 router = APIRouter(tags=["server"])
 
+
+def _leading(request: Request) -> Leading:
+    return cast("Leading", request.app.state.leading)
+
+
+LeadingNow = Annotated[Leading, Depends(_leading)]
 Live = Annotated[str | None, Query(max_length=10, description="Say `?live` to leave the store out.")]
 OPTIMIZER_SEEN_MS: Final = 120_000
 """An optimizer that was heard of in this time is one that works: one without work asks for some all the time."""
@@ -137,7 +145,9 @@ class LoginCode:
 
 
 @router.get("/healthz", dependencies=[PUBLIC], **operation(Health))
-def healthz(control: Control, led: LedOrOwn, is_stuck: IsStuck, live: Live = None) -> Response:
+def healthz(
+    control: Service[ControlPlane], led: LedOrOwn[ControlPlane], leading: LeadingNow, live: Live = None
+) -> Response:
     """Whether the server and its store answer, its loop turns, and what is beside it gives signs of life.
 
     Needs no credentials and says nothing else. 503 where one of these does not hold; the detail says which.
@@ -146,7 +156,7 @@ def healthz(control: Control, led: LedOrOwn, is_stuck: IsStuck, live: Live = Non
     if live is None:
         control.tasks.now()
         control.tasks.counts()
-    if is_stuck:
+    if leading.is_stuck:
         raise Unavailable(
             "the loop that led here hangs in a call; another server may lead", hint="see the log; restart it"
         )
@@ -164,7 +174,7 @@ def healthz(control: Control, led: LedOrOwn, is_stuck: IsStuck, live: Live = Non
     dependencies=[needs(Permission.READ, On.EVERYTHING)],
     **operation(Readiness, problems={503: "Not ready; the detail names each part and its trouble."}),
 )
-def readyz(control: Control, led: LedOrOwn) -> Response:
+def readyz(control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) -> Response:
     """Whether the server can do its work, part by part.
 
     503 while the store does not answer, or the loop, or a thread beside it, hangs. Catalogs that are left alone for a
@@ -214,7 +224,9 @@ def _parts(control: ControlPlane, led: ControlPlane) -> Iterator[Part]:
 
 
 @router.get("/status", dependencies=[needs(Permission.READ, On.ANYWHERE), BY_LEADER_IF_ANY], **operation(Status))
-def status(control: Control, led: LedOrOwn, servers: Servers, caller: Caller) -> Response:
+def status(
+    control: Service[ControlPlane], led: LedOrOwn[ControlPlane], leading: LeadingNow, caller: Caller
+) -> Response:
     """What the server that leads sees and does, as far as it is about what the caller may read, and which there are."""
     within = caller.scopes(Permission.READ)
     names = [name for name in sorted(control.catalogs) if is_about(within, name)]
@@ -225,17 +237,17 @@ def status(control: Control, led: LedOrOwn, servers: Servers, caller: Caller) ->
             now=control.clock.now(),
             tasks={state.value: count for state, count in control.tasks.counts(within).items()},
             catalogs=tuple(CatalogStatus(name, led.loop.paused_until(name)) for name in names),
-            optimizers=optimizers_for(control, within),
+            optimizers=optimizers_for(control.tables, within),
             unreadable=tuple(
                 UnreadableTable(str(name), reason)
                 for name, reason in sorted(led.loop.unreadable.copy().items())
                 if covers(within, Scope.of(name))
             ),
             doing=led.loop.doing,
-            servers=server_views(servers) if EVERYTHING in within else (),
-            halts=halts_for(control, within),
+            servers=server_views(leading.servers()) if EVERYTHING in within else (),
+            halts=halts_for(control.halting, within),
             receivers=_receivers(control) if EVERYTHING in within else (),
-            submitters=submitters_for(control, within),
+            submitters=submitters_for(control.tasks, control.tables, within),
             history=_history(led) if EVERYTHING in within else None,
         )
     )

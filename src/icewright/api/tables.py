@@ -7,7 +7,8 @@ from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.api.deps import Caller, Control, Led, Looked
+from icewright.api.deps import Caller, Led, Service
+from icewright.api.lookups import Looked
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.passing import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY
@@ -22,10 +23,13 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.why import Why
 from icewright.planning.policy_cases import PolicyTest
-from icewright.ports.store import PlanPlace, TableRecord
-from icewright.services.control import ControlPlane
+from icewright.ports.deletions import DeletionStore
+from icewright.ports.sightings import Sightings
+from icewright.ports.store import PlanPlace, TableRecord, TableStore
+from icewright.services.keeper import TableKeeper
 from icewright.services.place_views import PlaceView
 from icewright.services.plan_views import PlanView, plan_view
+from icewright.services.policy_book import PolicyBook
 from icewright.services.unneeded_views import UnneededView, unneeded_view
 from icewright.services.views import (
     PartitionView,
@@ -36,6 +40,7 @@ from icewright.services.views import (
     ref_views,
     snapshot_views,
 )
+from icewright.services.why import Whys
 
 router = APIRouter(prefix="/tables", tags=["tables"])
 
@@ -50,7 +55,7 @@ _NOT_FOUND = {404: "No such table or catalog."}
     "", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(TableSummary), problems=_NOT_FOUND)
 )
 def list_tables(
-    control: Control,
+    table_store: Service[TableStore],
     lookups: Looked,
     caller: Caller,
     *,
@@ -64,11 +69,11 @@ def list_tables(
     if catalog is not None:
         lookups.require_catalog(catalog, within)
     if name is not None:
-        record = control.tables.record_by_name(TableName.parse(name, default_catalog=catalog))
+        record = table_store.record_by_name(TableName.parse(name, default_catalog=catalog))
         wanted = record is not None and catalog in {None, record.table_id.catalog}
         seen = record is not None and wanted and covers(within, Scope.of(record.name))
         return page([lookups.summary(record)] if record is not None and seen else [], None)
-    records = control.tables.records(catalog=catalog, limit=limit + 1, after=after, within=within)
+    records = table_store.records(catalog=catalog, limit=limit + 1, after=after, within=within)
     items = lookups.summaries(records[:limit])
     return page(items, records[limit - 1].table_id if len(records) > limit else None)
 
@@ -84,9 +89,9 @@ def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
 
 
 @router.get("/{uuid}/why", dependencies=[needs(Permission.READ, On.TABLE)], **operation(Why, problems=_NOT_FOUND))
-def show_why(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+def show_why(whys: Service[Whys], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Why something happens to the table, or nothing: what was considered, what waits for what, and what is next."""
-    return render(control.whys.why(lookups.record(uuid, catalog)))
+    return render(whys.why(lookups.record(uuid, catalog)))
 
 
 @router.get(
@@ -94,9 +99,9 @@ def show_why(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = 
     dependencies=[needs(Permission.READ, On.TABLE)],
     **operation(PolicyTest, problems=_NOT_FOUND),
 )
-def which_wins(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+def which_wins(policies: Service[PolicyBook], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Which rule wins for each setting of the table, and which definition of its resource group, and why."""
-    return render(control.policies.test(lookups.metadata(lookups.record(uuid, catalog))))
+    return render(policies.test(lookups.metadata(lookups.record(uuid, catalog))))
 
 
 @router.get(
@@ -118,7 +123,7 @@ def list_observations(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> 
     **operation(page_of(PartitionView), problems=_NOT_FOUND),
 )
 def list_partitions(
-    control: Control,
+    table_store: Service[TableStore],
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
@@ -129,7 +134,7 @@ def list_partitions(
     after = decode_cursor(Partition, cursor)
     record = lookups.record(uuid, catalog)
     policy, optimized_at = lookups.policy(record), lookups.optimized_at(record)
-    found = control.tables.partitions(record.table_id, limit=limit + 1, after=after)
+    found = table_store.partitions(record.table_id, limit=limit + 1, after=after)
     items = [partition_view(entry, policy, optimized_at.get(entry.partition)) for entry in found[:limit]]
     return page(items, found[limit - 1].partition if len(found) > limit else None)
 
@@ -179,7 +184,9 @@ def show_place(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
     "/{uuid}/unneeded", dependencies=[needs(Permission.READ, On.TABLE)], **operation(UnneededView, problems=_NOT_FOUND)
 )
 def show_unneeded(
-    control: Control,
+    sightings: Service[Sightings],
+    deletions: Service[DeletionStore],
+    table_store: Service[TableStore],
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
@@ -187,7 +194,7 @@ def show_unneeded(
 ) -> Response:
     """Files that the table does not need: orphans that passes have seen so far, and what is in quarantine of it."""
     record = lookups.record(uuid, catalog)
-    return render(unneeded_view(control.sightings, control.deletions, control.tables, record.table_id, files))
+    return render(unneeded_view(sightings, deletions, table_store, record.table_id, files))
 
 
 @router.get(
@@ -196,7 +203,7 @@ def show_unneeded(
     **operation(page_of(PlanView), problems=_NOT_FOUND),
 )
 def list_plans(
-    control: Control,
+    table_store: Service[TableStore],
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
@@ -205,7 +212,7 @@ def list_plans(
 ) -> Response:
     """The plans of a table that are kept, newest first."""
     before, record = decode_cursor(PlanPlace, cursor), lookups.record(uuid, catalog)
-    found = control.tables.plans(record.table_id, limit=limit + 1, before=before)
+    found = table_store.plans(record.table_id, limit=limit + 1, before=before)
     last = found[limit - 1] if len(found) > limit else None
     ended = None if last is None else PlanPlace(last.planned_at, last.plan_id)
     return page([plan_view(plan) for plan in found[:limit]], ended)
@@ -217,13 +224,13 @@ def list_plans(
     **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
 )
 def plan_table(
-    led: Led,
+    keeper: Led[TableKeeper],
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
 ) -> Response:
     """Look at the table now and plan it anew. In mode ``auto`` the plan is also queued, as after a commit."""
-    return render(_looked_at(led, lookups.record(uuid, catalog)))
+    return render(_looked_at(keeper, lookups.record(uuid, catalog)))
 
 
 @router.post(
@@ -232,20 +239,20 @@ def plan_table(
     **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
 )
 def unpark_table(
-    led: Led,
+    keeper: Led[TableKeeper],
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
 ) -> Response:
     """Close the breaker of the table, for all kinds of work, and look at it as `plan` does."""
     record = lookups.record(uuid, catalog)
-    led.keeper.unpark(record.table_id)
-    return render(_looked_at(led, record))
+    keeper.unpark(record.table_id)
+    return render(_looked_at(keeper, record))
 
 
-def _looked_at(control: ControlPlane, record: TableRecord) -> LookAnswer:
+def _looked_at(keeper: TableKeeper, record: TableRecord) -> LookAnswer:
     """What a look at the table comes to that is taken now."""
-    looked = control.keeper.look(record.name, plan_anew=True)
+    looked = keeper.look(record.name, plan_anew=True)
     _same_table(record, looked.plan)
     queued = looked.enqueued
     task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
@@ -263,7 +270,7 @@ def _looked_at(control: ControlPlane, record: TableRecord) -> LookAnswer:
     ),
 )
 def plan_asked(
-    led: Led,
+    keeper: Led[TableKeeper],
     lookups: Looked,
     uuid: str,
     body: Annotated[Any, Depends(json_body())],
@@ -271,7 +278,7 @@ def plan_asked(
 ) -> Response:
     """Plan what is asked for, and nothing else. It is never queued by itself: apply the plan by its id."""
     record, asked = lookups.record(uuid, catalog), from_json(cast("type[Asked]", Asked), body)
-    return render(plan_view(led.keeper.plan_asked(record.name, asked, record.table_id)), 201)
+    return render(plan_view(keeper.plan_asked(record.name, asked, record.table_id)), 201)
 
 
 def _same_table(record: TableRecord, plan: Plan) -> Plan:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from icewright.api.conditional import IfMatch, changed, expected_version, tag_of
-from icewright.api.deps import Caller, Control, Led, LedOrOwn, Looked
+from icewright.api.deps import Caller, Led, LedOrOwn, Service
+from icewright.api.lookups import Looked
 from icewright.api.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs, needs_as_its_actions
 from icewright.api.passing import BY_LEADER
@@ -28,8 +29,13 @@ from icewright.domain.codec import from_json
 from icewright.domain.errors import Conflict, InvalidMessage, NotFound
 from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskReport
 from icewright.domain.tasks import Task, TaskState
-from icewright.ports.store import TaskFilter
+from icewright.ports.store import TaskFilter, TaskStore
+from icewright.services.dispatcher import Dispatcher
+from icewright.services.loop import Loop
 from icewright.services.plan_views import PlanView, plan_view
+from icewright.services.queue_waits import QueueWaits
+from icewright.services.start_estimates import StartEstimates
+from icewright.services.undo import Undoer
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
 attempts_router = APIRouter(prefix="/tasks", tags=["optimizers"])
@@ -47,7 +53,7 @@ _LEASE = {**_NOT_FOUND, 409: "`lease-lost`: the attempt is not the caller's any 
     **operation(page_of(TaskView), problems={404: "No such table or catalog."}),
 )
 def list_tasks(
-    control: Control,
+    task_store: Service[TaskStore],
     lookups: Looked,
     caller: Caller,
     *,
@@ -61,19 +67,21 @@ def list_tasks(
     before, within = decode_cursor(str, cursor), caller.scopes(Permission.READ)
     table_id = None if table is None else lookups.seen(table, catalog, within).table_id
     only = TaskFilter(frozenset(state) if state else None, table_id, within=within)
-    found = control.tasks.listed(only, limit=limit + 1, before=before)
+    found = task_store.listed(only, limit=limit + 1, before=before)
     return page([task_view(task) for task in found[:limit]], found[limit - 1].task_id if len(found) > limit else None)
 
 
 @router.get(
     "/{task_id}", dependencies=[needs(Permission.READ, On.TASK)], **operation(TaskDocument, problems=_NOT_FOUND)
 )
-def show_task(control: Control, task_id: str) -> Response:
+def show_task(
+    task_store: Service[TaskStore], queue_waits: Service[QueueWaits], starts: Service[StartEstimates], task_id: str
+) -> Response:
     """One task with its history and its attempts."""
-    task = control.tasks.head(task_id)
-    waits = control.queue_waits.of(task)
-    start = control.starts.of(task, waits)
-    document = task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id), waits, start)
+    task = task_store.head(task_id)
+    waits = queue_waits.of(task)
+    start = starts.of(task, waits)
+    document = task_document(task, task_store.history(task_id), task_store.attempts(task_id), waits, start)
     return _tagged(render(document), task.version)
 
 
@@ -82,10 +90,10 @@ def show_task(control: Control, task_id: str) -> Response:
     dependencies=[needs(Permission.READ, On.TASK)],
     **operation(page_of(ListedAttempt), problems=_NOT_FOUND),
 )
-def list_attempts(control: Control, task_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_attempts(task_store: Service[TaskStore], task_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """All tries of a task, oldest first: who had it, how far it got, how it ended, and why it came to nothing."""
     after = min(decode_cursor(int, cursor) or 0, _ATTEMPT_MAX)
-    found = control.tasks.attempts(task_id, limit=limit + 1, after=after)
+    found = task_store.attempts(task_id, limit=limit + 1, after=after)
     return page(
         [listed_attempt(one) for one in found[:limit]], found[limit - 1].attempt if len(found) > limit else None
     )
@@ -96,9 +104,11 @@ def list_attempts(control: Control, task_id: str, limit: Limit = 100, cursor: Cu
     dependencies=[needs(Permission.READ, On.TASK)],
     **operation(AttemptDocument, problems={404: "No such task, or no such attempt at it."}),
 )
-def show_attempt(control: Control, task_id: str, number: Annotated[int, Path(ge=1, le=_ATTEMPT_MAX)]) -> Response:
+def show_attempt(
+    task_store: Service[TaskStore], task_id: str, number: Annotated[int, Path(ge=1, le=_ATTEMPT_MAX)]
+) -> Response:
     """One try of a task, with what its optimizer reported of it, group by group."""
-    found = control.tasks.attempts(task_id, limit=1, after=number - 1)
+    found = task_store.attempts(task_id, limit=1, after=number - 1)
     if not found or found[0].attempt != number:
         raise NotFound(f"task {task_id} has no attempt {number}")
     return render(attempt_document(found[0]))
@@ -109,9 +119,9 @@ def show_attempt(control: Control, task_id: str, number: Annotated[int, Path(ge=
     dependencies=[needs(Permission.OPERATE, On.TASK)],
     **operation(TaskView, problems={**_NOT_FOUND, 409: "The task has ended or is committed.", **_CHANGED}),
 )
-def cancel_task(control: Control, task_id: str, if_match: IfMatch = None) -> Response:
+def cancel_task(dispatcher: Service[Dispatcher], task_id: str, if_match: IfMatch = None) -> Response:
     """Cancel a waiting task; ask the optimizer of a running one to stop before its commit."""
-    return _if_still(control.dispatcher.cancel, task_id, if_match)
+    return _if_still(dispatcher.cancel, task_id, if_match)
 
 
 @router.post(
@@ -119,9 +129,9 @@ def cancel_task(control: Control, task_id: str, if_match: IfMatch = None) -> Res
     dependencies=[needs(Permission.OPERATE, On.TASK)],
     **operation(TaskView, problems={**_NOT_FOUND, 409: "The task does not wait."}),
 )
-def expedite_task(control: Control, task_id: str) -> Response:
+def expedite_task(dispatcher: Service[Dispatcher], task_id: str) -> Response:
     """Have a waiting task started before all others of its resource group."""
-    return render(task_view(control.dispatcher.expedite(task_id)))
+    return render(task_view(dispatcher.expedite(task_id)))
 
 
 @router.post(
@@ -129,9 +139,9 @@ def expedite_task(control: Control, task_id: str) -> Response:
     dependencies=[needs_as_its_actions(On.TASK)],
     **operation(TaskView, problems={**_NOT_FOUND, 409: "The task neither failed nor was cancelled.", **_CHANGED}),
 )
-def retry_task(control: Control, task_id: str, if_match: IfMatch = None) -> Response:
+def retry_task(dispatcher: Service[Dispatcher], task_id: str, if_match: IfMatch = None) -> Response:
     """Queue a failed or cancelled task again."""
-    return _if_still(control.dispatcher.retry, task_id, if_match)
+    return _if_still(dispatcher.retry, task_id, if_match)
 
 
 @router.post(
@@ -143,9 +153,9 @@ def retry_task(control: Control, task_id: str, if_match: IfMatch = None) -> Resp
         problems={**_NOT_FOUND, 409: "The task cannot be undone (any more), or the world moved; the detail says why."},
     ),
 )
-def undo_task(led: Led, task_id: str) -> Response:
+def undo_task(undoer: Led[Undoer], task_id: str) -> Response:
     """Plan to take back what a task did. Nothing is done yet: apply the plan by its id, as any other."""
-    return render(plan_view(led.undoer.plan(task_id)), 201)
+    return render(plan_view(undoer.plan(task_id)), 201)
 
 
 @attempts_router.post(
@@ -153,9 +163,9 @@ def undo_task(led: Led, task_id: str) -> Response:
     dependencies=[needs(Permission.WORK, On.EVERYTHING)],
     **operation(HeartbeatReply, accepts=schema_of(Heartbeat), problems=_LEASE),
 )
-def heartbeat(control: Control, task_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def heartbeat(dispatcher: Service[Dispatcher], task_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
     """The optimizer is still at it: its lease runs on from now."""
-    return render(control.dispatcher.heartbeat(task_id, from_json(Heartbeat, body)))
+    return render(dispatcher.heartbeat(task_id, from_json(Heartbeat, body)))
 
 
 @attempts_router.post(
@@ -164,14 +174,17 @@ def heartbeat(control: Control, task_id: str, body: Annotated[Any, Depends(json_
     **operation(TaskView, accepts=schema_of(TaskReport), problems=_LEASE),
 )
 def report(
-    control: Control, led: LedOrOwn, task_id: str, body: Annotated[Any, Depends(json_body(REPORT_BYTES_MAX))]
+    dispatcher: Service[Dispatcher],
+    loop: LedOrOwn[Loop],
+    task_id: str,
+    body: Annotated[Any, Depends(json_body(REPORT_BYTES_MAX))],
 ) -> Response:
     """The attempt has ended. The server looks into the table itself before it believes so."""
     said = from_json(TaskReport, body)
     if said.task_id != task_id:
         raise InvalidMessage(f"$.task_id: the report is about task {said.task_id!r}, the address says {task_id!r}")
-    task = control.dispatcher.report(said)
-    led.loop.wake()
+    task = dispatcher.report(said)
+    loop.wake()
     return render(task_view(task))
 
 

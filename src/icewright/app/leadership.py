@@ -28,11 +28,11 @@ from icewright.domain.servers import (
     SeenServer,
     Server,
     leader_of,
+    nobody_leads,
 )
 from icewright.ports.leading import Answer, Question
 from icewright.ports.servers import Servers
 from icewright.services.control import ControlPlane
-from icewright.services.leading import nobody_leads
 
 _log = structlog.get_logger("icewright.server")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from icewright.domain.errors import Unavailable
 from icewright.domain.tables import Instant
 
 BEAT_MS: Final = 5_000
@@ -56,3 +57,8 @@ def leader_of(servers: Iterable[SeenServer]) -> SeenServer | None:
     """The server that leads, or that led last and never said that it does not any more."""
     led = [one for one in servers if one.server.epoch is not None]
     return max(led, key=lambda one: one.server.epoch or 0, default=None)
+
+
+def nobody_leads() -> Unavailable:
+    """What is said while no server leads."""
+    return Unavailable("no server leads at this moment", hint="ask again: the next leader is there within seconds")

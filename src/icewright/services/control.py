@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
+from typing import Any, get_type_hints
 
 from icewright.domain.action_types import FILE_MOVES
 from icewright.domain.actions import ActionKind
@@ -101,6 +103,15 @@ class ControlPlane:
     history: HistoryProgress | None
     group_views: GroupViews
     approvals: Approvals
+
+    def service(self, kind: type[Any]) -> Any:
+        """The service of that type."""
+        return self if kind is ControlPlane else getattr(self, _fields()[kind])
+
+
+@cache
+def _fields() -> Mapping[Any, str]:
+    return {kind: name for name, kind in get_type_hints(ControlPlane).items()}
 
 
 def build_control_plane(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from icewright.domain.errors import Unavailable
-from icewright.domain.servers import SeenServer
+from icewright.domain.servers import SeenServer, nobody_leads
 from icewright.ports.leading import Answer, Question
 from icewright.services.control import ControlPlane
 
@@ -48,8 +47,3 @@ class AlwaysLeads:
         """See the protocol."""
         del question
         raise nobody_leads()
-
-
-def nobody_leads() -> Unavailable:
-    """What is said while no server leads."""
-    return Unavailable("no server leads at this moment", hint="ask again: the next leader is there within seconds")
