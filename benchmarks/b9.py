@@ -52,7 +52,7 @@ from benchmarks.watchers import UpkeepProcess
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.names import TableName
 from icewright.domain.remove_orphan_files import AGE_MIN_MS
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.session import java_gateway
 

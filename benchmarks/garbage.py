@@ -32,7 +32,7 @@ from benchmarks.table_metadata import (
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.names import TableName
 from icewright.domain.remove_orphan_files import FILES_MAX
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.orphan_rules import Kept
 
 DAY_MS: Final = 24 * 3_600_000

@@ -21,7 +21,7 @@ from benchmarks.table_metadata import snapshot_id
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.names import TableName
 from icewright.domain.policy import Mode
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.settings import MODE_KEY
 
 INTERVAL_MS: Final = 75 * 60_000

@@ -18,8 +18,8 @@ from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.codec import dumps, loads
 from icewright.domain.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
 from icewright.domain.names import TableName
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskState
+from icewright.domain.times import Instant
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
 from icewright_spark.iceberg import SparkTable

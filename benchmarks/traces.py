@@ -24,7 +24,6 @@ from icewright.domain.observation import Observation, Removals
 from icewright.domain.policy import Policy
 from icewright.domain.tables import (
     TASK_ID_KEY,
-    Instant,
     Operation,
     PartitionField,
     PartitionSpec,
@@ -33,6 +32,7 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
+from icewright.domain.times import Instant
 from icewright.planning import histogram
 from icewright.planning.commits import commit_interval_ms
 from icewright.planning.plan_table import plan_table

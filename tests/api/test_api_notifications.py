@@ -9,7 +9,7 @@ from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import NotAllowed, NotFound, Rejected, Unavailable
 from icewright.domain.feed import Fact, FactKind
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.services.notifications import LATE_MS, SILENT_MS, Notifications
 from tests.api.served import TOKEN, V1, Served, at_a_port, problem
 from tests.services.mailbox import Mailbox, told

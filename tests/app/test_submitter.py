@@ -14,7 +14,7 @@ from icewright.adapters.memory.launcher import MemoryApplication, MemoryLauncher
 from icewright.app.submitter import Submitter
 from icewright.domain.errors import IcewrightError, InvalidConfiguration, NotFound, Rejected, Unavailable
 from icewright.domain.optimizers import Backlog, OptimizerSettings, Submitting
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from tests.cases import each_case
 from tests.spark_side.specs import settings_of
 

@@ -9,7 +9,7 @@ from icewright.config.policy_files import read_policies
 from icewright.domain.errors import InvalidConfiguration, InvalidResourceGroup
 from icewright.domain.policies import Policies
 from icewright.domain.resource_groups import ResourceGroup, TenantCaps
-from icewright.domain.windows import Window
+from icewright.domain.times import Window
 from icewright.planning.named_rules import check_policies
 from icewright.planning.policy_difference import Comparison
 from tests.cases import each_case

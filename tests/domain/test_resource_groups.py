@@ -10,7 +10,7 @@ import pytest
 from icewright.domain.codec import dumps, loads
 from icewright.domain.errors import InvalidConfiguration, InvalidResourceGroup
 from icewright.domain.resource_groups import DEFAULT_GROUP, ResourceGroup, TenantCaps, with_default
-from icewright.domain.windows import Window
+from icewright.domain.times import Window
 from tests.cases import each_case
 
 NIGHT = Window("0 2 * * *", "Europe/Berlin", 4 * 3_600_000)

@@ -10,7 +10,8 @@ from icewright.domain.expire_data import ExpireData, ExpireDataPrediction
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.observation import Observation
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant, Json, PartitionField, PartitionSpec, Snapshot
+from icewright.domain.tables import Json, PartitionField, PartitionSpec, Snapshot
+from icewright.domain.times import Instant
 from icewright.planning.expire_data import DataChoice, DataDecision, choose_data, plan_data
 from tests.planning.observations import DAY_MS, data_file, observe, policy, snapshot, table
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from icewright.domain.expire_snapshots import ExpiryRule, Hold
 from icewright.domain.policy import Policy
-from icewright.domain.tables import MAIN_BRANCH, Instant, LoggedSnapshot, Ref, RefKind, Snapshot, TableMetadata
+from icewright.domain.tables import MAIN_BRANCH, LoggedSnapshot, Ref, RefKind, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.expire_snapshots import ExpiryDecision, decide_expiry
 from icewright.planning.policy import effective_policy
 from tests.planning.observations import DAY_MS, HOUR_MS, NOW, snapshot, table

@@ -23,7 +23,6 @@ from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.policy import Policy, Trigger
 from icewright.domain.tables import (
     MAIN_BRANCH,
-    Instant,
     Json,
     Operation,
     PartitionField,
@@ -35,6 +34,7 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
+from icewright.domain.times import Instant
 from icewright.planning import histogram
 from icewright.planning.policy import effective_policy
 

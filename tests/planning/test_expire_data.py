@@ -14,7 +14,8 @@ from icewright.domain.expire_data import FILES_MAX, ExpireData, ExpireDataPredic
 from icewright.domain.files import FileFormat, Partition
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy, PolicyProblem
-from icewright.domain.tables import Instant, Operation, Schema, Snapshot
+from icewright.domain.tables import Operation, Schema, Snapshot
+from icewright.domain.times import Instant
 from icewright.planning.action_types import obstacle_of, still_applies
 from icewright.planning.check_data import data_violations
 from icewright.planning.data_age import end_of

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from icewright.domain.names import TableId
 from icewright.domain.policy import PolicyRule
-from icewright.domain.windows import Window
+from icewright.domain.times import Window
 from icewright.planning.policy import effective_policy
 from icewright.planning.settings import BY_KEY, value_problem
 from icewright.planning.windows import (

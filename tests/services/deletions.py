@@ -28,7 +28,7 @@ from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.ownership import Place
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.quarantine import Quarantine
 from icewright.services.deleter import Batch, Deleter

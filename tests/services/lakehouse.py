@@ -28,8 +28,9 @@ from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import PolicyRule
 from icewright.domain.resource_groups import ResourceGroup
-from icewright.domain.tables import Instant, PartitionField, Snapshot, TableMetadata
+from icewright.domain.tables import PartitionField, Snapshot, TableMetadata
 from icewright.domain.tasks import Task, TaskState
+from icewright.domain.times import Instant
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.removals import CatalogFiles

@@ -49,7 +49,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import ListedObject
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.may_delete import Facts, may_be_purged, why_not
 from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
 from tests.services.deletions import (

@@ -11,7 +11,7 @@ from icewright.domain.errors import NotFound
 from icewright.domain.halts import EVERYTHING, HaltState, Part, PartKind
 from icewright.domain.policies import NewRevision, Policies
 from icewright.domain.resource_groups import OPEN_DEFAULT, ResourceGroup
-from icewright.domain.windows import Window
+from icewright.domain.times import Window
 from icewright.services.group_views import GroupView, Held
 from icewright.services.groups import Origin
 from tests.services.lakehouse import Lakehouse

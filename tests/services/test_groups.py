@@ -11,7 +11,7 @@ from icewright.domain.names import TableName
 from icewright.domain.optimizers import BacklogRequest
 from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.domain.resource_groups import Queue, ResourceGroup
-from icewright.domain.windows import Window
+from icewright.domain.times import Window
 from icewright.services.groups import closed
 from icewright.services.resource_groups import SERVER
 from tests.cases import each_case

@@ -14,7 +14,7 @@ from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tasks import Task, TaskState
-from icewright.domain.windows import Window
+from icewright.domain.times import Window
 from icewright.planning import windows
 from icewright.services import dispatcher
 from icewright.services.maintenance import Closed

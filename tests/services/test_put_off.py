@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from icewright.domain.plans import Verdict
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
+from icewright.domain.times import Instant
 from icewright.scheduling.retry import PUT_OFF_BASE_MS
 from icewright.services.put_off import with_failed_files
 from icewright.services.unfit import NOT_STITCHABLE

@@ -9,8 +9,8 @@ from icewright.domain.optimizers import BacklogRequest, Submitting
 from icewright.domain.plans import Reason
 from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
 from icewright.domain.tasks import Task, TaskState
+from icewright.domain.times import Window
 from icewright.domain.why import Wait
-from icewright.domain.windows import Window
 from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, Lakehouse
 from tests.services.worker import RETRYABLE, Worker, hello
 

@@ -12,8 +12,9 @@ from icewright.domain.errors import Conflict, InvalidMessage, NotAllowed, Unknow
 from icewright.domain.jobs import Result
 from icewright.domain.plans import Plan
 from icewright.domain.rollback import Rollback, RollbackPrediction
-from icewright.domain.tables import Instant, RefKind, TableMetadata
+from icewright.domain.tables import RefKind, TableMetadata
 from icewright.domain.tasks import Task, TaskState
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.services.rollback import Rollbacker
 from tests.cases import each_case

@@ -9,8 +9,8 @@ from icewright.domain.halts import HaltState, Part, PartKind
 from icewright.domain.jobs import ANY_TASK
 from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
 from icewright.domain.tasks import AttemptState, Task, TaskState
+from icewright.domain.times import Window
 from icewright.domain.why import StartEstimate
-from icewright.domain.windows import Window
 from icewright.ports import admissions
 from icewright.ports.store import Change
 from icewright.scheduling.expected_start import MEASURED_MIN

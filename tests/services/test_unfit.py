@@ -14,8 +14,8 @@ from icewright.domain.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, Group
 from icewright.domain.layouts import Level
 from icewright.domain.names import TableId
 from icewright.domain.policy import Mode
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
+from icewright.domain.times import Instant
 from icewright.ports.findings import UNFIT_KEPT_MS
 from icewright.ports.store import AT_ONCE
 from icewright.scheduling.retry import PUT_OFF_BASE_MS

@@ -14,7 +14,7 @@ from icewright.domain.deletion import Cause, DeletionRun, Intent, IntentState, S
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import prefix_of
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.deletions import DeletionStore
 from tests.services.lakehouse import HELD, HOUR_MS, Lakehouse
 from tests.simulation.writers import Broken

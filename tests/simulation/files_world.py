@@ -26,7 +26,8 @@ from icewright.domain.faults import Fault
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
-from icewright.domain.tables import Instant, RefKind, TableMetadata
+from icewright.domain.tables import RefKind, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.expiry_settings import EXPIRES_KEY, MAX_AGE_KEY, MIN_KEPT_KEY, REMOVES_FILES_KEY
 from icewright.planning.orphan_settings import ORPHAN_AGE_KEY, REMOVES_KEY
 from icewright.ports.removals import CatalogFiles, RemovalPorts

@@ -25,8 +25,8 @@ from icewright.domain.jobs import (
 from icewright.domain.names import TableName
 from icewright.domain.policy import PolicyRule
 from icewright.domain.storage import ProbeReport, ProbeReports
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import Task
+from icewright.domain.times import Instant
 from icewright.ports.store import TaskFilter
 from icewright.scheduling.retry import CONFLICT_BASE_MS
 from icewright.services.control import build_control_plane

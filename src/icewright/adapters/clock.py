@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from icewright.domain.clock_notes import Uptime
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 _PREFIX = re.compile(r"[0-9a-z][0-9a-z-]*\Z")

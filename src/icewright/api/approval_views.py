@@ -8,7 +8,7 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.approvals import Approval
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

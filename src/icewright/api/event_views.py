@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from icewright.domain.events import Channel, EventState, StoredEvent
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant, Operation
+from icewright.domain.tables import Operation
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

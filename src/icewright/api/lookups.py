@@ -21,7 +21,8 @@ from icewright.domain.names import TableId
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.place_shown import place_shown
 from icewright.planning.policy import policy_of
 from icewright.ports.clock import Clock

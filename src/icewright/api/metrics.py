@@ -35,8 +35,8 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.errors import IcewrightError
 from icewright.domain.halts import Halt, HaltState, PartKind
 from icewright.domain.retention import Pruned, RowKind, Rows
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import AttemptState, TaskState
+from icewright.domain.times import Instant
 from icewright.domain.totals import BEYOND, BOUNDS_MS, Total, TotalKey
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.scheduling.lifecycle import LIVE_STATES

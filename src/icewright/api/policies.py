@@ -17,7 +17,7 @@ from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Conflict
 from icewright.domain.policies import NewRevision, Policies, PolicyRevision
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.policy_difference import PolicyDifference
 from icewright.services.policy_book import PolicyBook
 

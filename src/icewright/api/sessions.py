@@ -19,7 +19,7 @@ from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
 from icewright.domain.errors import LoginRefused, NotFound
 from icewright.domain.identity import Ended, EndedSessions, GivenSession, SessionView
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 router = APIRouter(tags=["access"])
 

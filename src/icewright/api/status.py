@@ -26,7 +26,7 @@ from icewright.domain.optimizers import SeenSubmitter
 from icewright.domain.people import OF_PERSON
 from icewright.domain.plans import Reason
 from icewright.domain.servers import SeenServer, leader_of
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.store import OptimizerRecord
 from icewright.services.control import ControlPlane
 from icewright.services.halting import HaltView

@@ -11,8 +11,8 @@ from icewright.domain.first_sight import Mark
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import AttemptState
+from icewright.domain.times import Instant
 from icewright.domain.why import Considered
 from icewright.services.plan_views import PlanView
 from icewright.services.views import TableView

@@ -14,7 +14,6 @@ from icewright.domain.causes import Cause
 from icewright.domain.jobs import Result
 from icewright.domain.names import TableName
 from icewright.domain.plans import Prediction, Reason
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     Attempt,
     AttemptState,
@@ -26,6 +25,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.domain.times import Instant
 from icewright.domain.why import StartEstimate, Wait
 from icewright.services.measures import Measured, measured
 from icewright.services.reports import cause_of, report_of

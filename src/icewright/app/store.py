@@ -23,7 +23,7 @@ from icewright.config.model import Config
 from icewright.config.secrets import resolve
 from icewright.domain.errors import NotAllowed, Unreadable
 from icewright.domain.retention import DAY_MS, SETTING_OF, Pruned, Retention, RowKind, Rows
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from icewright.domain.codec import from_json
 from icewright.domain.errors import IcewrightError, NotFound, Unavailable
 from icewright.domain.optimizers import Backlog, BacklogRequest, OptimizerSettings, Submitting
 from icewright.domain.outage import Outage
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.launcher import Application, Launcher
 
 _log = structlog.get_logger("icewright.optimizer")

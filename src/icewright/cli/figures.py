@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import wording
 
 

@@ -18,7 +18,7 @@ from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.errors import IcewrightError, NotFound, Unavailable, Unreadable
 from icewright.domain.ownership import Claim, Missing
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.wording import cut
 
 if TYPE_CHECKING:

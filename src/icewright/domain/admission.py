@@ -9,7 +9,7 @@ from typing import Final
 
 from icewright.domain.reasons import Reason
 from icewright.domain.resource_groups import EVERY_QUEUE, Queue, ResourceGroup
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class Urgency(StrEnum):

@@ -17,8 +17,8 @@ from icewright.domain.approvals import Approval
 from icewright.domain.deletion import DeletionRun, Intent, IntentState, Step
 from icewright.domain.halts import Halt, Part
 from icewright.domain.policies import PolicyRevision
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TERMINAL_STATES, ListedTask, Task, TaskState
+from icewright.domain.times import Instant
 
 Detail: TypeAlias = Mapping[str, int | str]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 JUMP_MS_MIN: Final = 5 * 60_000
 """How far a clock may be from what the machine has counted; daylight saving moves no clock in UTC."""

@@ -12,7 +12,8 @@ from enum import StrEnum
 
 from icewright.domain.names import TableName
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant, Operation
+from icewright.domain.tables import Operation
+from icewright.domain.times import Instant
 
 
 class Channel(StrEnum):

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
 from icewright.domain.files import FileFormat, Partition
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_KEPT_MS
 
 BUDGET_PERCENT: Final = 10

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from icewright.domain.names import TableName
-from icewright.domain.tables import Instant, Ref, RefKind
+from icewright.domain.tables import Ref, RefKind
+from icewright.domain.times import Instant
 
 RETAIN_LAST_MIN: Final = 1
 """A branch never loses the snapshot that it is at."""

@@ -13,7 +13,7 @@ from typing import Final
 from icewright.domain.actions import ActionKind
 from icewright.domain.names import TableId, TableName
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class FactKind(StrEnum):

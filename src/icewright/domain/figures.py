@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from icewright.domain.policy import Mode
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

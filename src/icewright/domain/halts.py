@@ -10,7 +10,7 @@ from typing import Final
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.names import TableId
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 HALTS_MAX: Final = 1_000
 """More tables than that are not halted one by one: each claim has to look at all halts."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from icewright.domain.errors import Unreadable
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import ListedTask
+from icewright.domain.times import Instant
 
 END_KEY: Final = "icewright.history.end"
 """The property in which the table says where it ends."""

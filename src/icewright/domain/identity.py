@@ -13,7 +13,7 @@ from typing import Final
 from icewright.domain.access import EVERYTHING, Grant, Grants, Principal, Role, Scope
 from icewright.domain.audit import Act
 from icewright.domain.errors import InvalidMessage
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 TOKEN_PREFIX: Final = "icw_"  # noqa: S105 - what tokens begin with, so that scanners find those that got out
 HINT_LENGTH: Final = 8

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from icewright.domain.files import FileContent, FileFormat, Partition
 from icewright.domain.layouts import Run
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 BUCKETS_PER_OCTAVE = 8
 """Resolution of the size histogram: bucket edges are 2**(k/8) bytes, 9 % apart."""

@@ -14,15 +14,8 @@ from enum import StrEnum
 from typing import Final
 
 from icewright.domain.names import quote_part
-from icewright.domain.tables import (
-    LAYOUT_KEY,
-    LEVEL_KEY,
-    Instant,
-    Operation,
-    Snapshot,
-    SortField,
-    TableMetadata,
-)
+from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, Operation, Snapshot, SortField, TableMetadata
+from icewright.domain.times import Instant
 
 _KEY_LENGTH_MAX: Final = 1_000
 _FIELD: Final = r"(?:\d{1,10}|[a-z]+(?:\[\d{1,10}\])?\(\d{1,10}\))(?: desc)?(?: nulls-(?:first|last))?"

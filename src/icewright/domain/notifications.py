@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from icewright.domain.feed import FactKind, FeedFilter, Told
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 RECEIVERS_MAX: Final = 100
 MENTIONS_MAX: Final = 20

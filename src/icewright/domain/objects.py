@@ -12,7 +12,7 @@ from typing import TypeAlias
 from icewright.domain.errors import InvalidLocation
 from icewright.domain.locations import CanonicalPath, is_ambiguous
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from icewright.domain.actions import Executor
 from icewright.domain.files import Partition
 from icewright.domain.inventory import Inventory
 from icewright.domain.layouts import Level
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

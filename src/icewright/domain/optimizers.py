@@ -14,7 +14,7 @@ from typing import Final
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.resource_groups import Queue
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 """Maven coordinates of the Iceberg that the optimizer's Spark runs with: the version that was tested."""

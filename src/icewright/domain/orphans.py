@@ -8,7 +8,7 @@ from typing import TypeAlias
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import ListedObject
 from icewright.domain.reachable import ReachableFile
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

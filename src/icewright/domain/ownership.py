@@ -16,7 +16,8 @@ from typing import Final
 from icewright.domain.locations import CanonicalPath, is_ambiguous
 from icewright.domain.names import TableName
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant, Snapshot
+from icewright.domain.tables import Snapshot
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

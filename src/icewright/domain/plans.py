@@ -22,7 +22,7 @@ from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
 from icewright.domain.rollback import RollbackPrediction
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.domain.undo import UndoExpiryPrediction
 from icewright.domain.undo_data import UndoExpireDataPrediction
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from icewright.domain.policy import Enforced, PolicyRule
 from icewright.domain.resource_groups import ResourceGroup
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 RULES_MAX: Final = 1_000
 GROUPS_MAX: Final = 100

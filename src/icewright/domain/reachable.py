@@ -13,7 +13,8 @@ from typing import Final
 
 from icewright.domain.knowledge import Gap
 from icewright.domain.locations import CanonicalPath
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 
 
 class FileClass(StrEnum):

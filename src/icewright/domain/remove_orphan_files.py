@@ -15,7 +15,7 @@ from typing import ClassVar, Final, Literal
 from icewright.domain.deletion import BUDGET_FILES, BUDGET_PERCENT, GRACE_FLOOR_MS, ORPHAN_GRACE_MS, Candidate, Cause
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import ListedObject
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 _DAY_MS: Final = 24 * 3_600_000
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from icewright.domain.errors import InvalidResourceGroup
-from icewright.domain.windows import Window
+from icewright.domain.times import Window
 
 DEFAULT_GROUP: Final = "default"
 """The group of tables for which nobody named another one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_KEPT_MS
 
 DAY_MS: Final = 24 * 3_600_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from icewright.domain.errors import Unavailable
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 BEAT_MS: Final = 5_000
 """How often a server says that it is there."""

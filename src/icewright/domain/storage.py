@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import WorkerAccess
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

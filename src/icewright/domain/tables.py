@@ -13,9 +13,7 @@ from typing import Any, TypeAlias
 
 from icewright.domain.names import TableId, TableName
 from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsFile
-
-Instant: TypeAlias = int
-"""Milliseconds since the Unix epoch, UTC."""
+from icewright.domain.times import Instant
 
 Json: TypeAlias = Mapping[str, Any]
 """A JSON object as ``json.loads`` gives it, not to be changed."""

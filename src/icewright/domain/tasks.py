@@ -12,7 +12,7 @@ from icewright.domain.admission import NO_LANE, NOTHING, Holding, Lane
 from icewright.domain.causes import Cause
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason, RewritePrediction
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class TaskState(StrEnum):

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, Literal
 from icewright.domain.errors import Unsupported
 from icewright.domain.expire_snapshots import RefAt
 from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 UNDO_WINDOW_MS: Final = 7 * 24 * 3_600_000
 """How long after it was verified a task can be undone; as long as deleted files wait in quarantine at least."""

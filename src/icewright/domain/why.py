@@ -8,8 +8,8 @@ from enum import StrEnum
 from icewright.domain.actions import ActionKind
 from icewright.domain.policy import Mode
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import AttemptState
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,9 @@ from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.rollback import Rollback
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task
+from icewright.domain.times import Instant
 from icewright.domain.undo import UndoExpiry
 from icewright.planning import (
     applies,

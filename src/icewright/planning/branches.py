@@ -17,7 +17,8 @@ from typing import Final
 
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import MAIN_BRANCH, Instant, Operation, RefKind, Snapshot, TableMetadata
+from icewright.domain.tables import MAIN_BRANCH, Operation, RefKind, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 
 BRANCH_AHEAD: Final = "branch-ahead"

@@ -17,7 +17,8 @@ from icewright.domain.layouts import Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Migration, PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy, Trigger
-from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant, SortField
+from icewright.domain.tables import ROW_LINEAGE_SINCE, SortField
+from icewright.domain.times import Instant
 from icewright.planning import histogram, wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
 from icewright.planning.executors import (

@@ -18,7 +18,7 @@ from icewright.domain.expire_data import ExpireData, ExpireDataPrediction, Expir
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.observation import Observation
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.check_table import Wrong, base_violations, not_writable, table_violations
 
 _FORMATS: Final = (1, 2, 3)

@@ -12,7 +12,8 @@ from typing import Any, Final
 from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.observation import Observation
 from icewright.domain.policy import MigrateSpec, Policy
-from icewright.domain.tables import Instant, PartitionField, TableMetadata
+from icewright.domain.tables import PartitionField, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.check_table import Wrong
 
 _FILES_MADE_MAX: Final = 1_000

@@ -8,7 +8,7 @@ from statistics import median_high
 from icewright.domain.files import Partition
 from icewright.domain.observation import Observation, Removal
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 _MINUTE_MS = 60 * 1000
 _HOUR_MS = 60 * _MINUTE_MS

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from statistics import median, median_low
 
-from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
+from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 
 COMMITS_LOOKED_AT = 20

@@ -18,7 +18,8 @@ from typing import Final
 
 from icewright.domain.expire_snapshots import Hold
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant, RefKind, TableMetadata
+from icewright.domain.tables import RefKind, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 
 CONSUMER_PREFIX: Final = "icewright.consumer."

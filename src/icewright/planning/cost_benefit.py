@@ -27,7 +27,7 @@ from typing import Final
 from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import histogram, wording
 from icewright.planning.opinions import Opinion, Rule, Small, nothing_to_merge
 

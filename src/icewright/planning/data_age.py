@@ -16,7 +16,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from icewright.domain.expire_data import IntegerTime
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_READING: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - a clock on the wall

@@ -18,7 +18,8 @@ from icewright.domain.expire_data import ExpireData
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
+from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.domain.writer_settings import encryption_property, writer_settings
 from icewright.planning import wording
 from icewright.planning.branches import branch_obstacle

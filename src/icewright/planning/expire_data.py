@@ -31,7 +31,8 @@ from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant, PartitionSpec, TableMetadata
+from icewright.domain.tables import PartitionSpec, TableMetadata
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.planning import wording
 from icewright.planning.branches import branch_obstacle

@@ -21,7 +21,8 @@ from icewright.domain.expire_snapshots import (
 )
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import MAIN_BRANCH, Instant, TableMetadata
+from icewright.domain.tables import MAIN_BRANCH, TableMetadata
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.planning import wording
 from icewright.planning.eligibility import metadata_obstacle

@@ -8,7 +8,8 @@ from typing import Final
 
 from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant, Ref, TableMetadata
+from icewright.domain.tables import Ref, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.eligibility import encryption_obstacle
 

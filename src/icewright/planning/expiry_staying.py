@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from icewright.domain.expire_snapshots import ExpiryRule, Hold
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant, Ref, TableMetadata
+from icewright.domain.tables import Ref, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.consumers import declared_consumers, flink_sinks, holds_of
 from icewright.planning.expiry_settings import AGE_FLOOR_MS
 from icewright.planning.retention import retained_refs, retained_snapshots

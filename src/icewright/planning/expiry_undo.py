@@ -13,7 +13,8 @@ from typing import Final
 from icewright.domain.expire_snapshots import ExpireSnapshots, RefAt
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant, Ref, TableMetadata
+from icewright.domain.tables import Ref, TableMetadata
+from icewright.domain.times import Instant
 from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry, UndoExpiryPrediction
 from icewright.domain.writer_settings import encryption_property
 from icewright.planning import wording

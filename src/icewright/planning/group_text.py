@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from icewright.domain.errors import InvalidResourceGroup
 from icewright.domain.resource_groups import ResourceGroup, TenantCaps
-from icewright.domain.windows import Window
+from icewright.domain.times import Window
 from icewright.planning import wording
 from icewright.planning.setting_values import ratio, whole_number
 from icewright.planning.window_settings import WINDOW_SETTINGS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.executors import Choice
 from icewright.planning.packing import Run
 from icewright.planning.turns import MERGING, ORDERING, Work

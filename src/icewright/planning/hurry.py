@@ -14,7 +14,7 @@ from icewright.domain.files import Partition
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.estimates import cpu_ms
 from icewright.planning.groups import Group

@@ -19,7 +19,8 @@ from icewright.domain.inventory import (
     PartitionSummary,
     RunCounts,
 )
-from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
+from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import histogram
 from icewright.planning.histogram import NegativeCount
 from icewright.planning.partitions import partition_path

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from icewright.domain.expire_snapshots import ExpiryRule
-from icewright.domain.tables import MAIN_BRANCH, Instant, Ref, TableMetadata
+from icewright.domain.tables import MAIN_BRANCH, Ref, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.retention import retained_snapshots
 
 CURRENT: Final = 1

@@ -21,7 +21,7 @@ from icewright.domain.locations import Aliases, CanonicalPath, checksummed, is_a
 from icewright.domain.objects import prefix_of
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.metadata_files import is_metadata_file
 
 _VERSION_HINT: Final = "/version-hint.text"

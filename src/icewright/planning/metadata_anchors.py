@@ -13,7 +13,7 @@ from typing import Final
 from icewright.domain.deletion import METADATA_FLOOR_MS
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.orphans import FoundFile
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.metadata_files import is_metadata_file
 
 DAY_MS: Final = 24 * 3_600_000

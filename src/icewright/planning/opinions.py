@@ -11,7 +11,7 @@ from icewright.domain.files import DataFile
 from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import histogram, wording
 
 

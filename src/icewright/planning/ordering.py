@@ -15,7 +15,8 @@ from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant, SortField, TableMetadata
+from icewright.domain.tables import SortField, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.layouts import in_names
 

@@ -26,7 +26,7 @@ from icewright.domain.remove_orphan_files import (
     RemoveOrphanFiles,
     RemoveOrphanFilesPrediction,
 )
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.call import procedure_call
 from icewright.planning.footprint import Amount

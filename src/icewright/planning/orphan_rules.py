@@ -17,7 +17,8 @@ from icewright.domain.locations import CanonicalPath, checksummed
 from icewright.domain.orphans import FoundFile, Sighting
 from icewright.domain.ownership import Place
 from icewright.domain.remove_orphan_files import AGE_FLOOR_MS, FLINK_AGE_MIN_MS, PASSES_MIN, Doubt
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.metadata_anchors import MetadataAnchors
 from icewright.planning.metadata_files import is_metadata_file
 

@@ -16,7 +16,8 @@ from icewright.domain.orphans import FoundFile, Mention, Sighting
 from icewright.domain.ownership import Place
 from icewright.domain.reachable import FileClass, ReachableFile
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.footprint import Amount, distinct
 from icewright.planning.keepers import Keepers

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 
 from icewright.domain.files import DataFile
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 Run: TypeAlias = tuple[DataFile, ...]
 

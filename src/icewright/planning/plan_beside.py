@@ -9,7 +9,8 @@ from typing import Protocol
 from icewright.domain.actions import Action
 from icewright.domain.plans import Plan, Prediction, Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 
 
 class Decision(Protocol):

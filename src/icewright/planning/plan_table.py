@@ -15,7 +15,7 @@ from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Migration, PartitionVerdict, Plan, Reason, RewritePrediction, Verdict
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import outcome, wording
 from icewright.planning.call import nearest_call
 from icewright.planning.candidates import DELETES, REFERENCES_MAX, WITHOUT_SIZE, find

@@ -17,7 +17,7 @@ from typing import Final
 from icewright.domain.files import Partition
 from icewright.domain.observation import Observation, Removal, Removals
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.commits import bursts, gaps_ms
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from icewright.domain.expire_snapshots import ExpiryRule
-from icewright.domain.tables import MAIN_BRANCH, Instant, Ref, RefKind, Snapshot, TableMetadata
+from icewright.domain.tables import MAIN_BRANCH, Ref, RefKind, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 
 _MIN_SNAPSHOTS_KEY: Final = "history.expire.min-snapshots-to-keep"
 _MAX_REF_AGE_KEY: Final = "history.expire.max-ref-age-ms"

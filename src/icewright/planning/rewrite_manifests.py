@@ -34,7 +34,7 @@ from icewright.domain.rewrite_manifests import (
     RewriteManifestsPrediction,
     Share,
 )
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.branches import branch_obstacle
 from icewright.planning.eligibility import manifests_obstacle

@@ -15,7 +15,8 @@ from icewright.domain.expire_snapshots import Hold
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.rollback import Commits, Rollback, RollbackPrediction
-from icewright.domain.tables import MAIN_BRANCH, Instant, RefKind, Snapshot, TableMetadata
+from icewright.domain.tables import MAIN_BRANCH, RefKind, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.domain.undo import SIGNATURE_KEY, UNDO_WINDOW_MS
 from icewright.planning import wording
 from icewright.planning.call import procedure_call

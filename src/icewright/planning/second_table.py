@@ -19,7 +19,8 @@ from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.reachable import Roots
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.domain.undo import SIGNATURE_KEY, UNDO_WINDOW_MS, SecondTable, UndoExpiry, UndoExpiryPrediction
 from icewright.domain.writer_settings import encryption_property
 from icewright.planning import wording

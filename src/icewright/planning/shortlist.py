@@ -15,7 +15,8 @@ from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.branches import MainHold, main_hold
 from icewright.planning.candidates import DELETES

@@ -19,7 +19,8 @@ from icewright.domain.files import DataFile, Partition, Span
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import MigrateSpec, Policy
-from icewright.domain.tables import Instant, PartitionField, PartitionSpec, Snapshot, SortField, TableMetadata
+from icewright.domain.tables import PartitionField, PartitionSpec, Snapshot, SortField, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.placement import column_types
 

@@ -8,7 +8,7 @@ from math import ceil
 from icewright.domain.inventory import PartitionStatistics, SizeHistogram
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import histogram, wording
 from icewright.planning.opinions import Opinion, Rule, Small, not_before
 

@@ -17,7 +17,8 @@ from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionSt
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy, Trigger
-from icewright.domain.tables import Instant, Snapshot, TableMetadata
+from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import histogram, wording
 from icewright.planning.commits import arrival_bytes_per_ms
 from icewright.planning.cost_benefit import cost_benefit

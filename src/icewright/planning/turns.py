@@ -16,7 +16,8 @@ from collections.abc import Collection
 from typing import Final, TypeAlias
 
 from icewright.domain.layouts import Level, run_of
-from icewright.domain.tables import LEVEL_KEY, Instant, Snapshot, TableMetadata
+from icewright.domain.tables import LEVEL_KEY, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 
 Work: TypeAlias = tuple[Level, bool]
 """A level, and whether the files that it makes are in the order of the layout."""

@@ -8,8 +8,8 @@ from typing import Final
 from icewright.domain.actions import ActionKind
 from icewright.domain.policy import Mode
 from icewright.domain.reasons import SINCE, Reason
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES
+from icewright.domain.times import Instant
 from icewright.domain.why import Considered, LastTry, Next, Stance, StartEstimate, Why, WhyKind
 from icewright.planning import wording
 from icewright.planning.action_types import UPKEEP_KEYS

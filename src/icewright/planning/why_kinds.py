@@ -10,8 +10,8 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Mode
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES, AttemptState, ListedTask, TaskState
+from icewright.domain.times import Instant
 from icewright.domain.why import Considered, Expected, LastTry, Next, Stance, Wait
 from icewright.planning import wording
 from icewright.planning.action_types import UPKEEP_KEYS, by_itself

@@ -10,8 +10,8 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TERMINAL_STATES, Attempt, ListedTask
+from icewright.domain.times import Instant
 from icewright.domain.why import Considered, StartEstimate, Wait
 
 

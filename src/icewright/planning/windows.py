@@ -20,8 +20,7 @@ from cronsim import CronSim, CronSimError
 
 from icewright.domain.names import TableId
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
-from icewright.domain.windows import Window
+from icewright.domain.times import Instant, Window
 
 WINDOW_CLOSED: Final = "window-closed"
 """The code of why something waits, or waited in vain: its window opens later."""

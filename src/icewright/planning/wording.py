@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KIB = 1024

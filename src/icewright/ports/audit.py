@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from icewright.domain.audit import SERVER, Act, AuditEntry, Head
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 _ACTING: ContextVar[str] = ContextVar("icewright_acting", default=SERVER)
 """A context variable and no argument: between the door and the transaction that writes it lie services that have no

@@ -8,7 +8,8 @@ from typing import Protocol
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
-from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
+from icewright.domain.tables import Snapshot, SortField, TableMetadata
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.names import TableName
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskState
+from icewright.domain.times import Instant
 from icewright.domain.totals import TotalKey
 
 

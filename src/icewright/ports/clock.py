@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class Clock(Protocol):

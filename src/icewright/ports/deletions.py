@@ -8,7 +8,7 @@ from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.approvals import Approval, ApprovalPlace
 from icewright.domain.deletion import DeletionRun, Intent, IntentState
 from icewright.domain.names import TableId
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 OVER_STATES: Final = frozenset({IntentState.PURGED, IntentState.RESTORED, IntentState.SKIPPED})
 OPEN_STATES: Final = frozenset({IntentState.PLANNED, IntentState.UNKNOWN})

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from icewright.domain.feed import Fact, FeedFilter, FeedPage
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class Feed(Protocol):

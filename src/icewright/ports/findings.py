@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from icewright.domain.names import TableId
 from icewright.domain.storage import AccessRecord, ProbeRequest
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 UNFIT_KEPT_MS: Final = 24 * 3_600_000
 """How long it is remembered what a table's files are not; by then they may have been merged away."""

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from icewright.domain.access import Principal
 from icewright.domain.identity import Ended, NewCode, NewToken, Session, TokenRecord
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class IdentityStore(Protocol):

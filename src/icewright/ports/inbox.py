@@ -12,7 +12,7 @@ from icewright.domain.event_messages import SHARE_MAX, WAITING_MAX
 from icewright.domain.events import Channel, CommitEvent, EventFigures, EventState, StoredEvent, Told
 from icewright.domain.names import TableName
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

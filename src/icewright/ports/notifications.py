@@ -8,7 +8,8 @@ from typing import Protocol
 
 from icewright.domain.errors import Unavailable
 from icewright.domain.notifications import Message, ReceiverFigures, ReceiverState, StoredMessage
-from icewright.domain.tables import Instant, Json
+from icewright.domain.tables import Json
+from icewright.domain.times import Instant
 
 
 class MessageStore(Protocol):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import Listed, ListedObject
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class Objects(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from icewright.domain.policies import NewRevision, PolicyRevision
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class PolicyStore(Protocol):

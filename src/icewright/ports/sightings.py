@@ -6,7 +6,7 @@ from typing import Protocol
 from icewright.domain.clock_notes import ClockNote
 from icewright.domain.names import TableId
 from icewright.domain.orphans import FinishedPass, Sighting
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class Sightings(Protocol):

@@ -14,7 +14,6 @@ from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.retention import RETENTION, Retention, RowKind
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     Attempt,
     AttemptState,
@@ -26,6 +25,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.domain.times import Instant
 from icewright.ports.admissions import Admissions
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.feed import Feed

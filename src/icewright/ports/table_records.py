@@ -11,7 +11,7 @@ from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionSt
 from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.domain.why import Considered
 
 

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from icewright.domain.admission import NO_LANE, Facts, Holding, Lane, Refusal, RefusalKind, Terms, Use
 from icewright.domain.plans import Reason
 from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.scheduling.rank import Served, Waiting, turn
 
 HELD_MS: Final = 150_000

@@ -17,8 +17,8 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.causes import Cause
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
+from icewright.domain.times import Instant
 
 FAILURES_MAX: Final = 5
 """So many tasks without a success in a row open the breaker, by default."""

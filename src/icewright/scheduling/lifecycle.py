@@ -12,7 +12,6 @@ from icewright.domain.admission import NOTHING, Holding, Lane, Urgency
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed
 from icewright.domain.plans import Reason
 from icewright.domain.resource_groups import Queue
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     TERMINAL_STATES,
     TRANSITIONS,
@@ -27,6 +26,7 @@ from icewright.domain.tasks import (
     TaskHead,
     TaskState,
 )
+from icewright.domain.times import Instant
 from icewright.scheduling.large import ran_out_of_memory
 
 LIVE_STATES = frozenset(TaskState) - TERMINAL_STATES

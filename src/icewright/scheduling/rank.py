@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from icewright.domain.admission import NO_LANE, Lane, Urgency
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 AGEING_MS = 10 * 60 * 1000
 """Waiting this long is worth one point of priority.

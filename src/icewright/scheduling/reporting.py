@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from icewright.domain.events import Channel, Reporting, Told, Untold
-from icewright.domain.tables import Instant, Snapshot, TableMetadata
+from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.times import Instant
 
 GRACE_MS: Final = 10 * 60_000
 """How long an event may be on its way behind its commit, before that counts as one that only the sweep found."""

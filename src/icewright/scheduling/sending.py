@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 _S: Final = 1_000
 BACK_OFF_MS: Final = (5 * _S, 30 * _S, 120 * _S, 600 * _S, 1_800 * _S, 3_600 * _S)

@@ -6,7 +6,7 @@ often as they are written, quiet ones ever more seldom, and all of them at least
 
 from __future__ import annotations
 
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 INTERVAL_MIN_MS = 5 * 1000
 """However busy a table is: several commits are then seen with one look, and the catalog is left alone."""

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.scheduling.lifecycle import may_coalesce
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from icewright.domain.admission import Holding
 from icewright.domain.optimizers import Backlog, BacklogRequest, SeenSubmitter, Submitter
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.store import TableStore, TaskStore
 from icewright.scheduling.halts import catalogs_going_on
 from icewright.services.access import AccessBook

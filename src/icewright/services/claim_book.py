@@ -11,7 +11,7 @@ from typing import Final
 from icewright.domain.names import TableName
 from icewright.domain.ownership import Claim, GoneUuid, Missing, SeenClaim
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.claims import ClaimStore
 
 SEEN_AGAIN_MS: Final = 600_000

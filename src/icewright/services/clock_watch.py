@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from icewright.domain.clock_notes import Uptime, noted
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.sightings import Sightings
 
 NOTED_EVERY_MS: Final = 10 * 60_000

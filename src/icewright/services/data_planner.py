@@ -11,7 +11,7 @@ from icewright.domain.files import DataFile, Partition
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.check_data import data_violations
 from icewright.planning.data_settings import AGE, AGES

@@ -36,7 +36,7 @@ from icewright.domain.knowledge import Gaps, Known, Partial
 from icewright.domain.locations import Aliases, CanonicalPath, checksummed
 from icewright.domain.names import TableName
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.may_delete import Facts, beyond_budget, is_needed, may_be_purged, why_kept, why_not
 from icewright.ports.deletions import DeletionStore

@@ -42,7 +42,6 @@ from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
 from icewright.domain.servers import BEAT_MS
 from icewright.domain.storage import ProbeReports, Probes
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     ASKED_FOR,
     ASKING_LEAVE,
@@ -53,6 +52,7 @@ from icewright.domain.tasks import (
     TaskHead,
     TaskState,
 )
+from icewright.domain.times import Instant
 from icewright.planning.action_types import done_by_others, effect_of, obstacle_of, still_applies
 from icewright.planning.expire_data import planned_ahead
 from icewright.planning.wording import duration

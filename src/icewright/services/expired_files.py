@@ -24,8 +24,9 @@ from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesPrediction
 from icewright.domain.remove_orphan_files import FILES_MAX
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, ListedTask, Task
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.claims import claim
 from icewright.planning.plan_beside import Decided, plan_beside

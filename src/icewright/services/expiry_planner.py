@@ -12,7 +12,8 @@ from icewright.domain.faults import Fault, fault
 from icewright.domain.first_sight import Mark, first_seen
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.check_expiry import check_expiry
 from icewright.planning.expire_snapshots import ExpiryDecision, asked_rule, automatic_rule, decide_expiry

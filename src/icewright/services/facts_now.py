@@ -14,7 +14,7 @@ from icewright.domain.names import TableName
 from icewright.domain.objects import prefix_of
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.may_delete import Facts
 from icewright.ports.objects import Objects
 from icewright.services.needs import NeedsOf

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from icewright.domain.actions import ActionKind
 from icewright.domain.feed import FactKind, Told
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 @dataclass(frozen=True, slots=True)

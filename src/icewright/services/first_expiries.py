@@ -17,8 +17,9 @@ from icewright.domain.files import Partition
 from icewright.domain.names import TableId
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
 from icewright.scheduling.lifecycle import may_coalesce

@@ -27,7 +27,8 @@ from icewright.domain.objects import Listed, ListedObject, OddEntry
 from icewright.domain.ownership import GoneUuid, Place
 from icewright.domain.reasons import Reason
 from icewright.domain.remove_orphan_files import AGE_MIN_MS
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.claims import parent, topmost
 from icewright.planning.metadata_files import History, history_of, is_metadata_file, uuid_of

@@ -23,7 +23,8 @@ from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.ownership import GoneUuid, Place
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.claims import topmost
 from icewright.planning.ownership import Ownership

@@ -12,7 +12,7 @@ from icewright.domain.halts import PartKind
 from icewright.domain.optimizers import SeenSubmitter
 from icewright.domain.reasons import Reason
 from icewright.domain.resource_groups import ResourceGroup
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.store import TableStore, TaskStore
 from icewright.scheduling.admission import summed
 from icewright.services.backlog import SEEN_MS, submitters_of

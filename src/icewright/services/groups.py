@@ -12,7 +12,7 @@ from icewright.domain.jobs import OptimizerHello
 from icewright.domain.plans import Reason
 from icewright.domain.policies import PolicyRevision
 from icewright.domain.resource_groups import DEFAULT_GROUP, Queue, ResourceGroup, with_default
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.group_wins import GroupSource, applied_source
 from icewright.planning.windows import opens_at
 from icewright.services.policy_source import PolicySource

@@ -15,8 +15,8 @@ from icewright.domain.errors import NotFound
 from icewright.domain.halts import EVERYTHING, Halt, HaltState, NewHalt, Part, PartKind
 from icewright.domain.names import TableName
 from icewright.domain.resource_groups import DEFAULT_GROUP
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import ListedTask, TaskState
+from icewright.domain.times import Instant
 from icewright.ports.audit import acting
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.services.groups import Groups

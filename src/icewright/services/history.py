@@ -11,7 +11,7 @@ import structlog
 from icewright.domain.errors import Conflict, IcewrightError, Unknown
 from icewright.domain.history import ended
 from icewright.domain.retention import DAY_MS, HISTORY_HOLD_DAYS
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.history import History
 from icewright.ports.store import TaskStore
 

@@ -19,8 +19,9 @@ from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.reasons import lasting
-from icewright.domain.tables import Instant, Snapshot, TableMetadata
+from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
+from icewright.domain.times import Instant
 from icewright.planning.action_types import effect_of
 from icewright.ports.clock import Clock
 from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore

@@ -13,8 +13,9 @@ from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task
+from icewright.domain.times import Instant
 from icewright.planning.action_types import obstacle_of, still_applies, upkeep_obstacle
 from icewright.planning.executors import executor_obstacle
 from icewright.planning.windows import window_of

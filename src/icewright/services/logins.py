@@ -22,7 +22,7 @@ from icewright.domain.access import Principal
 from icewright.domain.errors import LoginRefused, Unavailable
 from icewright.domain.identity import CODE_PREFIX, PROGRAM_CODE_MS, NewCode, Session, digest
 from icewright.domain.people import RoleRule, granted, name_of, refused
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.audit import AuditLog
 from icewright.ports.clock import Clock
 from icewright.ports.identity import IdentityStore

@@ -28,8 +28,9 @@ from icewright.domain.errors import (
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.reasons import lasting
-from icewright.domain.tables import Instant, Snapshot
+from icewright.domain.tables import Snapshot
 from icewright.domain.tasks import Task, TaskState
+from icewright.domain.times import Instant
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import AT_ONCE, TableStore, TaskFilter, TaskStore

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead
-from icewright.domain.windows import Window
+from icewright.domain.times import Instant, Window
 from icewright.planning import windows, wording
 from icewright.services.due import Due
 

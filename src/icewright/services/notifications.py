@@ -22,7 +22,7 @@ from icewright.domain.notifications import (
     ReceiverState,
     StoredMessage,
 )
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.feed import Feed
 from icewright.ports.notifications import MessageStore, Sender

@@ -15,7 +15,7 @@ import structlog
 from icewright.domain.errors import Conflict, IcewrightError, Rejected
 from icewright.domain.feed import Told
 from icewright.domain.notifications import Message, Receiver, ReceiverState, StoredMessage
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.name_patterns import glob
 from icewright.ports.feed import Feed
 from icewright.ports.notifications import MessageStore, Sender, TryLater

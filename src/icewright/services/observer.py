@@ -20,7 +20,8 @@ from icewright.domain.inventory import Inventory, ManifestKey, ManifestSummary, 
 from icewright.domain.layouts import Run, runs_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, Removal, Removals
-from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
+from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.commits import commit_interval_ms, has_rhythm, rhythm_ms
 from icewright.planning.histogram import NegativeCount
 from icewright.planning.inventory import advance, affected_partitions, manifest_changes, needing_remaining, recompute

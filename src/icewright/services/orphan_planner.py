@@ -22,7 +22,8 @@ from icewright.domain.remove_orphan_files import (
     RemoveOrphanFiles,
     RemoveOrphanFilesPrediction,
 )
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.orphan_rules import WORDS, Kept
 from icewright.planning.plan_beside import Decided, plan_beside

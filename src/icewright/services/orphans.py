@@ -26,7 +26,8 @@ from icewright.domain.remove_orphan_files import (
     RemoveOrphanFiles,
     RemoveOrphanFilesPrediction,
 )
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.check_orphans import OrphanEvidence, check_orphans
 from icewright.planning.footprint import Amount

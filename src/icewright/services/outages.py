@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Final
 
 from icewright.domain.names import TableName
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 CATALOG_PAUSE_MS: Final = 15_000

@@ -7,7 +7,7 @@ from typing import Final
 
 from icewright.domain.feed import Fact
 from icewright.domain.names import TableId
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.owners import owner_of
 from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore

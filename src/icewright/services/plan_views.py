@@ -14,7 +14,7 @@ from icewright.domain.plans import Migration, PartitionVerdict, Plan, Prediction
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import NO_QUARANTINE, REFUSALS, Doubt, RemoveOrphanFiles
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.action_types import beyond_budget
 from icewright.planning.explain import explain
 from icewright.ports.store import WaitingPlan

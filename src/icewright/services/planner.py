@@ -29,7 +29,8 @@ from icewright.domain.names import TableName
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Migration, Plan, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
-from icewright.domain.tables import Instant, SortField, TableMetadata
+from icewright.domain.tables import SortField, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import outcome
 from icewright.planning.candidates import asked_fields
 from icewright.planning.check_plan import check_plan

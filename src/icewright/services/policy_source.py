@@ -12,7 +12,8 @@ from icewright.domain.names import TableName
 from icewright.domain.policies import NO_REVISION, NewRevision, Policies, PolicyRevision, Rule
 from icewright.domain.policy import Policy
 from icewright.domain.resource_groups import ResourceGroup
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.policy import effective_policy
 from icewright.ports.policies import PolicyStore
 

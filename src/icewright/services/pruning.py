@@ -11,7 +11,7 @@ import structlog
 
 from icewright.domain.faults import Fault, fault
 from icewright.domain.retention import RETENTION, Retention, RowKind
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_KEPT_MS
 from icewright.ports.audit import AuditLog
 from icewright.ports.clock import Clock

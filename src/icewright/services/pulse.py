@@ -20,7 +20,8 @@ from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.objects import Listed, ListedObject
 from icewright.domain.reachable import ListedFile, ListedManifest, ManifestListing, Roots
-from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
+from icewright.domain.tables import Snapshot, SortField, TableMetadata
+from icewright.domain.times import Instant
 from icewright.ports.catalog import Catalog, TablePointers
 from icewright.ports.clock import Clock
 from icewright.ports.objects import Objects

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from icewright.domain.jobs import GROUP_CONFLICT
 from icewright.domain.observation import Observation
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
+from icewright.domain.times import Instant
 from icewright.ports.store import TaskStore
 from icewright.scheduling.retry import put_off_ms
 from icewright.services.reports import report_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from icewright.domain.access import Scopes
 from icewright.domain.deletion import WINDOW_FLOOR_MS, Cause, IntentState
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore
 from icewright.services.removal_rounds import TEND_AGAIN_MS, TEND_INTERVAL_MS

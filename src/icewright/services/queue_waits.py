@@ -9,8 +9,8 @@ from icewright.domain.admission import Holding, Lane, Refusal, RefusalKind, Term
 from icewright.domain.halts import halts_over
 from icewright.domain.optimizers import SeenSubmitter, Submitter
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES, ListedTask, Task, TaskState
+from icewright.domain.times import Instant
 from icewright.domain.why import Wait
 from icewright.planning import wording
 from icewright.ports.admissions import AHEAD_MAX

@@ -25,7 +25,8 @@ from icewright.domain.reachable import (
     ReachableFile,
     Roots,
 )
-from icewright.domain.tables import Instant, Snapshot, TableMetadata
+from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.footprint import distinct
 from icewright.planning.keepers import Keepers
 from icewright.planning.listings import LiveCounts, listed_counts, missing_files

@@ -19,7 +19,8 @@ from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
 from icewright.domain.ownership import Claim, Missing, Place, SeenClaim, key_of, packed_keys, unpacked_keys
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.claims import claim, claim_of_other, followed, outside, uuid_of
 from icewright.planning.ownership import Ownership, ownership
 from icewright.planning.place_rules import PlaceRules

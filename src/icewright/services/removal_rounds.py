@@ -22,8 +22,9 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, ListedTask, TaskState
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_WINDOW_MS, UndoExpiryFigures
 from icewright.planning.orphan_plan import DOUBTFUL
 from icewright.planning.windows import window_of

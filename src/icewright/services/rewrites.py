@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from icewright.domain.files import Partition
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 from icewright.ports.catalog import Catalog
 
 REWRITES_LOOKED_AT = 50

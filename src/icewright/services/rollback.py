@@ -14,8 +14,9 @@ from icewright.domain.jobs import Committed, Result
 from icewright.domain.plans import Plan
 from icewright.domain.policy import Policy
 from icewright.domain.rollback import Rollback
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task
+from icewright.domain.times import Instant
 from icewright.planning import wording
 from icewright.planning.plan_beside import plan_beside
 from icewright.planning.rollback import RollbackDecision, decide_rollback

@@ -22,8 +22,9 @@ from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.reachable import Roots
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task
+from icewright.domain.times import Instant
 from icewright.domain.undo import SecondTable
 from icewright.planning import wording
 from icewright.planning.expiry_undo import UndoDecision

@@ -11,7 +11,7 @@ from icewright.domain.knowledge import Complete, Gap, Known, Partial
 from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.planning.footprint import Amount, ClassShare, ExpiryShare, Footprint, footprint
 from icewright.planning.keepers import keepers
 from icewright.ports.spool import OpenSpool

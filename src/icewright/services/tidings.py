@@ -14,7 +14,7 @@ from icewright.domain.errors import Unreadable
 from icewright.domain.feed import Fact, FactKind
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.feed import Feed
 from icewright.ports.store import WaitingPlan

@@ -13,8 +13,9 @@ from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.reachable import Roots
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task
+from icewright.domain.times import Instant
 from icewright.domain.undo import Kept, SecondTable, UndoExpiry
 from icewright.planning.expiry_undo import only_back
 from icewright.ports.clock import Ids

@@ -17,8 +17,9 @@ from icewright.domain.policy import Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.rollback import Rollback
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
+from icewright.domain.times import Instant
 from icewright.domain.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
 from icewright.planning import wording
 from icewright.planning.data_undo import DataUndoDecision

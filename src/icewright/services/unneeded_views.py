@@ -15,7 +15,7 @@ from icewright.domain.file_names import written_by
 from icewright.domain.names import TableId
 from icewright.domain.orphans import SeenFiles, SeenOrphans, Sighting
 from icewright.domain.remove_orphan_files import Doubt
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.deletions import DeletionStore, Tally
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore

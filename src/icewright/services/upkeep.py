@@ -13,10 +13,9 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.names import TableId
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
+from icewright.domain.times import Instant, Window
 from icewright.domain.why import Considered
-from icewright.domain.windows import Window
 from icewright.planning.action_types import by_itself
 from icewright.planning.expire_data import NOTHING_EXPIRES
 from icewright.planning.manifests_upkeep import may_be_in_danger

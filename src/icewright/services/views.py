@@ -15,7 +15,8 @@ from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import ManifestSummary, PartitionStatistics
 from icewright.domain.observation import Observation
 from icewright.domain.policy import Mode, Policy, PolicyProblem
-from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
+from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning import histogram
 from icewright.planning.inventory import optimization_ratio
 from icewright.planning.setting_values import value_text

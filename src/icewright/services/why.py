@@ -9,8 +9,9 @@ from icewright.domain.errors import IcewrightError, TableReplaced
 from icewright.domain.names import TableId
 from icewright.domain.policy import Policy
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Attempt, ListedTask, TaskState
+from icewright.domain.times import Instant
 from icewright.domain.why import Considered, Wait, Why
 from icewright.planning import wording
 from icewright.planning.action_types import UPKEEP_KEYS

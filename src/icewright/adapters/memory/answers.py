@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 
 from icewright.domain.answers import AnotherRequest, Answer, Answered, Begun, First, KeyedRequest, UnderWay
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from icewright.domain.audit import GENESIS, Act, AuditEntry, Head, link, pruned
 from icewright.domain.retention import RowKind
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.audit import acting
 from icewright.ports.clock import Clock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 
 class ManualClock:

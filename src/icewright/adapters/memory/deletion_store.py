@@ -16,7 +16,7 @@ from icewright.domain.deletion import DeletionRun, Intent, IntentState, changed
 from icewright.domain.errors import Conflict, NotFound, StoreTaken
 from icewright.domain.names import TableId
 from icewright.domain.retention import RowKind
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import HELD_STATES, OPEN_STATES, OVER_STATES, Tally
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from icewright.domain.feed import Fact, FeedFilter, FeedPage, Told
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from icewright.domain.names import TableId
 from icewright.domain.storage import AccessRecord, ProbeRequest
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 
 

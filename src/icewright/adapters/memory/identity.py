@@ -23,7 +23,7 @@ from icewright.domain.identity import (
     token_name,
     token_revoked,
 )
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 

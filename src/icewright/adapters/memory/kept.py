@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from icewright.domain.retention import RowKind
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.domain.undo import Kept, check_size
 
 

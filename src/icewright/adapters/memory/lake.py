@@ -13,7 +13,6 @@ from icewright.domain.inventory import ManifestKey
 from icewright.domain.tables import (
     MAIN_BRANCH,
     ROW_LINEAGE_SINCE,
-    Instant,
     LoggedSnapshot,
     Operation,
     Ref,
@@ -21,6 +20,7 @@ from icewright.domain.tables import (
     Snapshot,
     TableMetadata,
 )
+from icewright.domain.times import Instant
 
 _BYTES_PER_ENTRY = 100
 _BYTES_PER_MANIFEST = 1000

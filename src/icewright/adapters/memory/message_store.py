@@ -16,7 +16,7 @@ from icewright.domain.notifications import (
     StoredMessage,
 )
 from icewright.domain.retention import RowKind
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from icewright.domain.errors import Unreadable
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import Listed, ListedObject, prefix_of
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 

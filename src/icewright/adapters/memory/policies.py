@@ -10,7 +10,7 @@ from icewright.domain.audit import of_policies
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.policies import NO_REVISION, NewRevision, PolicyRevision
 from icewright.domain.retention import RowKind
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 

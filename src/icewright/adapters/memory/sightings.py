@@ -10,7 +10,7 @@ from icewright.domain.clock_notes import ClockNote
 from icewright.domain.errors import Conflict
 from icewright.domain.names import TableId
 from icewright.domain.orphans import FinishedPass, Sighting
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 

@@ -25,7 +25,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.reasons import Reason
 from icewright.domain.retention import RETENTION, Retention, RowKind
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.audit import acting
 from icewright.ports.census import TableCensus
 from icewright.ports.clock import Clock

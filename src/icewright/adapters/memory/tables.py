@@ -18,7 +18,6 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsFile
 from icewright.domain.tables import (
     MAIN_BRANCH,
-    Instant,
     Json,
     LoggedMetadata,
     Operation,
@@ -31,6 +30,7 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
+from icewright.domain.times import Instant
 from icewright.planning.expiry_commit import trimmed
 from icewright.ports.clock import Clock
 

@@ -21,7 +21,6 @@ from icewright.domain.history import Ending
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.retention import RowKind
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     ACTIVE_STATES,
     TERMINAL_STATES,
@@ -34,6 +33,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.domain.times import Instant
 from icewright.domain.totals import TotalKey
 from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX, LANES_MAX, TOOK_MAX
 from icewright.ports.census import TaskCensus, WaitingTask

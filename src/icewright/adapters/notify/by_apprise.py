@@ -21,7 +21,7 @@ from icewright.adapters.notify.apprise_process import INSIDE, NO_ADDRESS, NOT_SE
 from icewright.adapters.notify.guard import Guard, system_resolve
 from icewright.adapters.notify.urls import Proxy
 from icewright.domain.errors import Forbidden, InvalidConfiguration, Rejected, Unavailable
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.notifications import Outgoing
 
 PATIENCE_S: Final = 60.0

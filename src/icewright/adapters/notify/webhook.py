@@ -17,7 +17,7 @@ from icewright.adapters.notify.guard import Guard, Pinned
 from icewright.adapters.notify.signatures import signed
 from icewright.adapters.notify.urls import Proxy, Url
 from icewright.domain.errors import Rejected, Unavailable
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.notifications import Outgoing, TryLater
 
 PATIENCE_S: Final = 15.0

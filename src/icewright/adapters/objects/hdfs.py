@@ -27,7 +27,7 @@ from icewright.domain.errors import (
 )
 from icewright.domain.locations import CanonicalPath, is_ambiguous, storage_and_key
 from icewright.domain.objects import Listed, ListedObject, prefix_of
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 STORAGE: Final = "hdfs://"

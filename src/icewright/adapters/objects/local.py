@@ -13,7 +13,7 @@ from icewright.domain.errors import IcewrightError, InvalidLocation, StorageAway
 from icewright.domain.locations import CanonicalPath, is_ambiguous
 from icewright.domain.objects import Listed, ListedObject, OddEntry, prefix_of
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 STORAGE: Final = "file://"

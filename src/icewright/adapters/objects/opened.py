@@ -14,7 +14,7 @@ from icewright.domain.deletion import Held, Whereabouts
 from icewright.domain.errors import Unsupported
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import Listed, ListedObject
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.objects import Objects
 from icewright.ports.quarantine import Quarantine

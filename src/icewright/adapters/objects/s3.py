@@ -21,7 +21,7 @@ from icewright.domain import object_stores
 from icewright.domain.errors import InvalidConfiguration, InvalidLocation, StorageAway, Unreadable, Unsupported
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import Listed, ListedObject, prefix_of
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 STORAGE: Final = "s3://"
 _READS: Final = 3

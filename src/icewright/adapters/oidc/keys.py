@@ -10,7 +10,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey, import_key
 
 from icewright.domain.errors import LoginRefused, Unavailable
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 KEPT_MS: Final = 10 * 60_000
 """How long keys are believed: one that the provider took back signs nothing after that."""

@@ -24,7 +24,7 @@ from icewright.adapters.oidc.guarded import document, require_safe, session_of
 from icewright.adapters.oidc.keys import AGAIN_MS, Keys
 from icewright.domain.errors import LoginRefused, Unavailable
 from icewright.domain.people import SUBJECT_LENGTH_MAX, Person
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.people import Attempt
 
 ALGORITHMS: Final = frozenset(

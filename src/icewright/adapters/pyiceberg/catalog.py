@@ -35,7 +35,8 @@ from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.locations import Aliases
 from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
+from icewright.domain.tables import Snapshot, SortField, TableMetadata
+from icewright.domain.times import Instant
 from icewright.planning.tally import ManifestTally
 from icewright.ports.catalog import TablePointers
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 _NUMBERED = re.compile(r"(\d{1,9})-[^/]*\Z", re.ASCII)
 _COUNT = re.compile(r"\d{1,10}", re.ASCII)

@@ -16,7 +16,8 @@ from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict
 from icewright.domain.names import TableId, TableName
 from icewright.domain.rollback import Rollback
-from icewright.domain.tables import MAIN_BRANCH, Instant
+from icewright.domain.tables import MAIN_BRANCH
+from icewright.domain.times import Instant
 from icewright.domain.undo import SIGNATURE_KEY
 from icewright.planning.rollback import is_signed, rollback_conflict
 from icewright.ports.clock import Clock

@@ -30,7 +30,8 @@ from icewright.domain.errors import (
     Unsupported,
 )
 from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.times import Instant
 
 if TYPE_CHECKING:
     from icewright.adapters.pyiceberg.hive_commits import HiveCommits

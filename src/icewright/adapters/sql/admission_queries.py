@@ -34,8 +34,8 @@ from icewright.adapters.sql.task_rows import lane_of, lane_text
 from icewright.adapters.sql.turns_schema import turns
 from icewright.domain.admission import NO_LANE, Facts, InLane, Lane, Line, Took, Use
 from icewright.domain.names import TableId
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, ListedTask, Task, TaskState
+from icewright.domain.times import Instant
 from icewright.ports.admissions import AHEAD_MAX, LANES_MAX, TOOK_MAX
 from icewright.scheduling.admission import HELD_MS
 from icewright.scheduling.halts import catalogs_going_on

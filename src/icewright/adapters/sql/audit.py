@@ -12,7 +12,7 @@ from icewright.adapters.sql.documents import dump, load, text_of
 from icewright.adapters.sql.schema_access import audit, audit_start
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.audit import GENESIS, Act, AuditEntry, Detail, Head, link, pruned
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.audit import acting
 from icewright.ports.clock import Clock
 

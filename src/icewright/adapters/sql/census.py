@@ -17,8 +17,8 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.names import TableName
 from icewright.domain.optimizers import Submitter
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskState
+from icewright.domain.times import Instant
 from icewright.domain.totals import Total, TotalKey
 from icewright.ports.census import TableCensus, TaskCensus, WaitingTask
 from icewright.scheduling.lifecycle import LIVE_STATES

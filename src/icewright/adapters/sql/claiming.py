@@ -25,8 +25,8 @@ from icewright.domain.admission import Holding, Terms
 from icewright.domain.errors import Conflict
 from icewright.domain.names import TableId
 from icewright.domain.resource_groups import Queue
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import Task, TaskState
+from icewright.domain.times import Instant
 from icewright.scheduling import lifecycle
 from icewright.scheduling.admission import Admission, in_turn, with_one_more
 from icewright.scheduling.told import fact_of

@@ -23,7 +23,7 @@ from icewright.domain.audit import of_run as act_of_run
 from icewright.domain.deletion import DeletionRun, Intent, IntentState, changed
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.names import TableId
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import HELD_STATES, OPEN_STATES, Tally
 from icewright.scheduling.lifecycle import LIVE_STATES

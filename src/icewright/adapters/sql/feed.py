@@ -18,7 +18,7 @@ from icewright.adapters.sql.feed_schema import FEED_FORGOTTEN, feed
 from icewright.adapters.sql.schema import counters
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.feed import Fact, FeedFilter, FeedPage, Told
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 _APPEND: Final = insert(feed).inline()

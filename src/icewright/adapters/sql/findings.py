@@ -13,7 +13,7 @@ from icewright.adapters.sql.table_rows import id_columns, is_table
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.names import TableId
 from icewright.domain.storage import AccessRecord, ProbeRequest
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 
 

@@ -27,7 +27,7 @@ from icewright.adapters.sql.schema import LEADER_UNTIL, SERVER_EPOCH, counters
 from icewright.adapters.sql.transactions import EPOCH, LONG, now, reading, server_epoch, taken_over
 from icewright.domain.errors import NotAllowed, StoreAway
 from icewright.domain.servers import LEADER_LEASE_MS, RENEWALS_A_LEASE
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 _log = structlog.get_logger("icewright.server")
 

@@ -42,7 +42,7 @@ from icewright.domain.events import (
 )
 from icewright.domain.names import TableName
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.inbox import EventFilter
 
 K = TypeVar("K")

@@ -15,7 +15,7 @@ from icewright.domain.event_messages import SHARE_MAX, WAITING_MAX
 from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
 from icewright.domain.names import TableName
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.inbox import EventFilter
 

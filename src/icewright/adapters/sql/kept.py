@@ -8,7 +8,7 @@ from icewright.adapters.sql.kept_schema import kept_of_tasks
 from icewright.adapters.sql.table_rows import id_columns
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.names import TableId
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.domain.undo import Kept, check_size
 
 

@@ -20,7 +20,7 @@ from icewright.domain.notifications import (
     ReceiverState,
     StoredMessage,
 )
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 _WAITS: Final = messages.c.state == MessageState.WAITING

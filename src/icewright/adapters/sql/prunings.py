@@ -37,8 +37,8 @@ from icewright.adapters.sql.transactions import reading, writing
 from icewright.adapters.sql.turns_schema import turns
 from icewright.domain.notifications import MessageState
 from icewright.domain.retention import Pruned, RowKind, Rows
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import TERMINAL_STATES
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import OVER_STATES
 

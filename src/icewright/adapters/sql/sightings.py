@@ -21,7 +21,7 @@ from icewright.domain.clock_notes import ClockNote, Uptime
 from icewright.domain.errors import Conflict, Unreadable
 from icewright.domain.names import TableId
 from icewright.domain.orphans import FinishedPass, Sighting
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 _NOTE = ("clock_noted_at", "clock_uptime_ms", "clock_boot", "graces_since")

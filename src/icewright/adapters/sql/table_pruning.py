@@ -27,7 +27,7 @@ from icewright.adapters.sql.table_rows import is_table
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.names import TableId
 from icewright.domain.retention import Retention, RowKind
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 
 PLANS_AT_ONCE: Final = 500
 """Plans that go in one transaction: each may be megabytes."""

@@ -33,7 +33,6 @@ from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.history import Ending
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     ACTIVE_STATES,
     Attempt,
@@ -45,6 +44,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.domain.times import Instant
 from icewright.ports.admissions import CLAIMABLE_MAX
 from icewright.ports.census import TaskCensus
 from icewright.ports.clock import Clock

@@ -13,7 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from icewright.adapters.sql.schema import SERVER_EPOCH, counters
 from icewright.adapters.sql.turns import Turns
 from icewright.domain.errors import InvalidMessage, StoreAway, StoreTaken, Unknown
-from icewright.domain.tables import Instant
+from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 
 WRITES = "icewright_writes"

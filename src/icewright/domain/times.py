@@ -1,8 +1,12 @@
-"""A window of time that opens again and again, by the clock on somebody's wall. When it is open, planning tells."""
+"""Instants, and windows of time that open again and again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
+
+Instant: TypeAlias = int
+"""Milliseconds since the Unix epoch, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
