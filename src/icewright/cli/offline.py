@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from icewright.adapters.clock import SystemClock, SystemIds
-from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.properties import PyIcebergProperties
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.app.found_server import found_server
 from icewright.config.own_places import own_places
 from icewright.config.secrets import resolve_entry
@@ -55,6 +58,12 @@ class Offline:
         """What the tables that were planned say of places."""
         self._opened: dict[str, Catalog] = {}
 
+    @cached_property
+    def _tables(self) -> SqlTableStore:
+        """A store of its own, which ends with the process."""
+        self._folder = TemporaryDirectory(prefix="icewright-")
+        return SqlTableStore(open_store(f"sqlite:///{self._folder.name}/tables.db"), SystemClock())
+
     def catalog(self, name: str) -> Catalog:
         """One catalog. Raises :class:`~icewright.domain.errors.NotFound` and ``InvalidConfiguration``."""
         if name not in self._opened:
@@ -66,16 +75,15 @@ class Offline:
         return PyIcebergProperties(resolve_entry(self._config.catalog(name), os.environ), SystemClock())
 
     def plan(self, name: TableName, asked: Asked | None = None) -> Planned:
-        """Observe and plan one table, from nothing: what was read is let go with the result.
+        """Observe and plan one table.
 
         No optimizer can be asked whether its workers reach the table's files; the observation says where that was
         assumed.
         Raises what :meth:`icewright.services.planner.Planner.plan` raises.
         """
         clock = SystemClock()
-        tables = MemoryTableStore(clock)
-        observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock, registry=self.registry)
-        planner = Planner(observer, tables, clock, SystemIds(clock), PolicySource(self._rules))
+        observer = Observer({name.catalog: self.catalog(name.catalog)}, self._tables, clock, registry=self.registry)
+        planner = Planner(observer, self._tables, clock, SystemIds(clock), PolicySource(self._rules))
         observation = assumed(observer.observe(name))
         return planner.plan_observed(observation) if asked is None else plan_asked(planner, observation, asked)
 
