@@ -10,9 +10,6 @@ from benchmarks.lake import BenchTable, Mismatch
 from benchmarks.measure import Meter
 from icewright import __version__
 from icewright.adapters.clock import SystemClock, SystemIds
-from icewright.adapters.memory.removals import memory_removals
-from icewright.adapters.memory.table_store import MemoryTableStore
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.codec import dumps, loads
@@ -25,6 +22,9 @@ from icewright.services.dispatcher import DispatchLimits
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.rewrite_data_files import Rewrite, rewrite_data_files
+from tests.doubles.removals import memory_removals
+from tests.doubles.table_store import MemoryTableStore
+from tests.doubles.task_store import MemoryTaskStore
 
 PEER = "peer"
 ICEWRIGHT = "icewright"

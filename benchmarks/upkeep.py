@@ -16,11 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from icewright.adapters.clock import SystemClock, SystemIds
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.kept import MemoryKept
-from icewright.adapters.memory.removals import memory_removals
-from icewright.adapters.memory.table_store import MemoryTableStore
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.objects.local import LocalObjects
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
@@ -43,6 +38,11 @@ from icewright.services.expirer import Expirer
 from icewright.services.foreign import MetadataUuids
 from icewright.services.housekeeper import Housekeeper
 from icewright.services.orphans import OrphanFinder, OrphansFound, OrphansRefused
+from tests.doubles.clock import ManualClock
+from tests.doubles.kept import MemoryKept
+from tests.doubles.removals import memory_removals
+from tests.doubles.table_store import MemoryTableStore
+from tests.doubles.task_store import MemoryTaskStore
 
 READY: Final = "ready"
 LOOK: Final = "look"

@@ -16,13 +16,6 @@ from typing import Any, Final
 import typer
 from fastapi.testclient import TestClient
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.identity import MemoryIdentities
-from icewright.adapters.memory.ids import SequentialIds
-from icewright.adapters.memory.removals import memory_removals
-from icewright.adapters.memory.table_store import MemoryTableStore
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.cli.main import app as command_line
@@ -33,6 +26,13 @@ from icewright.config.settings import CATALOG, SECTIONS
 from icewright.planning import settings as policy_settings
 from icewright.services.control import build_control_plane
 from scripts.compare_api import breaking
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.clock import ManualClock
+from tests.doubles.identity import MemoryIdentities
+from tests.doubles.ids import SequentialIds
+from tests.doubles.removals import memory_removals
+from tests.doubles.table_store import MemoryTableStore
+from tests.doubles.task_store import MemoryTaskStore
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 OPENAPI: Final = DOCS / "openapi.json"

@@ -103,7 +103,6 @@ def test_modules_are_small() -> None:
 
 MODULES_MAX = 15
 CROWDED = {
-    "icewright/adapters/memory": 36,
     "icewright/adapters/pyiceberg": 30,
     "icewright/adapters/sql": 54,
     "icewright/api": 43,
@@ -296,8 +295,6 @@ def test_one_place_makes_plans_of_deletes() -> None:
 
 
 THE_DOOR = {
-    "icewright/adapters/memory/quarantine.py": "the door itself, in memory",
-    "icewright/adapters/memory/removals.py": "hands the door in memory on, closed",
     "icewright/adapters/objects/hdfs.py": "the door itself, on HDFS",
     "icewright/adapters/objects/local_quarantine.py": "the door itself, on local disks",
     "icewright/adapters/objects/opened.py": "the doors of one catalog's storages, by scheme",
@@ -364,7 +361,7 @@ def test_only_the_deleter_has_the_door_through_which_files_go() -> None:
         "import icewright.adapters.objects.s3_quarantine as s3",
         "from icewright.adapters.objects import local_quarantine as l",
         "from icewright.adapters.objects.hdfs import HdfsQuarantine as H",
-        "from icewright.adapters.memory.quarantine import MemoryQuarantine",
+        "from tests.doubles.quarantine import MemoryQuarantine",
         "getattr(opened, 'CatalogQuarantine')",
     ],
 )

@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from icewright.adapters.clock import SystemClock, SystemIds
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.ids import SequentialIds
 from icewright.ports.clock import Clock, Ids
 from tests.cases import each_case
+from tests.doubles.clock import ManualClock
+from tests.doubles.ids import SequentialIds
 
 
 def test_the_clock_is_in_milliseconds_of_the_epoch() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.objects.s3 import S3Client
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
@@ -26,6 +25,7 @@ from icewright.planning.claims import claim
 from icewright.planning.ownership import ownership
 from icewright.services.deleter import Deleter
 from icewright.services.needs import TableNeeds
+from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import append, make_table, table_name, with_tables
 from tests.lakes.stores import sqlite_store
 from tests.servers.s3 import S3Server

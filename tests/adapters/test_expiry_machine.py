@@ -24,11 +24,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from icewright.adapters.memory import expiry as memory_expiry
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.expiry import MemoryExpiry
-from icewright.adapters.memory.lake import MemoryFile, MemoryTable
 from icewright.domain.errors import Conflict, IcewrightError
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold
 from icewright.domain.files import UNPARTITIONED, Partition
@@ -42,6 +37,11 @@ from icewright.planning.expiry_commit import problem_of_expiry
 from icewright.planning.policy import effective_policy
 from tests.conftest import CAMPAIGN
 from tests.contracts.undoing import Shelf, decided
+from tests.doubles import expiry as memory_expiry
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.expiry import MemoryExpiry
+from tests.doubles.lake import MemoryFile, MemoryTable
 from tests.planning.observations import HOUR_MS
 
 NAME = TableName("lake", ("db",), "t")

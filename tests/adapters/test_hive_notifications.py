@@ -16,7 +16,6 @@ from hive_metastore.ttypes import SerDeInfo, StorageDescriptor
 from hive_metastore.ttypes import Table as HiveTable
 from pyiceberg.catalog.hive import HiveCatalog
 
-from icewright.adapters.memory.event_source import MemoryCursors
 from icewright.adapters.pyiceberg import hive_notifications
 from icewright.adapters.pyiceberg.hive_messages import table_said
 from icewright.adapters.pyiceberg.hive_notifications import HiveNotifications
@@ -27,6 +26,7 @@ from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.ports.event_sources import Fetched
 from tests.cases import each_case
+from tests.doubles.event_source import MemoryCursors
 from tests.lakes.sqlite import append, make_table, writer
 from tests.servers.hive import HiveMetastore, hive_metastore
 from tests.servers.processes import free_port

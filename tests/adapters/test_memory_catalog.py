@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import Conflict, Rejected, Unreadable
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.names import TableName
 from icewright.domain.tables import MAIN_BRANCH, TASK_ID_KEY, Operation
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.lake import MemoryFile
 
 NAME = TableName("lake", ("db",), "events")
 ALL = Partition(0, UNPARTITIONED)

@@ -11,13 +11,13 @@ import httpx2
 import pytest
 from joserfc.jwk import OctKey, RSAKey
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.oidc.guarded import ANSWER_BYTES_MAX, require_safe
 from icewright.adapters.oidc.provider import ALGORITHMS, LEEWAY_S, Client, OidcProvider
 from icewright.domain.errors import IcewrightError, LoginRefused, Unavailable
 from icewright.domain.people import Person
 from icewright.ports.people import Attempt
 from tests.cases import each_case
+from tests.doubles.clock import ManualClock
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server
 
 BACK = "http://127.0.0.1:7077/login/callback"

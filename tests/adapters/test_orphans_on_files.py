@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.objects.local import LocalObjects
 from icewright.adapters.spool import open_disk_spool
 from icewright.adapters.sql.engine import open_store
@@ -24,6 +23,7 @@ from icewright.services.foreign import MetadataUuids
 from icewright.services.orphans import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
 from tests.contracts.lakes import PyIcebergLake, named
 from tests.contracts.test_catalog_contract import EVENTS
+from tests.doubles.clock import ManualClock
 from tests.lakes import sqlite
 from tests.lakes.stores import sqlite_store
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, event, update
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql import task_queries as queries
 from icewright.adapters.sql.claiming import Asked
 from icewright.adapters.sql.engine import open_store
@@ -26,6 +25,7 @@ from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME, new_task, table_id
+from tests.doubles.clock import ManualClock
 
 LAKE = frozenset({"lake"})
 READS = ("SELECT", "WITH")

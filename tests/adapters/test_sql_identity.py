@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql import identity
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.identity import SqlIdentities
 from icewright.domain.access import OWNER
 from icewright.domain.identity import NewCode
+from tests.doubles.clock import ManualClock
 from tests.lakes.stores import sqlite_store
 
 

@@ -12,7 +12,6 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, make_url, select, text, update
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql import postgresql
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.patience import Patience
@@ -23,6 +22,7 @@ from icewright.domain.errors import InvalidConfiguration, InvalidMessage, StoreA
 from icewright.domain.tasks import TaskState
 from icewright.ports.store import TaskFilter
 from tests.contracts.samples import PROGRESS, new_task
+from tests.doubles.clock import ManualClock
 from tests.servers.cutting_proxy import Cut, CuttingProxy
 from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS, PostgresServer
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, Table, event, func, insert, select, text
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql import table_pruning
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import open_store
@@ -30,6 +29,7 @@ from tests.contracts.test_deletion_store_contract import approval
 from tests.contracts.test_prunings_contract import fill
 from tests.contracts.test_table_store_contract import known_table
 from tests.contracts.test_task_store_contract import in_state
+from tests.doubles.clock import ManualClock
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import Connection, Engine, delete, event, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql import actions, admission_queries, task_queries
 from icewright.adapters.sql.actions import KeptActions, digest_of
 from icewright.adapters.sql.admission_queries import Head
@@ -25,6 +24,7 @@ from icewright.domain.errors import Conflict, LeaseLost, Unavailable, Unreadable
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
 from tests.contracts.samples import OUTCOME, PROGRESS, new_task, table_id
+from tests.doubles.clock import ManualClock
 
 TAKEN = re.compile("unique constraint", re.IGNORECASE)
 LAKE = frozenset({"lake"})

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.table_store import SqlTableStore
@@ -29,6 +28,7 @@ from icewright.ports.inbox import EventFilter
 from icewright.services.loop import BATCH_MAX
 from tests.api.served import EVENTS, V1, Served, problem
 from tests.conftest import CAMPAIGN
+from tests.doubles.clock import ManualClock
 from tests.lakes.stores import sqlite_store
 
 VICTIM = TableName("lake", ("sales",), "orders")

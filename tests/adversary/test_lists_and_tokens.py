@@ -14,7 +14,6 @@ import jsonschema_rs
 import pytest
 from sqlalchemy import Engine, event, insert
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.schema import tables
 from icewright.adapters.sql.table_rows import record_row
@@ -33,6 +32,7 @@ from tests.api.served import EVENTS, V1, Served, hello, problem
 from tests.cli.command_line import write_configuration
 from tests.cli.test_startup import python
 from tests.contracts.samples import REASON, new_task
+from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import make_lake
 
 FEW, MANY = 10, 1_000

@@ -21,8 +21,6 @@ from sqlalchemy import Engine, make_url
 
 from icewright.adapters.clock import SystemClock
 from icewright.adapters.http.client import Client
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.objects.local import LocalObjects
 from icewright.adapters.objects.local_quarantine import LocalQuarantine
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
@@ -44,6 +42,8 @@ from icewright.domain.objects import ListedObject
 from icewright.domain.servers import LEASES_WITHOUT_PROGRESS, Server
 from icewright.services.control import ControlPlane
 from tests.conftest import CAMPAIGN
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
 from tests.e2e.processes import Processes, led_by, several_servers, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table, table_name
 from tests.servers.postgres import PASSWORD, USER, PostgresServer

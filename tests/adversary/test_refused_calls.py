@@ -8,8 +8,6 @@ from ipaddress import ip_network
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.clock import ManualClock
 from icewright.api import denials, door
 from icewright.api.denials import ADDRESSES_TOLD_MAX, FREE_FAILURES, WAITING_OF_ONE_MAX, Denials
 from icewright.api.transport import Transport
@@ -17,6 +15,8 @@ from icewright.domain.access import Role
 from icewright.domain.audit import AuditEntry
 from icewright.domain.identity import NewToken
 from tests.api.served import V1, Served, problem
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.clock import ManualClock
 
 
 class Time:

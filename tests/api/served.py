@@ -12,21 +12,6 @@ from typing import Any
 import httpx2
 from fastapi.testclient import TestClient
 
-from icewright.adapters.memory.answers import MemoryAnswers
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.expiry import MemoryExpiry
-from icewright.adapters.memory.identity import MemoryIdentities
-from icewright.adapters.memory.ids import SequentialIds
-from icewright.adapters.memory.kept import MemoryKept
-from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.memory.names import MemoryNames
-from icewright.adapters.memory.policies import MemoryPolicies
-from icewright.adapters.memory.prunings import MemoryPrunings
-from icewright.adapters.memory.removals import memory_files, memory_removals
-from icewright.adapters.memory.table_store import MemoryTableStore
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.metrics import Shown
@@ -44,6 +29,21 @@ from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.history import HistoryProgress
 from icewright.services.notifications import Telling
 from icewright.services.pruning import Keeping
+from tests.doubles.answers import MemoryAnswers
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.expiry import MemoryExpiry
+from tests.doubles.identity import MemoryIdentities
+from tests.doubles.ids import SequentialIds
+from tests.doubles.kept import MemoryKept
+from tests.doubles.lake import MemoryFile
+from tests.doubles.names import MemoryNames
+from tests.doubles.policies import MemoryPolicies
+from tests.doubles.prunings import MemoryPrunings
+from tests.doubles.removals import memory_files, memory_removals
+from tests.doubles.table_store import MemoryTableStore
+from tests.doubles.task_store import MemoryTaskStore
 
 PORT = 7077
 HOST = f"127.0.0.1:{PORT}"

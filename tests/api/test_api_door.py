@@ -7,9 +7,6 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from structlog.testing import capture_logs
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.api.access import Access, authority
 from icewright.domain.errors import Unavailable, Unknown
 from icewright.domain.events import CommitEvent
@@ -20,6 +17,9 @@ from icewright.services.loop import ROUND_MS_MAX
 from icewright.services.pulse import SILENT_MS_MAX
 from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, problem
 from tests.cases import each_case
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.clock import ManualClock
+from tests.doubles.identity import MemoryIdentities
 
 PUBLIC_ROUTES = {
     ("GET", "/api/v1/healthz"),

@@ -15,8 +15,6 @@ import uvicorn
 
 from icewright.adapters.http.client import Client
 from icewright.adapters.http.stream import followed
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.feed import MemoryFeed
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.deps import PRINCIPAL
@@ -31,6 +29,8 @@ from icewright.domain.plans import Reason
 from icewright.planning.words_shown import Words
 from tests.api.served import TOKEN, V1, Served, problem
 from tests.cases import each_case
+from tests.doubles.clock import ManualClock
+from tests.doubles.feed import MemoryFeed
 
 ALL = FeedFilter()
 HURRIED = Pace(look_s=0.01, beat_s=0.05, slow_s=0.2, streams_max=3, kept_back=1)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.api.messages import BODY_BYTES_MAX, REPORT_BYTES_MAX, decode_cursor, encode_cursor
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.files import Partition
@@ -19,6 +18,7 @@ from tests.api.served import V1, Served, problem
 from tests.cases import each_case
 from tests.contracts.samples import HOSTILE_PARTS
 from tests.contracts.stores import IMPLEMENTATIONS, stores_for
+from tests.doubles.clock import ManualClock
 
 BODIED = ("/events/commits", "/optimizers", "/tasks/x/heartbeat", "/tasks/x/report", "/tables/x/check")
 LISTS = ("/tables", "/tasks", "/events/inbox", "/groups", "/optimizers")

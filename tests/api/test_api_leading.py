@@ -10,7 +10,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from icewright.adapters.http.peers import ask
-from icewright.adapters.memory.servers import MemoryServers
 from icewright.api.access import Access
 from icewright.api.app import create_app
 from icewright.api.passing import led_routes
@@ -24,6 +23,7 @@ from icewright.ports.leading import Answer, Question
 from icewright.services.control import ControlPlane
 from tests.api.served import HOST, TOKEN, V1, Served, problem
 from tests.cases import each_case
+from tests.doubles.servers import MemoryServers
 
 LEADER = Server("server-1", f"http://{HOST}", "0.1.0", epoch=3)
 FOLLOWER = Server("server-2", "http://127.0.0.1:7078", "0.1.0")

@@ -9,9 +9,6 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.table_store import MemoryTableStore
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.codec import from_json
 from icewright.domain.errors import StoreAway
 from icewright.domain.names import TableName
@@ -25,6 +22,9 @@ from icewright.services.history import HOLD_MS, LATE_MS, HistoryProgress, Histor
 from icewright.services.loop import ROUND_MS_MAX
 from tests.api.served import V1, Served, hello, problem
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, new_task, record
+from tests.doubles.clock import ManualClock
+from tests.doubles.table_store import MemoryTableStore
+from tests.doubles.task_store import MemoryTaskStore
 
 NAME = re.compile(r"icewright_[a-z][a-z0-9_]*")
 ODD_UNITS = re.compile(r"_(ms|mills?|millis|minutes|hours|days|kb|mb|gb|percent)(_|\Z)")

@@ -12,7 +12,6 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.api.app import create_app
 from icewright.api.examples import EXAMPLES
 from icewright.api.lost_tables import DeclareGone, DeclareLost
@@ -37,6 +36,7 @@ from icewright.domain.tasks import Progress
 from scripts import write_reference
 from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello
 from tests.api.test_api_tasks import carry_out, claimed, report
+from tests.doubles.clock import ManualClock
 from tests.lakes.house import House, litter, own_access
 from tests.lakes.sqlite import writer
 from tests.services.mailbox import Mailbox, told

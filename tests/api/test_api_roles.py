@@ -8,8 +8,6 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.testclient import TestClient
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.needs import Declared, On, Public, declarations, needs, require_declarations
@@ -27,6 +25,8 @@ from icewright.ports.inbox import EventFilter
 from icewright.ports.store import TableStore
 from icewright.services.approvals import approval_hash
 from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
+from tests.doubles.clock import ManualClock
+from tests.doubles.identity import MemoryIdentities
 from tests.services.mailbox import Mailbox, told
 
 READERS = {"viewer", "operator", "policy-admin", "approver", "platform-admin"}

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.adapters.memory.people import MemoryProvider
 from icewright.api.sessions import SessionsOf
 from icewright.domain.access import Role
 from icewright.domain.identity import IDLE_MS, SESSION_MS, NewToken
 from icewright.domain.people import Person, RoleRule
 from icewright.services.logins import Logins
 from tests.api.served import HOST, TOKEN, V1, Served, problem
+from tests.doubles.people import MemoryProvider
 
 ORIGIN = {"Origin": f"http://{HOST}"}
 RULES = [

@@ -1,4 +1,3 @@
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.jobs import (
     ANY_TASK,
@@ -19,6 +18,7 @@ from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import Progress
 from tests.api.served import EVENTS, V1, Served, hello, problem
 from tests.cases import each_case
+from tests.doubles.lake import MemoryFile
 
 
 def queued() -> Served:

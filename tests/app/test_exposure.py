@@ -17,9 +17,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from icewright.adapters.http.client import Client
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.transport import LOCAL, Transport
@@ -40,6 +37,9 @@ from icewright_spark.report import Destination
 from icewright_spark.server import Server
 from tests.api.served import TOKEN, Served, hello
 from tests.cases import each_case
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.clock import ManualClock
+from tests.doubles.identity import MemoryIdentities
 from tests.servers.certificates import Authority
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there, it is what is tested

@@ -13,7 +13,6 @@ from sqlalchemy import Engine, create_engine
 
 from icewright.adapters.clock import SystemClock
 from icewright.adapters.http.peers import ask
-from icewright.adapters.memory.servers import MemoryServers
 from icewright.app.leadership import Leadership
 from icewright.domain.access import OWNER
 from icewright.domain.errors import StoreAway, StoreTaken, Unavailable
@@ -21,6 +20,7 @@ from icewright.domain.feed import FactKind, FeedFilter
 from icewright.domain.servers import Server, leader_of
 from icewright.ports.leading import Question
 from icewright.services.control import ControlPlane
+from tests.doubles.servers import MemoryServers
 from tests.services.lakehouse import Lakehouse
 
 WAIT_S = 30.0

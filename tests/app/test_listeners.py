@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.memory.event_source import MemoryCursors
 from icewright.app.listeners import listening_to_events
 from icewright.config.load import load_config
 from icewright.config.model import Config
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.events import Channel
 from tests.api.served import EVENTS, Served
+from tests.doubles.event_source import MemoryCursors
 from tests.servers.mock_kafka import mock_kafka, send
 
 LONG_S = 60

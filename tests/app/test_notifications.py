@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.message_store import MemoryMessages
 from icewright.adapters.notify.by_apprise import AppriseSender
 from icewright.app.notifications import telling, telling_receivers
 from icewright.config.load import load_config
@@ -28,6 +26,8 @@ from icewright.services.owners import Owners
 from icewright.services.policy_source import PolicySource
 from tests.api.served import Served
 from tests.cases import each_case
+from tests.doubles.clock import ManualClock
+from tests.doubles.message_store import MemoryMessages
 from tests.servers.hooks import HOST, certificate, hooks
 
 LONG_S = 60

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.app.people import open_logins
 from icewright.config.model import OidcConfig
 from icewright.domain.errors import InvalidConfiguration
 from icewright.services.logins import Logins
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.clock import ManualClock
+from tests.doubles.identity import MemoryIdentities
 from tests.servers.oidc import CLIENT_ID, oidc_server
 
 BACK = "http://127.0.0.1:7077/login/callback"

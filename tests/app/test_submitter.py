@@ -10,12 +10,12 @@ from itertools import pairwise
 
 import pytest
 
-from icewright.adapters.memory.launcher import MemoryApplication, MemoryLauncher
 from icewright.app.submitter import Submitter
 from icewright.domain.errors import IcewrightError, InvalidConfiguration, NotFound, Rejected, Unavailable
 from icewright.domain.optimizers import Backlog, OptimizerSettings, Submitting
 from icewright.domain.times import Instant
 from tests.cases import each_case
+from tests.doubles.launcher import MemoryApplication, MemoryLauncher
 from tests.spark_side.specs import settings_of
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from tests.contracts.stores import IMPLEMENTATIONS, Stores, stores_for
+from tests.doubles.clock import ManualClock
 
 
 @pytest.fixture

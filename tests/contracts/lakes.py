@@ -16,13 +16,6 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import Table
 
 from icewright.adapters.clock import SystemClock
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.expiry import MemoryExpiry
-from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.memory.objects import MemoryStorage
-from icewright.adapters.memory.rollback import MemoryRollbacks
-from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
 from icewright.adapters.pyiceberg.properties import PyIcebergProperties
@@ -38,6 +31,13 @@ from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.properties import TableProperties
 from icewright.ports.rollback import Rollbacks
 from icewright.ports.table_files import TableFiles
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.expiry import MemoryExpiry
+from tests.doubles.lake import MemoryFile
+from tests.doubles.objects import MemoryStorage
+from tests.doubles.rollback import MemoryRollbacks
+from tests.doubles.table_files import MemoryTableFiles
 from tests.lakes import sqlite
 from tests.servers.hive import HiveMetastore
 from tests.servers.postgres import PostgresServer

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import pytest
 from hdfs_native import Client, WriteOptions
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
-from icewright.adapters.memory.quarantine import MemoryQuarantine
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.objects.s3 import S3Client
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.locations import CanonicalPath, storage_and_key
 from icewright.ports.objects import Objects
 from icewright.ports.quarantine import Quarantine
+from tests.doubles.clock import ManualClock
+from tests.doubles.objects import MemoryObjects, MemoryStorage
+from tests.doubles.quarantine import MemoryQuarantine
 from tests.servers.hdfs import Hdfs
 from tests.servers.s3 import S3Server
 

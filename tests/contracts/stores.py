@@ -7,21 +7,6 @@ from itertools import cycle
 import pytest
 from sqlalchemy import Engine, delete, event, insert, select, update
 
-from icewright.adapters.memory.answers import MemoryAnswers
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.claims import MemoryClaims
-from icewright.adapters.memory.deletion_store import MemoryDeletionStore
-from icewright.adapters.memory.event_source import MemoryCursors
-from icewright.adapters.memory.identity import MemoryIdentities
-from icewright.adapters.memory.kept import MemoryKept
-from icewright.adapters.memory.message_store import MemoryMessages
-from icewright.adapters.memory.names import MemoryNames
-from icewright.adapters.memory.policies import MemoryPolicies
-from icewright.adapters.memory.prunings import MemoryPrunings
-from icewright.adapters.memory.servers import MemoryServers
-from icewright.adapters.memory.sightings import MemorySightings
-from icewright.adapters.memory.table_store import MemoryTableStore
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.sql.answers import SqlAnswers
 from icewright.adapters.sql.audit import SqlAudit
 from icewright.adapters.sql.claims import SqlClaims
@@ -53,6 +38,21 @@ from icewright.ports.prunings import Prunings
 from icewright.ports.servers import Servers
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
+from tests.doubles.answers import MemoryAnswers
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.claims import MemoryClaims
+from tests.doubles.deletion_store import MemoryDeletionStore
+from tests.doubles.event_source import MemoryCursors
+from tests.doubles.identity import MemoryIdentities
+from tests.doubles.kept import MemoryKept
+from tests.doubles.message_store import MemoryMessages
+from tests.doubles.names import MemoryNames
+from tests.doubles.policies import MemoryPolicies
+from tests.doubles.prunings import MemoryPrunings
+from tests.doubles.servers import MemoryServers
+from tests.doubles.sightings import MemorySightings
+from tests.doubles.table_store import MemoryTableStore
+from tests.doubles.task_store import MemoryTaskStore
 from tests.lakes.stores import postgres_store, sqlite_store
 
 

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.sql import claiming
 from icewright.adapters.sql import task_queries as queries
 from icewright.adapters.sql.schema import state_is
@@ -37,6 +35,8 @@ from icewright.scheduling.admission import HELD_MS
 from icewright.scheduling.rank import AGED_MS
 from tests.contracts.samples import OUTCOME, REASON, new_task
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
+from tests.doubles.task_store import MemoryTaskStore
 
 LAKE = frozenset({"lake"})
 LEASE_MS = 60_000
@@ -321,7 +321,7 @@ class TestLine:
     def test_no_more_is_counted_than_anybody_needs(
         self, store: TaskStore, most: int, lanes: int, expected: Line, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in ("icewright.adapters.memory.task_store", "icewright.adapters.sql.admission_queries"):
+        for module in ("tests.doubles.task_store", "icewright.adapters.sql.admission_queries"):
             monkeypatch.setattr(f"{module}.AHEAD_MAX", most)
             monkeypatch.setattr(f"{module}.LANES_MAX", lanes)
         for number in range(1, 4):
@@ -333,7 +333,7 @@ class TestLine:
     def test_how_long_the_last_ones_took(
         self, store: TaskStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in ("icewright.adapters.memory.task_store", "icewright.adapters.sql.admission_queries"):
+        for module in ("tests.doubles.task_store", "icewright.adapters.sql.admission_queries"):
             monkeypatch.setattr(f"{module}.TOOK_MAX", 3)
         assert store.took("default") == []
         for number in range(1, 6):

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.answers import AnotherRequest, Answer, Answered, First, KeyedRequest, UnderWay
 from icewright.ports.answers import Answers
 from tests.contracts.samples import HOSTILE_PARTS
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 REQUEST = KeyedRequest("token:ci", "k", "f1")
 ANSWER = Answer(202, {"content-type": "application/json"}, '{"task_id":"1"}')

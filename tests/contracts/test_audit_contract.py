@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.approvals import Approval
 from icewright.domain.audit import GENESIS, PRUNED, SERVER, Act, verify
 from icewright.domain.plans import Reason
 from icewright.ports.audit import AuditLog, acting_as
 from tests.contracts.samples import HOSTILE_PARTS, new_task
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 DETAIL: dict[str, int | str] = {"files": 2**62, "said": "\x00 \ud800 é", "": -1}
 

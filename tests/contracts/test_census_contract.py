@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.actions import ActionKind
 from icewright.domain.codec import dumps
 from icewright.domain.events import CommitEvent
@@ -18,6 +17,7 @@ from icewright.domain.totals import BEYOND, Total, TotalKey
 from icewright.ports.store import Change, TaskStore
 from tests.contracts.samples import OUTCOME, new_task, record
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 KIND = ActionKind.REWRITE_DATA_FILES.value
 HOUR_MS = 3_600_000

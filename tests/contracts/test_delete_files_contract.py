@@ -9,9 +9,6 @@ import pytest
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.manifest import FileFormat as LibraryFormat
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.errors import Conflict, Unreadable
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
@@ -19,6 +16,9 @@ from icewright.domain.inventory import ManifestKey
 from icewright.domain.names import TableName
 from icewright.domain.tables import PartitionField, Snapshot, TableMetadata
 from icewright.ports.catalog import Catalog
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.lake import MemoryFile
 from tests.lakes import sqlite
 from tests.lakes.manifests import Made, snapshot_of
 

@@ -7,7 +7,6 @@ from itertools import product
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.actions import ActionKind
 from icewright.domain.approvals import Approval, ApprovalPlace, ApprovedPlan
 from icewright.domain.deletion import (
@@ -29,6 +28,7 @@ from icewright.ports.deletions import OPEN_STATES, DeletionStore, Tally
 from tests.cases import for_each
 from tests.contracts.samples import HOSTILE_PARTS, REASON, new_task, plan, table_id
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 ALL = frozenset(IntentState)
 

@@ -15,11 +15,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from icewright.adapters.kafka.source import KafkaSource
-from icewright.adapters.memory.event_source import MemoryEventSource, MemoryTopic
 from icewright.domain.errors import Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.ports.event_sources import EventSource, Fetched
+from tests.doubles.event_source import MemoryEventSource, MemoryTopic
 from tests.servers.kafka import kafka_broker
 from tests.servers.mock_kafka import MockKafka, mock_kafka, send
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict
 from icewright.domain.feed import Fact, FactKind, FeedFilter
@@ -16,6 +15,7 @@ from icewright.ports.store import Change, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, REASON, new_task, table_id
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 ALL = FeedFilter()
 LAKE = frozenset({"lake"})

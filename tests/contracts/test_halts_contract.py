@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain import halts
 from icewright.domain.errors import InvalidMessage, NotAllowed
 from icewright.domain.feed import FactKind, FeedFilter
@@ -22,6 +20,8 @@ from icewright.ports.store import TaskStore
 from tests.cases import each_case
 from tests.contracts.samples import new_task, table_id
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
+from tests.doubles.task_store import MemoryTaskStore
 
 NAME = TableName("lake", ("ns",), "t1")
 TABLE = Part(PartKind.TABLE, str(NAME), table_id(1))
@@ -152,8 +152,8 @@ def test_the_feed_tells_of_it_whoever_is_concerned(store: TaskStore) -> None:
 
 
 def test_there_are_not_more_of_them_than_a_claim_can_look_at(store: TaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("sql", "memory"):
-        monkeypatch.setattr(f"icewright.adapters.{module}.halts.HALTS_MAX", 2)
+    for module in ("icewright.adapters.sql", "tests.doubles"):
+        monkeypatch.setattr(f"{module}.halts.HALTS_MAX", 2)
     store.halts.halt(NewHalt(TABLE, PAUSED))
     store.halts.halt(NewHalt(CATALOG, PAUSED))
     with pytest.raises(NotAllowed, match="2 halts already"):

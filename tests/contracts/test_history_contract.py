@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.memory.history import MemoryHistory
 from icewright.adapters.pyiceberg.history import PyIcebergHistory
 from icewright.domain.errors import Conflict
 from icewright.domain.history import EndedTask, Ending
 from icewright.domain.names import TableName
 from icewright.ports.history import History
+from tests.doubles.history import MemoryHistory
 from tests.lakes.sqlite import make_lake
 
 DAY_MS = 86_400_000

@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.access import OWNER, Grant, Principal, Role, Scope
 from icewright.domain.errors import InvalidMessage, InvalidName, NotAllowed, NotFound
 from icewright.domain.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, Ended, NewCode, NewToken, Session
@@ -14,6 +13,7 @@ from icewright.ports.audit import acting_as
 from icewright.ports.identity import IdentityStore
 from tests.cases import each_case
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 CI = NewToken("ci", (Role.OPERATOR, Role.VIEWER), ("lake.db", "other"))
 ADA = Principal("oidc:Ada \ud800", (Grant(Role.APPROVER, Scope("lake")),))

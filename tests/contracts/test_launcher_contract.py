@@ -15,10 +15,10 @@ import pytest
 from icewright.adapters.launchers.resident import ResidentLauncher
 from icewright.adapters.launchers.spark_submit import SparkSubmitLauncher
 from icewright.adapters.launchers.submission import SparkHome
-from icewright.adapters.memory.launcher import MemoryApplication, MemoryLauncher
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.optimizers import OptimizerSettings
 from icewright.ports.launcher import Application, Launcher
+from tests.doubles.launcher import MemoryApplication, MemoryLauncher
 from tests.spark_side import specs
 
 SETTINGS = specs.settings_of(token="the-secret-token", tasks_max=1)  # noqa: S106 - nobody is asked

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.feed import Fact, FactKind, Told
@@ -24,6 +23,7 @@ from icewright.domain.plans import Reason
 from icewright.ports.notifications import MessageStore
 from tests.contracts.samples import HOSTILE_PARTS, table_id
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.policies import NO_REVISION, NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
 from icewright.ports.audit import acting_as
 from icewright.ports.policies import PolicyStore
 from tests.cases import each_case
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 
 @pytest.fixture

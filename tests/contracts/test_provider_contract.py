@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.people import MemoryProvider
 from icewright.adapters.oidc.provider import Client, OidcProvider
 from icewright.domain.errors import LoginRefused, Unavailable
 from icewright.domain.people import Person
 from icewright.ports.people import Attempt, Provider
+from tests.doubles.clock import ManualClock
+from tests.doubles.people import MemoryProvider
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, oidc_server
 
 BACK = "http://127.0.0.1:7077/login/callback"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.audit import Act
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableId, TableName
@@ -19,6 +18,7 @@ from tests.contracts.samples import REASON, hello, new_task, plan, record
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import a_run, approval, remove
 from tests.contracts.test_messages_contract import message
+from tests.doubles.clock import ManualClock
 
 NAME = TableName("lake", ("db",), "t")
 

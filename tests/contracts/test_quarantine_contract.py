@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.memory.quarantine import MemoryQuarantine
 from icewright.adapters.objects.opened import CatalogQuarantine
 from icewright.domain.deletion import same_object
 from icewright.domain.errors import Conflict, NotAllowed, Unsupported
@@ -15,6 +14,7 @@ from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import ListedObject
 from tests.cases import each_case
 from tests.contracts.storages import HELD, KINDS, InMemory, Local, OnS3, Storage, make_storage
+from tests.doubles.quarantine import MemoryQuarantine
 
 RUN = "run-1"
 KEY = "t/data/a b%20c/x+y.parquet"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.memory.second_tables import MemorySecondTables
 from icewright.adapters.pyiceberg.second_tables import PyIcebergSecondTables
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable, Unreadable
 from icewright.domain.names import TableId
 from icewright.ports.second_tables import SecondTables
 from tests.contracts.lakes import Lake, MemoryLake, PyIcebergLake, named
 from tests.contracts.test_catalog_contract import EVENTS, make_lake
+from tests.doubles.second_tables import MemorySecondTables
 
 NAME, SECOND = named(EVENTS), named(("db", "events_before"))
 

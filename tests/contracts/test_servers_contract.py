@@ -1,8 +1,8 @@
 """Who serves a store: servers say so again and again, leave in order, or are silent and then forgotten."""
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.servers import BEAT_MS, SERVERS_KEPT_MS, SILENT_MS, Server, leader_of
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 FIRST = Server("server-1", "http://10.0.0.1:7077", "0.1.0")
 SECOND = Server("server-2", "http://10.0.0.2:7077", "0.1.0", epoch=2**40)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import Conflict
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.orphans import FinishedPass, SeenFiles, SeenOrphans, Sighting
 from icewright.ports.sightings import Sightings
 from tests.contracts.samples import HOSTILE_PARTS, table_id
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 ONE, OTHER = table_id(1), table_id(2)
 OLD = FinishedPass(0, 7, True, 1, 2, None)

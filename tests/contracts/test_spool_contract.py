@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.adapters import spool as on_disk
-from icewright.adapters.memory.spool import open_memory_spool
 from icewright.adapters.spool import DiskSpool, open_disk_spool
 from icewright.domain.errors import Unavailable
 from icewright.domain.likeness import likeness
@@ -19,6 +18,7 @@ from icewright.domain.objects import ListedObject
 from icewright.domain.orphans import FoundFile, Mention, Sighting
 from icewright.domain.reachable import FileClass, ReachableFile
 from icewright.ports.spool import OpenSpool
+from tests.doubles.spool import open_memory_spool
 
 OPENERS = {"memory": open_memory_spool, "disk": open_disk_spool}
 each_spool = pytest.mark.parametrize("open_spool", OPENERS.values(), ids=list(OPENERS))

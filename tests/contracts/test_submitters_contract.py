@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.optimizers import SeenSubmitter, Submitter, Submitting
 from icewright.domain.resource_groups import Queue
 from icewright.ports.submitters import SUBMITTERS_KEPT_MS, SUBMITTERS_MAX
 from tests.cases import each_case
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 FIRST = Submitter(Submitting("submitter-1", "edge-1", 0, 4), "default", ("lake",), tuple(Queue), 2, 2**31)
 SECOND = Submitter(Submitting("submitter-2", "edge-2", 1, 1), "etl", (), (Queue.LARGE,), None, None)
@@ -43,8 +43,8 @@ def test_who_asks_no_more_is_forgotten_after_a_day(stores: Stores, clock: Manual
 def test_whoever_names_itself_over_and_over_pushes_out_whoever_asked_longest_ago(
     stores: Stores, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("memory", "sql"):
-        monkeypatch.setattr(f"icewright.adapters.{module}.submitters.SUBMITTERS_MAX", 3)
+    for module in ("tests.doubles", "icewright.adapters.sql"):
+        monkeypatch.setattr(f"{module}.submitters.SUBMITTERS_MAX", 3)
     assert SUBMITTERS_MAX >= 100
     for number in (3, 1, 2, 4, 3, 5):
         clock.advance(1)

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from icewright.adapters.memory.spool import open_memory_spool
 from icewright.domain.errors import NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, Partition
 from icewright.domain.knowledge import Complete, Known, Partial
@@ -18,6 +17,7 @@ from icewright.planning.keepers import CURRENT, keepers
 from icewright.services.reachable import Reachable, reachable
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, loaded, make_lake
+from tests.doubles.spool import open_memory_spool
 
 
 @pytest.fixture(params=KINDS)

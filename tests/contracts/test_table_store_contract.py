@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, InboxFull, LookLost, NotFound
 from icewright.domain.events import (
@@ -43,6 +42,7 @@ from icewright.ports.store import (
 from tests.contracts.samples import HOSTILE_PARTS, REASON, hello, manifest, new_task, plan, record, statistics, table_id
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import remove
+from tests.doubles.clock import ManualClock
 
 RUN = Run(Level.LEVEL_1, "sort(2)", 5)
 P1, P2, P3 = Partition(0, '["a"]'), Partition(0, '["b"]'), Partition(1, '["a"]')

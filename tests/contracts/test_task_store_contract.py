@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.actions import ActionKind, Executor, rewrite_of
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
@@ -31,6 +30,7 @@ from icewright.scheduling.rank import AGEING_MS
 from tests.cases import for_each
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, PROGRESS, REASON, new_task, table_id
 from tests.contracts.stores import Stores
+from tests.doubles.clock import ManualClock
 
 LEASE_MS = 60_000
 LAKE = frozenset({"lake"})

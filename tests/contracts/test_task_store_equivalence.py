@@ -16,7 +16,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import IcewrightError
 from icewright.domain.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
 from icewright.ports.clock import Clock
@@ -25,6 +24,7 @@ from icewright.scheduling.lifecycle import LIVE_STATES
 from icewright.scheduling.rank import AGEING_MS
 from tests.contracts.samples import OUTCOME, REASON, new_task
 from tests.contracts.stores import MemoryStores, SqlStores, sql_stores
+from tests.doubles.clock import ManualClock
 
 TABLES = st.integers(1, 3)
 EVERYTHING = TaskFilter()

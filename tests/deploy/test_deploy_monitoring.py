@@ -16,13 +16,13 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.names import TableName
 from icewright.domain.retention import RowKind
 from icewright.services.history import HistoryProgress
 from tests.api.served import V1, Served, hello
 from tests.cases import each_case
 from tests.docs.test_documentation import anchors
+from tests.doubles.clock import ManualClock
 from tests.services.mailbox import Mailbox, told
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -15,7 +15,6 @@ import uvicorn
 from pyiceberg.table import Table
 
 from icewright.adapters.clock import SystemIds
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.objects.local import real_folder
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
@@ -49,6 +48,7 @@ from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.ports.store import TaskFilter
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.notifications import Telling
+from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import append, files_of, make_lake, make_table
 from tests.lakes.stores import sqlite_store
 

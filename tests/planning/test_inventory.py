@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.inventory import ManifestKey, PartitionCounts, SizeHistogram
 from icewright.domain.names import TableName
@@ -33,6 +30,9 @@ from icewright.planning.inventory import (
 from icewright.planning.partitions import human_value, partition_path
 from icewright.planning.tally import ManifestTally
 from tests.cases import each_case
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.lake import MemoryFile
 
 MIB = 1024 * 1024
 ALL = Partition(0, UNPARTITIONED)

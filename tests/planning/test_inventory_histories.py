@@ -13,9 +13,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.layouts import Run, runs_of
@@ -28,6 +25,9 @@ from icewright.planning.inventory import (
     needing_remaining,
     recompute,
 )
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.lake import MemoryFile
 
 NAME = TableName("lake", ("db",), "events")
 BY_CITY = (PartitionField(2, 1000, "city", "identity"),)

@@ -5,14 +5,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.events import Channel, Reporting, Told, Untold
 from icewright.domain.files import Partition
 from icewright.domain.names import TableName
 from icewright.domain.tables import TableMetadata
 from icewright.scheduling.reporting import GRACE_MS, UNTOLD_MAX, counted, new_commits, wanted
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.lake import MemoryFile
 
 NAME = TableName("lake", ("db",), "t")
 NOBODY = Told({})

@@ -6,10 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.deletion_store import MemoryDeletionStore
-from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
-from icewright.adapters.memory.quarantine import MemoryQuarantine
 from icewright.domain import faults
 from icewright.domain.deletion import (
     Candidate,
@@ -32,6 +28,10 @@ from icewright.domain.times import Instant
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.quarantine import Quarantine
 from icewright.services.deleter import Batch, Deleter
+from tests.doubles.clock import ManualClock
+from tests.doubles.deletion_store import MemoryDeletionStore
+from tests.doubles.objects import MemoryObjects, MemoryStorage
+from tests.doubles.quarantine import MemoryQuarantine
 
 T = TypeVar("T")
 HOUR_MS = 3_600_000

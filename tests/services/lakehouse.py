@@ -5,21 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.expiry import MemoryExpiry
-from icewright.adapters.memory.ids import SequentialIds
-from icewright.adapters.memory.kept import MemoryKept
-from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
-from icewright.adapters.memory.policies import MemoryPolicies
-from icewright.adapters.memory.quarantine import MemoryQuarantine
-from icewright.adapters.memory.removals import memory_files, memory_removals
-from icewright.adapters.memory.rollback import MemoryRollbacks
-from icewright.adapters.memory.second_tables import MemorySecondTables
-from icewright.adapters.memory.table_files import MemoryTableFiles
-from icewright.adapters.memory.table_store import MemoryTableStore
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.events import Channel, CommitEvent
@@ -39,6 +24,21 @@ from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
 from icewright.services.housekeeper import Carrier
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.expiry import MemoryExpiry
+from tests.doubles.ids import SequentialIds
+from tests.doubles.kept import MemoryKept
+from tests.doubles.lake import MemoryFile
+from tests.doubles.objects import MemoryObjects, MemoryStorage
+from tests.doubles.policies import MemoryPolicies
+from tests.doubles.quarantine import MemoryQuarantine
+from tests.doubles.removals import memory_files, memory_removals
+from tests.doubles.rollback import MemoryRollbacks
+from tests.doubles.second_tables import MemorySecondTables
+from tests.doubles.table_files import MemoryTableFiles
+from tests.doubles.table_store import MemoryTableStore
+from tests.doubles.task_store import MemoryTaskStore
 
 KIB = 1024
 MIB = 1024 * KIB

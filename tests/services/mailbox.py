@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from icewright.adapters.memory.message_store import MemoryMessages
 from icewright.domain.feed import FactKind
 from icewright.domain.notifications import Receiver, ReceiverKind
 from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.notifications import Outgoing
 from icewright.services.notifications import Telling
+from tests.doubles.message_store import MemoryMessages
 
 
 class Mailbox:

@@ -6,10 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
-from icewright.adapters.memory.sightings import MemorySightings
-from icewright.adapters.memory.spool import open_memory_spool
 from icewright.domain.knowledge import Gap, Gaps, Known
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
@@ -37,6 +33,10 @@ from icewright.ports.spool import OpenSpool
 from icewright.ports.table_files import TableFiles
 from icewright.services.foreign import MetadataUuids
 from icewright.services.orphans import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
+from tests.doubles.clock import ManualClock
+from tests.doubles.objects import MemoryObjects, MemoryStorage
+from tests.doubles.sightings import MemorySightings
+from tests.doubles.spool import open_memory_spool
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

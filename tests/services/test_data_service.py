@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.asked import AskedExpireData
 from icewright.domain.errors import Conflict, InvalidMessage, NotAllowed
 from icewright.domain.expire_data import TAG_AGE_MS, ExpireData, tag_of
@@ -17,6 +16,7 @@ from icewright.domain.plans import Plan
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
 from icewright.domain.tasks import Task, TaskState
 from tests.cases import each_case
+from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.test_expiry_service import ended
 from tests.services.worker import Worker

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import ActionKind, FileGroup, UndoExpireData
 from icewright.domain.asked import AskedExpireData
 from icewright.domain.errors import Conflict, NotAllowed
@@ -20,6 +19,7 @@ from icewright.domain.tasks import Task, TaskState
 from icewright.domain.undo_data import SOURCE_KEY
 from icewright.services.data_undo_evidence import Inserted, Share, problem_of_insert
 from tests.cases import each_case
+from tests.doubles.lake import MemoryFile
 from tests.planning.aging import day as old_day
 from tests.planning.aging import days
 from tests.planning.observations import MIB, deletion_vector, snapshot

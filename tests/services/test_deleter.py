@@ -7,10 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.deletion_store import MemoryDeletionStore
-from icewright.adapters.memory.objects import MemoryObjects
-from icewright.adapters.memory.quarantine import AFTER, BEFORE, MemoryQuarantine
 from icewright.domain import faults
 from icewright.domain.approvals import Approval
 from icewright.domain.deletion import (
@@ -52,6 +48,10 @@ from icewright.domain.reasons import Reason
 from icewright.domain.times import Instant
 from icewright.planning.may_delete import Facts, may_be_purged, why_not
 from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
+from tests.doubles.clock import ManualClock
+from tests.doubles.deletion_store import MemoryDeletionStore
+from tests.doubles.objects import MemoryObjects
+from tests.doubles.quarantine import AFTER, BEFORE, MemoryQuarantine
 from tests.services.deletions import (
     DAY_MS,
     GAP,

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from icewright.adapters.memory.quarantine import AFTER, MemoryQuarantine
 from icewright.domain import faults
 from icewright.domain.deletion import WINDOW_FLOOR_MS, Step
 from icewright.domain.errors import Unknown
 from icewright.domain.faults import Fault
 from icewright.domain.locations import CanonicalPath
 from tests.cases import each_case
+from tests.doubles.quarantine import AFTER, MemoryQuarantine
 from tests.services.deletions import HELD, Died, World, dying_at, tended, undone
 
 POINTS = [point for point in Fault if point.value.startswith("deleter.")]

@@ -25,7 +25,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from icewright.adapters.memory import quarantine as memory_quarantine
 from icewright.domain import faults
 from icewright.domain.deletion import WINDOW_FLOOR_MS, DeletePlan, Intent, IntentState, Needs, Step
 from icewright.domain.errors import Conflict
@@ -38,6 +37,7 @@ from icewright.planning import may_delete
 from icewright.planning.may_delete import Facts
 from icewright.services.deleter import Deleter
 from tests.conftest import CAMPAIGN
+from tests.doubles import quarantine as memory_quarantine
 from tests.services.deletions import DAY_MS, HELD, HOUR_MS, Died, World, at, dying_at
 
 PATHS = [at(f"f{number}") for number in range(3)]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.adapters.memory.objects import MemoryObjects
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.errors import Conflict, Unreadable, Unsupported
 from icewright.domain.locations import CanonicalPath
@@ -16,6 +15,7 @@ from icewright.domain.objects import Listed
 from icewright.domain.tasks import Task
 from icewright.planning.expiry_settings import REMOVES_FILES_KEY
 from icewright.planning.orphan_settings import REMOVES_KEY
+from tests.doubles.objects import MemoryObjects
 from tests.services.lakehouse import BONN, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 
 REMOVES = {"icewright.mode": "auto", REMOVES_FILES_KEY: "true"}

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
 from icewright.adapters.objects.local import LocalObjects
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry
@@ -27,6 +25,8 @@ from icewright.planning.claims import claim
 from icewright.planning.ownership import ownership
 from icewright.services.foreign import ForeignMetadata, MetadataUuids, TablesAround
 from tests.cases import each_case
+from tests.doubles.clock import ManualClock
+from tests.doubles.objects import MemoryObjects, MemoryStorage
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 from tests.planning.test_footprint import table
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.deletion import WINDOW_FLOOR_MS
 from icewright.domain.errors import NotAllowed
 from icewright.domain.knowledge import Gap, Gaps, Known
@@ -18,6 +17,7 @@ from icewright.domain.reasons import Reason
 from icewright.services.deleter import Batch, Deleter
 from icewright.services.gone_tables import GoneTables
 from icewright.services.removals import GONE_BATCHES, Hands, OfGone, Remover
+from tests.doubles.task_store import MemoryTaskStore
 from tests.services.deletions import DAY_MS, HELD, NAME, TABLE, World, tended
 
 OTHER = TableName("pond", ("db",), "again")

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.second_tables import MemorySecondTables
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.second_tables import MemorySecondTables
 from tests.services.lakehouse import ALL_AUTO, NAME, Lakehouse
 from tests.services.test_expiry_service import ended
 from tests.services.test_second_tables import GC, Died, dying, guarded, lakehouse, planned, said, second_of

@@ -8,10 +8,6 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.history import MemoryHistory
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.errors import Conflict, Unavailable, Unknown
 from icewright.domain.history import EndedTask, Ending
 from icewright.domain.plans import Reason
@@ -21,6 +17,10 @@ from icewright.services.history import SETTLED_MS, HistoryKeeper, HistoryProgres
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME
 from tests.contracts.test_task_store_contract import move, started
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.clock import ManualClock
+from tests.doubles.history import MemoryHistory
+from tests.doubles.task_store import MemoryTaskStore
 
 
 class Troubled(MemoryHistory):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, StorageAway, Unknown, Unsupported
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule, RefAt
@@ -23,6 +22,7 @@ from icewright.services import expirer, housekeeper
 from icewright.services.leave import APPROVED
 from icewright.services.resource_groups import SERVER
 from icewright.services.verification import COMMIT_NOT_FOUND, expired
+from tests.doubles.expiry import MemoryExpiry
 from tests.services.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker, hello
 

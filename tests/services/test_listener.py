@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.adapters.memory.event_source import MemoryEventSource, MemoryTopic
 from icewright.domain.errors import StoreAway, Unavailable
 from icewright.domain.events import Channel, CommitEvent
 from icewright.domain.names import TableName
 from icewright.services import listener as listener_module
 from icewright.services.listener import Listener
+from tests.doubles.event_source import MemoryEventSource, MemoryTopic
 from tests.services.lakehouse import NAME, Lakehouse
 
 

@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.identity import MemoryIdentities
-from icewright.adapters.memory.people import MemoryProvider
 from icewright.domain.access import Grant, Role, Scope
 from icewright.domain.errors import LoginRefused, Unavailable
 from icewright.domain.identity import IDLE_MS, SESSION_MS, Session, digest
@@ -18,6 +14,10 @@ from icewright.domain.people import Person, RoleRule
 from icewright.ports.people import Attempt
 from icewright.services import logins as module
 from icewright.services.logins import AT_ONCE_MAX, ATTEMPT_MS, TOKENS_AT_ONCE_MAX, Begun, Came, Logins
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.clock import ManualClock
+from tests.doubles.identity import MemoryIdentities
+from tests.doubles.people import MemoryProvider
 
 BACK = "https://icewright.example.com/login/callback"
 RULES = [RoleRule.parse("groups=data-eng", "operator@lake.db")]

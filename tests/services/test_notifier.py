@@ -7,11 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.feed import MemoryFeed
-from icewright.adapters.memory.message_store import MemoryMessages
-from icewright.adapters.memory.policies import MemoryPolicies
-from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.domain.errors import Rejected, StoreAway, Unavailable
 from icewright.domain.feed import Fact, FactKind
 from icewright.domain.names import TableId, TableName
@@ -25,6 +20,11 @@ from icewright.services.notifications import LATE_MS, SILENT_MS, Notifications, 
 from icewright.services.notifier import FACTS_AT_ONCE, NOTED_MS, Notifier
 from icewright.services.owners import KNOWN_FOR_MS, Owners
 from icewright.services.policy_source import PolicySource
+from tests.doubles.clock import ManualClock
+from tests.doubles.feed import MemoryFeed
+from tests.doubles.message_store import MemoryMessages
+from tests.doubles.policies import MemoryPolicies
+from tests.doubles.table_store import MemoryTableStore
 from tests.services.mailbox import Mailbox
 
 MINUTE_MS = 60_000

@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
@@ -20,6 +18,8 @@ from icewright.planning.inventory import recompute
 from icewright.ports.store import InventoryUpdate
 from icewright.services import observer as observer_module
 from icewright.services.observer import REMOVALS_LOOKED_AT, CatalogNotConfigured, Observer
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, MINUTE_MS, NAME, Lakehouse
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import pytest
 
 from icewright.adapters import spool as on_disk
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.spool import open_disk_spool
 from icewright.domain.knowledge import Gaps
 from icewright.domain.locations import Aliases, CanonicalPath
@@ -20,6 +18,8 @@ from icewright.domain.remove_orphan_files import OrphanPolicy
 from icewright.ports.objects import Objects
 from icewright.services.foreign import MetadataUuids
 from icewright.services.orphans import OrphanFinder, OrphansFound
+from tests.doubles.clock import ManualClock
+from tests.doubles.sightings import MemorySightings
 from tests.planning.test_inventory_histories import NAME
 from tests.services.orphan_lake import START
 from tests.services.test_reachable import Large

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.adapters.memory.deletion_store import MemoryDeletionStore
-from icewright.adapters.memory.quarantine import MemoryQuarantine
 from icewright.domain.approvals import Approval
 from icewright.domain.deletion import Candidate, Cause, DeletePlan, DeleteSettings, plan_deletes
 from icewright.domain.knowledge import Complete
@@ -15,6 +13,8 @@ from icewright.domain.objects import ListedObject
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.services.deleter import Deleter
 from icewright.services.needs import TableNeeds
+from tests.doubles.deletion_store import MemoryDeletionStore
+from tests.doubles.quarantine import MemoryQuarantine
 from tests.services.deletions import no_other
 from tests.services.orphan_lake import ALL, DAY_MS, PLAIN, LakeTable, OrphanLake, complete, owns
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.domain.errors import NotAllowed, NotFound, Unavailable
 from icewright.domain.names import TableName
 from icewright.domain.plans import Plan
@@ -15,6 +13,8 @@ from icewright.domain.policies import NamedRule, NewRevision, Policies, PolicyRe
 from icewright.domain.policy import Mode, PolicyRule
 from icewright.domain.tasks import TaskState
 from icewright.services.policy_source import NothingApplied, PolicySource
+from tests.doubles.clock import ManualClock
+from tests.doubles.policies import MemoryPolicies
 from tests.services.lakehouse import NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.asked import AskedRewritePositionDeletes
 from icewright.domain.files import FileContent, FileFormat, Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, Committed, TaskReport, TaskSpec
@@ -14,6 +13,7 @@ from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
 from icewright.domain.tasks import Task, TaskState
 from icewright.planning.action_types import still_applies
+from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -7,16 +7,6 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.deletion_store import MemoryDeletionStore
-from icewright.adapters.memory.history import MemoryHistory
-from icewright.adapters.memory.kept import MemoryKept
-from icewright.adapters.memory.message_store import MemoryMessages
-from icewright.adapters.memory.policies import MemoryPolicies
-from icewright.adapters.memory.prunings import MemoryPrunings
-from icewright.adapters.memory.table_store import MemoryTableStore
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.audit import Act, verify
 from icewright.domain.names import TableId
 from icewright.domain.policies import NewRevision, Policies
@@ -29,6 +19,16 @@ from icewright.services.pruning import PRUNING_INTERVAL_MS, Keeping, Past, Prune
 from tests.contracts.samples import REASON, new_task, plan, record
 from tests.contracts.test_deletion_store_contract import approval, remove
 from tests.contracts.test_messages_contract import message
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.clock import ManualClock
+from tests.doubles.deletion_store import MemoryDeletionStore
+from tests.doubles.history import MemoryHistory
+from tests.doubles.kept import MemoryKept
+from tests.doubles.message_store import MemoryMessages
+from tests.doubles.policies import MemoryPolicies
+from tests.doubles.prunings import MemoryPrunings
+from tests.doubles.table_store import MemoryTableStore
+from tests.doubles.task_store import MemoryTaskStore
 
 
 class World:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import IcewrightError
 from icewright.ports.objects import Objects
 from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.ports.table_files import TableFiles
 from icewright.services.pulse import SILENT_MS_MAX, Doing, Pulse, heard
+from tests.doubles.clock import ManualClock
 
 NOTHING: Any = None
 

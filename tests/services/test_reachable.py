@@ -14,12 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from icewright.adapters import spool as on_disk
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.memory.spool import open_memory_spool
-from icewright.adapters.memory.table_files import MemoryTableFiles
-from icewright.adapters.memory.tables import LIST_BYTES, METADATA_BYTES
 from icewright.adapters.spool import open_disk_spool
 from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
 from icewright.domain.expire_snapshots import ExpiryRule
@@ -45,6 +39,12 @@ from icewright.ports.table_files import TableFiles
 from icewright.services.reachable import Reachable, Step, reachable
 from icewright.services.storage_views import storage_view
 from tests.cases import each_case
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.lake import MemoryFile
+from tests.doubles.spool import open_memory_spool
+from tests.doubles.table_files import MemoryTableFiles
+from tests.doubles.tables import LIST_BYTES, METADATA_BYTES
 from tests.planning.test_inventory_histories import NAME, Histories, chance, cities
 
 RULES = (ExpiryRule(20), ExpiryRule(0, 1), ExpiryRule(0, 3))

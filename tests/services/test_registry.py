@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.claims import MemoryClaims
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import NotFound, StoreAway, Unreadable
 from icewright.domain.files import UNPARTITIONED, Partition
 from icewright.domain.knowledge import Complete, Known, Partial
@@ -33,6 +29,10 @@ from icewright.services.registry import (
     UNCONFIGURED_KEPT_MS,
     Registry,
 )
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.claims import MemoryClaims
+from tests.doubles.clock import ManualClock
+from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import Lakehouse
 
 T, U, V = (TableName("lake", ("db",), name) for name in "tuv")

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.adapters.memory.sightings import MemorySightings
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.deletion import DeletionRun, IntentState
 from icewright.domain.errors import NotAllowed, StorageAway, StoreTaken
 from icewright.domain.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
@@ -24,6 +22,8 @@ from icewright.services.deleter import Batch
 from icewright.services.removal_rounds import TEND_AGAIN_MS, TEND_INTERVAL_MS, LookedAfter, RemovalRounds
 from icewright.services.removals import Hands, Remover
 from icewright.services.resource_groups import SERVER_FILES
+from tests.doubles.sightings import MemorySightings
+from tests.doubles.task_store import MemoryTaskStore
 from tests.services.deletions import DAY_MS, HOUR_MS, World, undone
 
 LAKE = frozenset({"lake"})

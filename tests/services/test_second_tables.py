@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.second_tables import MemorySecondTables
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots, AskedRemoveOrphanFiles, AskedRewriteManifests
 from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, NotFound, Unavailable, Unknown
@@ -20,6 +19,7 @@ from icewright.domain.tasks import Task, TaskState
 from icewright.domain.undo import SIGNATURE_KEY, UNDO_WINDOW_MS, SecondTable, UndoExpiryPrediction
 from icewright.ports.second_tables import SecondTables
 from icewright.services.removals import Remover
+from tests.doubles.second_tables import MemorySecondTables
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.test_expiry_service import ended, ids
 from tests.services.test_undo_service import ALL_OLD, code, expired, table, undone

@@ -233,7 +233,7 @@ def test_its_table_has_to_be_free() -> None:
 def test_a_line_that_is_too_long_to_count_tells_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
     house = measured(tables=3)
     introduce(house)
-    monkeypatch.setattr("icewright.adapters.memory.task_store.AHEAD_MAX", 1)
+    monkeypatch.setattr("tests.doubles.task_store.AHEAD_MAX", 1)
     one = starts(house)[-1]
     assert (one.at, one.latest_at) == (None, None)
     assert one.soonest_at == house.clock.now() + TOOK_MS

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.feed import MemoryFeed
 from icewright.domain.feed import Fact, FactKind, FeedFilter
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
@@ -13,6 +11,8 @@ from icewright.domain.retention import RETENTION
 from icewright.ports.feed import Feed
 from icewright.services.outages import CATALOG_PAUSE_MS
 from icewright.services.tidings import AWAY_TOLD_MS, Tidings
+from tests.doubles.clock import ManualClock
+from tests.doubles.feed import MemoryFeed
 from tests.services.lakehouse import HOUR_MS, NAME, Lakehouse
 
 TABLE = TableId("lake", "u")

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.lake import MemoryTable
-from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteManifests
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, StorageAway, TableReplaced, Unknown, Unsupported
@@ -23,6 +21,8 @@ from icewright.services.missing_files import first_missing
 from icewright.services.pruning import BATCHES_MAX, TASKS_AT_ONCE
 from icewright.services.removals import Remover
 from icewright.services.undo import NothingKept
+from tests.doubles.lake import MemoryTable
+from tests.doubles.table_files import MemoryTableFiles
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.test_expiry_service import ended, ids
 from tests.services.test_upkeep import DAY_MS, expiries, lakehouse, live_on

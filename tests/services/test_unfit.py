@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.domain.actions import Executor
 from icewright.domain.files import FileContent
 from icewright.domain.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, GroupLeft, TaskReport
@@ -21,6 +18,9 @@ from icewright.ports.store import AT_ONCE
 from icewright.scheduling.retry import PUT_OFF_BASE_MS
 from icewright.services.put_off import with_failed_files
 from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
+from tests.doubles.clock import ManualClock
+from tests.doubles.lake import MemoryFile
+from tests.doubles.table_store import MemoryTableStore
 from tests.services.lakehouse import AUTO, BONN, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.test_levels_service import grow, laid_out, work
 from tests.services.worker import FINAL, Worker

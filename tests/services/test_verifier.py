@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
@@ -19,6 +18,7 @@ from icewright.scheduling.breaker import FAILURES_MAX
 from icewright.services.evidence import Changes, _fewest_files, changes_between, committed_part, problem_of
 from icewright.services.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS
 from tests.cases import each_case
+from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, STOPPED, Worker
 

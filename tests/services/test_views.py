@@ -8,11 +8,6 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.ids import SequentialIds
-from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.domain import codec
 from icewright.domain.actions import RewriteFigures
 from icewright.domain.figures import FiguresView
@@ -31,6 +26,11 @@ from icewright.services.planner import Planned, Planner
 from icewright.services.policy_source import PolicySource
 from icewright.services.schema_views import type_text
 from icewright.services.unneeded_views import HeldView, OrphansView, UnneededView
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.clock import ManualClock
+from tests.doubles.ids import SequentialIds
+from tests.doubles.lake import MemoryFile
+from tests.doubles.table_store import MemoryTableStore
 
 MIB = 1024 * 1024
 DAY_MS = 86_400_000

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import FileGroup, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotFound, TableReplaced
 from icewright.domain.files import Partition
@@ -33,6 +31,8 @@ from icewright.domain.jobs import (
 )
 from icewright.domain.tables import ATTEMPT_KEY, GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
 from icewright.domain.tasks import Progress, Task
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import Lakehouse
 
 RETRYABLE = Failed("engine", "the executor was lost", retryable=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from icewright.adapters.memory.objects import MemoryStorage
 from icewright.domain.deletion import Cause, DeletionRun, Intent, IntentState, Step, same_object
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import prefix_of
 from icewright.domain.times import Instant
 from icewright.ports.deletions import DeletionStore
+from tests.doubles.objects import MemoryStorage
 from tests.services.lakehouse import HELD, HOUR_MS, Lakehouse
 from tests.simulation.writers import Broken
 

@@ -12,12 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.memory.objects import MemoryObjects
-from icewright.adapters.memory.quarantine import BEFORE, MemoryQuarantine
-from icewright.adapters.memory.rollback import MemoryRollbacks
-from icewright.adapters.memory.spool import open_memory_spool
-from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedRollback
 from icewright.domain.deletion import Step
@@ -31,6 +25,12 @@ from icewright.domain.times import Instant
 from icewright.planning.expiry_settings import EXPIRES_KEY, MAX_AGE_KEY, MIN_KEPT_KEY, REMOVES_FILES_KEY
 from icewright.planning.orphan_settings import ORPHAN_AGE_KEY, REMOVES_KEY
 from icewright.ports.removals import CatalogFiles, RemovalPorts
+from tests.doubles.lake import MemoryFile
+from tests.doubles.objects import MemoryObjects
+from tests.doubles.quarantine import BEFORE, MemoryQuarantine
+from tests.doubles.rollback import MemoryRollbacks
+from tests.doubles.spool import open_memory_spool
+from tests.doubles.table_files import MemoryTableFiles
 from tests.services.lakehouse import HELD, HOUR_MS, MINUTE_MS, SECOND_MS
 from tests.simulation.files import CLOCKS_MS, DAY_MS, FLOORS_MS, WINDOW_MS, Files
 from tests.simulation.trouble import Killed, Moody, Mortal

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.jobs import Committed, TaskSpec
 from icewright.domain.tasks import TaskState
 from tests.conftest import CAMPAIGN
+from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import MIB, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
 

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import NotAllowed
 from icewright.domain.faults import Fault, arm
 from icewright.domain.halts import Halt, HaltState
@@ -30,6 +29,7 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.retry import End
 from tests.contracts.stores import sql_stores
+from tests.doubles.lake import MemoryFile
 from tests.simulation.invariants import check, check_end
 from tests.simulation.world import OF_THE_SERVICES, Mutation, OpenStores, World
 from tests.simulation.writers import Broken

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import NotFound, StoreAway, Unknown
 from icewright.domain.faults import Fault
 from icewright.domain.names import TableName
 from icewright.domain.tables import TableMetadata
+from tests.doubles.clock import ManualClock
 from tests.services.lakehouse import MINUTE_MS, SECOND_MS
 
 NEVER = -1

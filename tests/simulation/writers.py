@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.files import FileContent, FileFormat, Partition
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.layouts import Level
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import MAIN_BRANCH, TableMetadata
+from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, Lakehouse
 from tests.services.worker import output_rows
 

@@ -8,9 +8,6 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from icewright.adapters.clock import SystemClock, SystemIds
-from icewright.adapters.memory.removals import memory_removals
-from icewright.adapters.memory.table_store import MemoryTableStore
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.jobs import (
@@ -32,6 +29,9 @@ from icewright.scheduling.retry import CONFLICT_BASE_MS
 from icewright.services.control import build_control_plane
 from icewright_spark.attempt import Attempt
 from icewright_spark.probe import probe
+from tests.doubles.removals import memory_removals
+from tests.doubles.table_store import MemoryTableStore
+from tests.doubles.task_store import MemoryTaskStore
 
 OPTIMIZER = "optimizer-test"
 AUTO = {"icewright.mode": "auto"}

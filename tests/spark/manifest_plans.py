@@ -10,7 +10,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icewright.adapters.clock import SystemClock
-from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.inventory import ManifestSummary
@@ -27,6 +26,7 @@ from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.driver_job import DriverJob
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
+from tests.doubles.table_store import MemoryTableStore
 from tests.spark.tables import sql_name
 
 PILES_UP = {

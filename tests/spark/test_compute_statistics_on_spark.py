@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icewright.adapters.clock import SystemClock
-from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.compute_statistics import ComputeStatistics
@@ -31,6 +30,7 @@ from icewright_spark.jobs.compute_statistics import compute_statistics
 from icewright_spark.jobs.driver_job import DriverJob
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.merge.errors import ProofFailed
+from tests.doubles.table_store import MemoryTableStore
 from tests.lakes.sqlite import writer
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, local, missing_files, sql_name

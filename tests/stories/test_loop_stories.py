@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import IcewrightError
 from icewright.domain.files import FileContent, FileFormat
 from icewright.domain.jobs import Committed, Result, TaskSpec
@@ -20,6 +19,7 @@ from icewright.domain.tasks import TERMINAL_STATES, TaskState
 from icewright.planning import wording
 from icewright.scheduling.breaker import FAILURES_MAX
 from tests.cases import each_case
+from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, STOPPED, Worker
 

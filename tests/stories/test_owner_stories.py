@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from icewright.adapters.memory.message_store import MemoryMessages
 from icewright.domain.feed import Fact, FactKind
 from icewright.domain.notifications import Receiver, ReceiverKind
 from icewright.domain.plans import Reason
@@ -16,6 +15,7 @@ from icewright.planning import wording
 from icewright.services.notifier import Notifier
 from icewright.services.owners import Owners
 from icewright.services.policy_source import PolicySource
+from tests.doubles.message_store import MemoryMessages
 from tests.services.lakehouse import HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.mailbox import Mailbox
 from tests.services.worker import Worker

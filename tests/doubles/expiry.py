@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.lake import MemoryTable
-from icewright.adapters.memory.tables import without_statistics
 from icewright.domain.codec import dumps, loads
 from icewright.domain.errors import Conflict, InvalidMessage, TableReplaced, Unreadable
 from icewright.domain.expire_snapshots import ExpireSnapshots, Hold, RefAt
@@ -20,6 +17,9 @@ from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.planning.expiry_commit import expiry_conflict, is_expired, trimmed
 from icewright.planning.expiry_undo import is_undone, only_back, undo_conflict
 from icewright.ports.expiry import Expired
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.lake import MemoryTable
+from tests.doubles.tables import without_statistics
 
 _TRIES_MAX: Final = 10
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.feed import MemoryFeed
 from icewright.domain.audit import of_halt, of_resume
 from icewright.domain.errors import NotAllowed
 from icewright.domain.halts import HALTS_MAX, Halt, NewHalt, Part, require_why
 from icewright.ports.audit import acting
 from icewright.ports.clock import Clock
 from icewright.scheduling.told import fact_of_halt, fact_of_resume
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.feed import MemoryFeed
 
 
 class MemoryHalts:

@@ -10,9 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from icewright.adapters.memory.lake import Entry, Manifest, Status
-from icewright.adapters.memory.objects import MemoryStorage
-from icewright.adapters.memory.tables import MemoryTables
 from icewright.domain.errors import Conflict, TableReplaced, Unavailable, Unreadable
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
@@ -22,6 +19,9 @@ from icewright.domain.times import Instant
 from icewright.planning.tally import ManifestTally
 from icewright.ports.catalog import TablePointers
 from icewright.ports.clock import Clock
+from tests.doubles.lake import Entry, Manifest, Status
+from tests.doubles.objects import MemoryStorage
+from tests.doubles.tables import MemoryTables
 
 
 class MemoryCatalog(MemoryTables):

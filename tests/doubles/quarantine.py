@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from icewright.adapters.memory.objects import MemoryStorage
 from icewright.domain.deletion import Held, Step, Whereabouts, same_object
 from icewright.domain.errors import Conflict, NotAllowed
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import ListedObject, prefix_of
+from tests.doubles.objects import MemoryStorage
 
 BEFORE: Final = "before"
 AFTER: Final = "after"

@@ -7,11 +7,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from icewright.adapters.memory.findings import MemoryFindings
-from icewright.adapters.memory.inbox import MemoryInbox
-from icewright.adapters.memory.names import MemoryNames
-from icewright.adapters.memory.submitters import MemorySubmitters
-from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, LookLost, NotFound
@@ -40,6 +35,11 @@ from icewright.ports.store import (
     WaitingPlan,
 )
 from icewright.scheduling.lifecycle import LIVE_STATES
+from tests.doubles.findings import MemoryFindings
+from tests.doubles.inbox import MemoryInbox
+from tests.doubles.names import MemoryNames
+from tests.doubles.submitters import MemorySubmitters
+from tests.doubles.task_store import MemoryTaskStore
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from icewright.adapters.memory.audit import MemoryAudit
 from icewright.domain.access import Principal
 from icewright.domain.errors import NotAllowed, NotFound
 from icewright.domain.identity import (
@@ -25,6 +24,7 @@ from icewright.domain.identity import (
 )
 from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
+from tests.doubles.audit import MemoryAudit
 
 
 class MemoryIdentities:

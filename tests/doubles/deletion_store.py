@@ -6,9 +6,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.names import MemoryNames
-from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.approvals import Approval, ApprovalPlace
 from icewright.domain.audit import of_approval, of_files, of_run
@@ -19,6 +16,9 @@ from icewright.domain.retention import RowKind
 from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import HELD_STATES, OPEN_STATES, OVER_STATES, Tally
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.names import MemoryNames
+from tests.doubles.table_store import MemoryTableStore
 
 
 class MemoryDeletionStore:

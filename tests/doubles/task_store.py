@@ -7,10 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.feed import MemoryFeed
-from icewright.adapters.memory.halts import MemoryHalts
-from icewright.adapters.memory.names import MemoryNames
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.action_types import shareable_bytes
 from icewright.domain.admission import FREE, Facts, InLane, Lane, Line, Terms, Took
@@ -44,6 +40,10 @@ from icewright.scheduling.admission import HELD_MS, Admission, chosen, in_turn, 
 from icewright.scheduling.rank import AGED_MS, rank, ranked_at
 from icewright.scheduling.told import fact_of
 from icewright.scheduling.totals import added
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.feed import MemoryFeed
+from tests.doubles.halts import MemoryHalts
+from tests.doubles.names import MemoryNames
 
 
 class MemoryTaskStore:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.domain.errors import TableReplaced
 from icewright.domain.names import TableId, TableName
 from icewright.domain.reachable import FileClass, NamedFile, Roots
 from icewright.domain.tables import TableMetadata
+from tests.doubles.catalog import MemoryCatalog
 
 
 class MemorySecondTables:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from icewright.adapters.memory.audit import MemoryAudit
 from icewright.domain.audit import of_policies
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.policies import NO_REVISION, NewRevision, PolicyRevision
 from icewright.domain.retention import RowKind
 from icewright.domain.times import Instant
 from icewright.ports.clock import Clock
+from tests.doubles.audit import MemoryAudit
 
 
 class MemoryPolicies:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.lake import Entry, Manifest
-from icewright.adapters.memory.tables import LIST_BYTES, METADATA_BYTES
 from icewright.domain.errors import Unreadable
 from icewright.domain.files import FileContent
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.reachable import FileClass, ListedFile, ListedManifest, ManifestListing, NamedFile, Roots
 from icewright.domain.tables import TableMetadata
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.lake import Entry, Manifest
+from tests.doubles.tables import LIST_BYTES, METADATA_BYTES
 
 
 class MemoryTableFiles:

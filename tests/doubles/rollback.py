@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.lake import MemoryTable, with_ref
 from icewright.domain.errors import Conflict, TableReplaced
 from icewright.domain.names import TableId, TableName
 from icewright.domain.rollback import Rollback
@@ -15,6 +13,8 @@ from icewright.domain.tables import MAIN_BRANCH
 from icewright.domain.undo import SIGNATURE_KEY
 from icewright.planning.rollback import is_signed, rollback_conflict
 from icewright.ports.clock import Clock
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.lake import MemoryTable, with_ref
 
 _TRIES_MAX: Final = 10
 

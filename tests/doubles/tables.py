@@ -9,8 +9,6 @@ from threading import RLock
 from typing import Any
 from uuid import UUID
 
-from icewright.adapters.memory.lake import Commit, Entry, MemoryFile, MemoryTable, committed, head, with_ref
-from icewright.adapters.memory.objects import MemoryStorage
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected
 from icewright.domain.files import FileContent
 from icewright.domain.locations import CanonicalPath
@@ -33,6 +31,8 @@ from icewright.domain.tables import (
 from icewright.domain.times import Instant
 from icewright.planning.expiry_commit import trimmed
 from icewright.ports.clock import Clock
+from tests.doubles.lake import Commit, Entry, MemoryFile, MemoryTable, committed, head, with_ref
+from tests.doubles.objects import MemoryStorage
 
 METADATA_BYTES, LIST_BYTES = 2000, 500
 """What a metadata file and a manifest list are said to weigh."""

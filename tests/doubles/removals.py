@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from icewright.adapters.memory.audit import MemoryAudit
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.deletion_store import MemoryDeletionStore
-from icewright.adapters.memory.names import MemoryNames
-from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
-from icewright.adapters.memory.quarantine import MemoryQuarantine
-from icewright.adapters.memory.sightings import MemorySightings
-from icewright.adapters.memory.spool import open_memory_spool
-from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.ports.clock import Clock
 from icewright.ports.removals import CatalogFiles, RemovalPorts
+from tests.doubles.audit import MemoryAudit
+from tests.doubles.catalog import MemoryCatalog
+from tests.doubles.deletion_store import MemoryDeletionStore
+from tests.doubles.names import MemoryNames
+from tests.doubles.objects import MemoryObjects, MemoryStorage
+from tests.doubles.quarantine import MemoryQuarantine
+from tests.doubles.sightings import MemorySightings
+from tests.doubles.spool import open_memory_spool
+from tests.doubles.table_files import MemoryTableFiles
 
 
 def memory_removals(
