@@ -28,6 +28,7 @@ from tests.lakes.sqlite import append, make_lake, make_table
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("server")]
 
 _PATIENCE_S = 60.0
+WATCHED = tuple(f"lake.db.{name}" for name in ("watched", "asked", "again", "old", "agreed"))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def server(lake: Path) -> Iterator[None]:
             with pytest.MonkeyPatch.context() as patch:
                 at_home(lake, patch)
                 deadline = time.monotonic() + _PATIENCE_S
-                while icewright("status").status or not icewright("plan", "db.again", "--json").json["from_server"]:
+                while icewright("status").status or not all(map(is_seen, WATCHED)):
                     assert time.monotonic() < deadline, "the server does not answer, or does not see its tables"
                     time.sleep(0.2)
             yield
@@ -73,6 +74,10 @@ def server(lake: Path) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_home(lake, monkeypatch)
+
+
+def is_seen(table: str) -> bool:
+    return bool(icewright("plan", table, "--json").json["from_server"])
 
 
 def plan_id(table: str) -> str:
