@@ -365,3 +365,17 @@ def test_a_list_that_breaks_off_ends_in_an_error_beside_it(tmp_path: Path, monke
     assert said.status == 1
     assert json.loads(said.err)["error"]["code"] == "unreadable"
     assert "error" not in said.out
+
+
+def test_a_table_under_two_names_is_planned_under_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = make_lake(tmp_path)
+    table = make_table(entry, ("db", "first"))
+    append(table, range(5))
+    writer(entry).register_table(("db", "second"), table.metadata_location)
+    write_configuration(tmp_path, entry)
+    at_home(tmp_path, monkeypatch)
+    said = icewright("scan", "--json").json
+    assert {found["name"]: found["problem"] for found in said["tables"]} == {
+        "lake.db.first": None,
+        "lake.db.second": None,
+    }

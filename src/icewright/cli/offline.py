@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
@@ -58,12 +58,6 @@ class Offline:
         """What the tables that were planned say of places."""
         self._opened: dict[str, Catalog] = {}
 
-    @cached_property
-    def _tables(self) -> SqlTableStore:
-        """A store of its own, which ends with the process."""
-        self._folder = TemporaryDirectory(prefix="icewright-")
-        return SqlTableStore(open_store(f"sqlite:///{self._folder.name}/tables.db"), SystemClock())
-
     def catalog(self, name: str) -> Catalog:
         """One catalog. Raises :class:`~icewright.domain.errors.NotFound` and ``InvalidConfiguration``."""
         if name not in self._opened:
@@ -75,17 +69,18 @@ class Offline:
         return PyIcebergProperties(resolve_entry(self._config.catalog(name), os.environ), SystemClock())
 
     def plan(self, name: TableName, asked: Asked | None = None) -> Planned:
-        """Observe and plan one table.
+        """Observe and plan one table, from nothing: what was read goes with its store, so that no name meets another.
 
         No optimizer can be asked whether its workers reach the table's files; the observation says where that was
         assumed.
         Raises what :meth:`icewright.services.planner.Planner.plan` raises.
         """
         clock = SystemClock()
-        observer = Observer({name.catalog: self.catalog(name.catalog)}, self._tables, clock, registry=self.registry)
-        planner = Planner(observer, self._tables, clock, SystemIds(clock), PolicySource(self._rules))
-        observation = assumed(observer.observe(name))
-        return planner.plan_observed(observation) if asked is None else plan_asked(planner, observation, asked)
+        with _empty_store(clock) as tables:
+            observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock, registry=self.registry)
+            planner = Planner(observer, tables, clock, SystemIds(clock), PolicySource(self._rules))
+            observation = assumed(observer.observe(name))
+            return planner.plan_observed(observation) if asked is None else plan_asked(planner, observation, asked)
 
     def aliases(self, name: str) -> Aliases:
         """Other names of storages, as declared with the catalogs. Raises ``NotFound``."""
@@ -118,6 +113,17 @@ class Offline:
     def names(self, catalog: str) -> Iterator[TableName]:
         """The tables of one catalog, by name."""
         yield from sorted(self.catalog(catalog).tables())
+
+
+@contextmanager
+def _empty_store(clock: SystemClock) -> Iterator[SqlTableStore]:
+    """A store for one table, which is removed behind it."""
+    with TemporaryDirectory(prefix="icewright-") as folder:
+        engine = open_store(f"sqlite:///{folder}/tables.db")
+        try:
+            yield SqlTableStore(engine, clock)
+        finally:
+            engine.dispose()
 
 
 def table_name(config: Config, text: str) -> TableName:
