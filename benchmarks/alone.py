@@ -15,8 +15,8 @@ from benchmarks.lake import BenchTable
 from benchmarks.measure import Cost, ProcessTree, measure
 from benchmarks.rewriters import ICEWRIGHT, PEER, IcewrightRewriter, ProcedureRewriter
 from benchmarks.session import settings
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.codec import dumps, loads
+from icewright.core.codec import dumps, loads
+from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright_spark.session import build_session
 
 _ROOT = Path(__file__).parent.parent

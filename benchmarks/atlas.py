@@ -38,8 +38,8 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DoubleType, IntegerType, MapType, NestedField, StringType, TimestamptzType
 
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.names import TableName
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
 
 FIRST_DAY: Final = date(2018, 2, 1)
 BATCHES: Final = 4

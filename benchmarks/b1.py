@@ -29,7 +29,7 @@ from benchmarks.lake import TARGET_FILE_SIZE_BYTES, BenchTable, Deletes, Mismatc
 from benchmarks.measure import Meter, ProcessTree
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount, ratio
 from benchmarks.rewriters import ICEWRIGHT, PEER, PHASES, PROOF, IcewrightRewriter, ProcedureRewriter
-from icewright.domain.catalogs import CatalogEntry
+from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright_spark.session import java_gateway
 
 NAME: Final = "B1"

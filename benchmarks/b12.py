@@ -29,14 +29,14 @@ from benchmarks.lake import Mismatch
 from benchmarks.measure import Cost, Meter
 from benchmarks.results import AT_MOST, Case, Figure, Result, Target, amount
 from benchmarks.watchers import Optimizer, Server
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableName
-from icewright.domain.tables import TASK_ID_KEY
-from icewright.domain.tasks import AttemptState, NewTask, Outcome, Progress, Task, TaskState
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TASK_ID_KEY
+from icewright.model.work.tasks import AttemptState, NewTask, Outcome, Progress, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
+from icewright.store.engine import open_store
+from icewright.work.store.task_store import SqlTaskStore
 
 NAME: Final = "B12"
 TITLE: Final = "50,000 tasks a day"

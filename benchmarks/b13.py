@@ -32,9 +32,9 @@ from benchmarks.lake import Mismatch
 from benchmarks.measure import Cost, Meter
 from benchmarks.results import AT_MOST, Case, Figure, Result, Target, amount, ratio
 from benchmarks.watchers import Optimizer, Server
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableName
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 
 NAME: Final = "B13"
 TITLE: Final = "first pass over many small tables"

@@ -43,7 +43,7 @@ from benchmarks.traces import (
 )
 from benchmarks.traces import steady as steady_writer
 from benchmarks.traces import trickle as trickle_writer
-from icewright.domain.policy import Trigger
+from icewright.model.policy.policy import Trigger
 
 NAME: Final = "B2"
 TITLE: Final = "when to compact: triggers over 48 hours, against an hourly cron of Iceberg's procedure"

@@ -31,8 +31,8 @@ from benchmarks.lake import Mismatch, make_lake
 from benchmarks.layout_tables import LayoutTable, Query, Ranks
 from benchmarks.results import AT_MOST, Case, Figure, Result, Target, amount
 from benchmarks.rewriters import ICEWRIGHT, PEER
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.tables import SortField
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.tables import SortField
 from icewright_spark.layouts import Cells, cells_of, sample_rows
 
 NAME: Final = "B3"

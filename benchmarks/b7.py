@@ -25,8 +25,8 @@ from benchmarks.many_tables import NAMESPACE, Commit, Kind, ManyTables
 from benchmarks.measure import Meter
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount, ratio
 from benchmarks.watchers import Poller, Server
-from icewright.domain.names import TableName
-from icewright.domain.tables import Json
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Json
 
 NAME: Final = "B7"
 TITLE: Final = "inventory of many tables while commits arrive, against PyIceberg's inspect"

@@ -49,10 +49,10 @@ from benchmarks.measure import Meter, ProcessTree, measure
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount, ratio
 from benchmarks.rewriters import ICEWRIGHT, PEER
 from benchmarks.watchers import UpkeepProcess
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.names import TableName
-from icewright.domain.remove_orphan_files import AGE_MIN_MS
-from icewright.domain.times import Instant
+from icewright.core.times import Instant
+from icewright.model.actions.remove_orphan_files import AGE_MIN_MS
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.session import java_gateway
 

@@ -29,11 +29,11 @@ from benchmarks.table_metadata import (
     write_list,
     write_manifest,
 )
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.names import TableName
-from icewright.domain.remove_orphan_files import FILES_MAX
-from icewright.domain.times import Instant
-from icewright.planning.orphan_rules import Kept
+from icewright.actions.remove_files.orphans.rules import Kept
+from icewright.core.times import Instant
+from icewright.model.actions.remove_orphan_files import FILES_MAX
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
 
 DAY_MS: Final = 24 * 3_600_000
 _FIRST_DAY: Final = 20_000

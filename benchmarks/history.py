@@ -18,11 +18,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 from benchmarks.table_metadata import snapshot_id
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.names import TableName
-from icewright.domain.policy import Mode
-from icewright.domain.times import Instant
-from icewright.planning.settings import MODE_KEY
+from icewright.core.times import Instant
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.policy.policy import Mode
+from icewright.policy.settings import MODE_KEY
 
 INTERVAL_MS: Final = 75 * 60_000
 """How far commits lie apart."""

@@ -12,10 +12,10 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import data
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.names import TableName
-from icewright.domain.policy import Mode
-from icewright.planning.settings import MODE_KEY, TARGET_FILE_SIZE_KEY
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.policy.policy import Mode
+from icewright.policy.settings import MODE_KEY, TARGET_FILE_SIZE_KEY
 from icewright_spark.iceberg import SparkTable
 
 TARGET_FILE_SIZE_BYTES: Final = 128 << 20

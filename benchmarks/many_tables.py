@@ -29,8 +29,8 @@ from benchmarks.table_metadata import (
     write_list,
     write_manifest,
 )
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.names import TableName
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 
 CATALOG: Final = "many"
 NAMESPACE: Final = "lake"

@@ -26,20 +26,20 @@ from sqlalchemy import Engine, insert, text
 
 from benchmarks import machine
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.schema import task_actions, task_history, tasks
-from icewright.adapters.sql.task_rows import action_row, history_row, task_row
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import writing
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.admission import Holding, Lane, Terms, Urgency
-from icewright.domain.files import UNPARTITIONED, Partition
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Reason, RewritePrediction
-from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
-from icewright.domain.tasks import AttemptState, NewTask, Outcome, Task, TaskState
+from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import UNPARTITIONED, Partition
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Reason, RewritePrediction
+from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.model.work import lifecycle
+from icewright.model.work.admission import Holding, Lane, Terms, Urgency
+from icewright.model.work.tasks import AttemptState, NewTask, Outcome, Task, TaskState
 from icewright.ports.store import Change
-from icewright.scheduling import lifecycle
+from icewright.store.engine import open_store
+from icewright.store.schema import task_actions, task_history, tasks
+from icewright.store.transactions import writing
+from icewright.work.store.task_rows import action_row, history_row, task_row
+from icewright.work.store.task_store import SqlTaskStore
 from tests.servers.postgres import find_programs, postgres_server
 
 NAME: Final = "QUEUE"

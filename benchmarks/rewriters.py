@@ -9,16 +9,16 @@ from pyspark.sql import SparkSession
 from benchmarks.lake import BenchTable, Mismatch
 from benchmarks.measure import Meter
 from icewright import __version__
-from icewright.adapters.clock import SystemClock, SystemIds
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.codec import dumps, loads
-from icewright.domain.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.tasks import TaskState
-from icewright.domain.times import Instant
-from icewright.services.control import ControlPlane, build_control_plane
-from icewright.services.dispatcher import DispatchLimits
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.codec import dumps, loads
+from icewright.core.system_clock import SystemClock, SystemIds
+from icewright.core.times import Instant
+from icewright.maintenance.dispatch.dispatcher import DispatchLimits
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
+from icewright.model.work.tasks import TaskState
+from icewright.server.control import ControlPlane, build_control_plane
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.rewrite_data_files import Rewrite, rewrite_data_files

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks import machine
-from icewright.domain.optimizers import OptimizerSettings
-from icewright.domain.sql_urls import SQLITE_PACKAGE
+from icewright.model.iceberg.sql_urls import SQLITE_PACKAGE
+from icewright.model.work.optimizers import OptimizerSettings
 
 
 def settings() -> OptimizerSettings:

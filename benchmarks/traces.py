@@ -11,18 +11,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from icewright.domain.actions import Executor, RewriteDataFiles
-from icewright.domain.files import DataFile, FileFormat, Partition
-from icewright.domain.inventory import (
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.core.times import Instant
+from icewright.inventory import histogram
+from icewright.inventory.commit_rate import commit_interval_ms
+from icewright.model.actions.actions import Executor, RewriteDataFiles
+from icewright.model.iceberg.files import DataFile, FileFormat, Partition
+from icewright.model.iceberg.inventory import (
     Inventory,
     PartitionCounts,
     PartitionStatistics,
     SizeHistogram,
 )
-from icewright.domain.names import TableId, TableName
-from icewright.domain.observation import Observation, Removals
-from icewright.domain.policy import Policy
-from icewright.domain.tables import (
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import (
     TASK_ID_KEY,
     Operation,
     PartitionField,
@@ -32,12 +35,9 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
-from icewright.domain.times import Instant
-from icewright.planning import histogram
-from icewright.planning.commits import commit_interval_ms
-from icewright.planning.plan_table import plan_table
-from icewright.planning.policy import effective_policy
-from icewright.planning.shortlist import shortlist
+from icewright.model.plans.observation import Observation, Removals
+from icewright.model.policy.policy import Policy
+from icewright.policy.effective import effective_policy
 
 MB: Final = 1_000_000
 MINUTE_MS: Final = 60_000

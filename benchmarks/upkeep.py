@@ -15,29 +15,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from icewright.adapters.clock import SystemClock, SystemIds
-from icewright.adapters.objects.local import LocalObjects
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
-from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
-from icewright.adapters.spool import open_disk_spool
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.sightings import SqlSightings
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.codec import loads
-from icewright.domain.knowledge import Gaps
-from icewright.domain.locations import Aliases
-from icewright.domain.names import TableName
-from icewright.domain.ownership import Place
-from icewright.domain.remove_orphan_files import OrphanPolicy
-from icewright.domain.tasks import Task, TaskState
-from icewright.services.control import build_control_plane
-from icewright.services.expirer import Expirer
-from icewright.services.foreign import MetadataUuids
-from icewright.services.housekeeper import Housekeeper
-from icewright.services.orphans import OrphanFinder, OrphansFound, OrphansRefused
+from icewright.actions.expire_snapshots.expirer import Expirer
+from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
+from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
+from icewright.actions.remove_files.orphans.service import OrphanFinder, OrphansFound, OrphansRefused
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.storage.local import LocalObjects
+from icewright.core.codec import loads
+from icewright.core.completeness import Gaps
+from icewright.core.system_clock import SystemClock, SystemIds
+from icewright.maintenance.dispatch.server_tasks import Housekeeper
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.remove_orphan_files import OrphanPolicy
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.locations import Aliases
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.work.tasks import Task, TaskState
+from icewright.ownership.model import Place
+from icewright.server.control import build_control_plane
+from icewright.store.engine import open_store
 from tests.doubles.clock import ManualClock
 from tests.doubles.kept import MemoryKept
 from tests.doubles.removals import memory_removals

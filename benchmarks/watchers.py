@@ -23,13 +23,13 @@ import psutil
 from benchmarks.lake import Mismatch
 from benchmarks.many_tables import Commit, Pointers
 from benchmarks.measure import ProcessTree
-from icewright.adapters.http.client import Client
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.codec import dumps
-from icewright.domain.errors import IcewrightError
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableName
-from icewright.domain.tables import Json
+from icewright.api_client.client import Client
+from icewright.core.codec import dumps
+from icewright.core.errors import IcewrightError
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Json
 
 _LOOK_INTERVAL_S: Final = 0.005
 _WAIT_S: Final = 300.0

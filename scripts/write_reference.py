@@ -16,15 +16,15 @@ from typing import Any, Final
 import typer
 from fastapi.testclient import TestClient
 
-from icewright.api.access import Access, loopback_hosts
-from icewright.api.app import create_app
-from icewright.cli.main import app as command_line
+from icewright.app.main import app as command_line
 from icewright.config.layers import ENVIRONMENT_PREFIX
-from icewright.config.receivers import RECEIVER
 from icewright.config.setting import Kind, Setting
 from icewright.config.settings import CATALOG, SECTIONS
-from icewright.planning import settings as policy_settings
-from icewright.services.control import build_control_plane
+from icewright.identity.authentication import Access, loopback_hosts
+from icewright.notifications.receivers import RECEIVER
+from icewright.policy import settings as policy_settings
+from icewright.server.control import build_control_plane
+from icewright.server.http.app import create_app
 from scripts.compare_api import breaking
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock

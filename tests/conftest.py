@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from icewright.domain.optimizers import ICEBERG_RUNTIME
+from icewright.model.work.optimizers import ICEBERG_RUNTIME
 from tests.servers import java, rest
 from tests.servers.hdfs import Hdfs, await_data_node, hdfs
 from tests.servers.hive import HiveMetastore, hive_metastore

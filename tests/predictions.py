@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from icewright.domain.plans import Estimate, Plan, RewritePrediction
-from icewright.domain.tasks import TaskHead
+from icewright.model.plans.plans import Estimate, Plan, RewritePrediction
+from icewright.model.work.tasks import TaskHead
 
 
 def predicted(of: Plan | TaskHead) -> RewritePrediction:

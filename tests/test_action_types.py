@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from icewright.cli.action_types import ACTION_WORDS
-from icewright.domain.action_types import ACTION_TRAITS
-from icewright.domain.actions import Action, ActionFigures, ActionKind
-from icewright.domain.asked import Asked
-from icewright.domain.plans import Prediction
-from icewright.planning.action_types import ACTION_RULES
-from icewright.services.action_types import ACTION_SERVICES
+from icewright.maintenance.registry.cli import ACTION_WORDS
+from icewright.maintenance.registry.planning import ACTION_RULES
+from icewright.maintenance.registry.services import ACTION_SERVICES
+from icewright.model.actions.action_types import ACTION_TRAITS
+from icewright.model.actions.actions import Action, ActionFigures, ActionKind
+from icewright.model.plans.plans import Prediction
+from icewright.model.plans.requests import Asked
 
 STORED = {
     "RewriteDataFiles": "rewrite_data_files",

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain import faults
-from icewright.domain.faults import Fault, arm, fault
+from icewright.core import fault_points as faults
+from icewright.core.fault_points import Fault, arm, fault
 
 SRC = Path(__file__).parent.parent / "src"
 MODULES = sorted(SRC.rglob("*.py"))

@@ -1,5 +1,5 @@
 """``python -m icewright``: the command line, where its script is not on the path."""
 
-from icewright.cli.main import main
+from icewright.app.main import main
 
 main()

@@ -12,14 +12,14 @@ from typing import Any, Final, Generic, TypeVar
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Action, RewriteDataFiles, UndoExpireData
-from icewright.domain.compute_statistics import ComputeStatistics
-from icewright.domain.errors import NotAllowed
-from icewright.domain.expire_data import ExpireData
-from icewright.domain.jobs import GroupFigures, GroupLeft, Receipt, Result, TaskSpec
-from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
-from icewright.domain.rewrite_manifests import RewriteManifests
-from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
+from icewright.core.errors import NotAllowed
+from icewright.model.actions.actions import Action, RewriteDataFiles, UndoExpireData
+from icewright.model.actions.compute_statistics import ComputeStatistics
+from icewright.model.actions.expire_data import ExpireData
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.actions.rewrite_manifests import RewriteManifests
+from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
+from icewright.model.work.jobs import GroupFigures, GroupLeft, Receipt, Result, TaskSpec
 from icewright_spark.batch import Seat
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.compute_statistics import compute_statistics

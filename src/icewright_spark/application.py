@@ -17,9 +17,9 @@ from typing import Final
 import structlog
 from pyspark.sql import SparkSession
 
-from icewright.domain.codec import dumps, loads
-from icewright.domain.errors import IcewrightError, Rejected, Unavailable
-from icewright.domain.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
+from icewright.core.codec import dumps, loads
+from icewright.core.errors import IcewrightError, Rejected, Unavailable
+from icewright.model.work.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
 from icewright_spark.engine import FailedEngine, SparkEngine
 from icewright_spark.executors import Executors, watched
 from icewright_spark.optimizer import Optimizer

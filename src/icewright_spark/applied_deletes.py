@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from icewright.domain.actions import Executor, FileGroup, InputFile
-from icewright.domain.errors import Conflict, Unsupported
-from icewright.domain.files import DeleteFile, DeleteKey, FileContent, FileFormat, Partition
+from icewright.core.errors import Conflict, Unsupported
+from icewright.model.actions.actions import Executor, FileGroup, InputFile
+from icewright.model.iceberg.files import DeleteFile, DeleteKey, FileContent, FileFormat, Partition
 
 
 @dataclass(frozen=True, slots=True)

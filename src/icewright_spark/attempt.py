@@ -9,15 +9,15 @@ from typing import Final, Protocol
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from icewright.domain.errors import (
+from icewright.core.errors import (
     Conflict,
     IcewrightError,
     LeaseLost,
     NotFound,
     Unavailable,
 )
-from icewright.domain.faults import Fault, fault
-from icewright.domain.jobs import (
+from icewright.core.fault_points import Fault, fault
+from icewright.model.work.jobs import (
     PROTOCOL_VERSION,
     Cancelled,
     Conflicted,

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 import structlog
 from pyspark import InheritableThread
 
-from icewright.domain.errors import LeaseLost
+from icewright.core.errors import LeaseLost
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.jobs.groups import Job, Outcome, apart
 from icewright_spark.jobs.phase import Phase

@@ -17,12 +17,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.errors import Conflict, Unavailable
-from icewright.domain.faults import Fault, fault
-from icewright.domain.group_ids import group_ids_text
-from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
-from icewright.domain.tables import (
+from icewright.core.errors import Conflict, Unavailable
+from icewright.core.fault_points import Fault, fault
+from icewright.model.actions.actions import RewriteDataFiles
+from icewright.model.iceberg.tables import (
     ATTEMPT_KEY,
     GROUPS_KEY,
     LAYOUT_KEY,
@@ -32,6 +30,8 @@ from icewright.domain.tables import (
     ROW_LINEAGE_SINCE,
     TASK_ID_KEY,
 )
+from icewright.model.plans.group_ids import group_ids_text
+from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright_spark.iceberg import SparkTable, first_line, iterate, java_class
 from icewright_spark.manifests import FoundDelete, lost_groups, remove_deletes
 
@@ -116,7 +116,7 @@ def commit_rewrite(
     input files: in format version 3 none may stay without its data file. Position delete files stay, since they may
     delete from other files too; Iceberg's own rewrite leaves them as well.
 
-    ``may_commit`` is called right before each try and raises :class:`~icewright.domain.errors.LeaseLost` when the
+    ``may_commit`` is called right before each try and raises :class:`~icewright.core.errors.LeaseLost` when the
     attempt has been fenced; that passes through, uncommitted, as does :class:`Conflict` when the schema is another by
     now, the table was upgraded meanwhile, its rows were given ids that the outputs lack, the planned snapshot has
     expired, or another attempt has committed other groups. The summary of the snapshot carries task id, attempt, proof

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from icewright.domain.actions import UndoExpireData
-from icewright.domain.errors import Conflict
-from icewright.domain.expire_data import tag_of
-from icewright.domain.jobs import TaskSpec
-from icewright.domain.tables import UNDONE_KEY
-from icewright.domain.undo_data import SOURCE_KEY, inserted_already
+from icewright.core.errors import Conflict
+from icewright.model.actions.actions import UndoExpireData
+from icewright.model.actions.expire_data import tag_of
+from icewright.model.actions.undo_data import SOURCE_KEY, inserted_already
+from icewright.model.iceberg.tables import UNDONE_KEY
+from icewright.model.work.jobs import TaskSpec
 from icewright_spark.commit import CommitResult, Rewritten, several_tries, sign
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import PartitionFiles

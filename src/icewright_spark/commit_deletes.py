@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import TaskSpec
+from icewright.core.errors import Conflict
+from icewright.model.work.jobs import TaskSpec
 from icewright_spark.commit import CommitResult, several_tries, sign
 from icewright_spark.iceberg import SparkTable
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import Conflicted, TaskSpec
-from icewright.domain.rewrite_manifests import ManifestContent, RewriteManifests
+from icewright.core.errors import Conflict
+from icewright.model.actions.rewrite_manifests import ManifestContent, RewriteManifests
+from icewright.model.work.jobs import Conflicted, TaskSpec
 from icewright_spark.commit import CommitResult, several_tries, sign
 from icewright_spark.iceberg import SparkTable
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from icewright.domain.compute_statistics import ComputeStatistics
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import Committed, TaskSpec
+from icewright.core.errors import Conflict
+from icewright.model.actions.compute_statistics import ComputeStatistics
+from icewright.model.work.jobs import Committed, TaskSpec
 from icewright_spark.commit import CommitResult, Swap, several_tries
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import ProofFailed

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from icewright.domain.errors import Conflict
-from icewright.domain.files import DeleteFile, FileContent, Partition
+from icewright.core.errors import Conflict
+from icewright.model.iceberg.files import DeleteFile, FileContent, Partition
 from icewright_spark.applied_deletes import DataEntry
 from icewright_spark.manifests import FoundDelete, PartitionFiles
 

@@ -21,9 +21,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.names import identifier
-from icewright.domain.optimizers import OptimizerSettings
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import identifier
+from icewright.model.work.optimizers import OptimizerSettings
 from icewright_spark.session import build_session
 
 NAMESPACE: Final = "nyc"

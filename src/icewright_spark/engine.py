@@ -9,10 +9,10 @@ from typing import Protocol
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from icewright.domain.errors import Unavailable
-from icewright.domain.jobs import PROTOCOL_VERSION, Failed, TaskReport, TaskSpec
-from icewright.domain.optimizers import WorkerEnvironment
-from icewright.domain.storage import ProbeReport, ProbeRequest
+from icewright.core.errors import Unavailable
+from icewright.model.work.jobs import PROTOCOL_VERSION, Failed, TaskReport, TaskSpec
+from icewright.model.work.optimizers import WorkerEnvironment
+from icewright.model.work.storage import ProbeReport, ProbeRequest
 from icewright_spark.attempt import Attempt, AttemptServer
 from icewright_spark.batch import Batch, Seat
 from icewright_spark.engine_failure import engine_failure

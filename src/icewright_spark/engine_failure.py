@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JError
 
-from icewright.domain.errors import OutOfMemory
-from icewright.domain.jobs import Failed
+from icewright.core.errors import OutOfMemory
+from icewright.model.work.jobs import Failed
 from icewright_spark.executors import NoExecutors
 from icewright_spark.iceberg import first_line, told
 from icewright_spark.merge.errors import DISK_FULL, DiskFull

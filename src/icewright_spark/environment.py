@@ -13,8 +13,8 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.errors import Unavailable, VersionMismatch
-from icewright.domain.optimizers import WorkerEnvironment
+from icewright.core.errors import Unavailable, VersionMismatch
+from icewright.model.work.optimizers import WorkerEnvironment
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.executors import NoExecutors
 

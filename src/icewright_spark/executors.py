@@ -20,8 +20,8 @@ import structlog
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from icewright.domain.errors import Unavailable
-from icewright.domain.optimizers import OptimizerSettings
+from icewright.core.errors import Unavailable
+from icewright.model.work.optimizers import OptimizerSettings
 from icewright_spark.iceberg import first_line
 from icewright_spark.session import java_gateway
 

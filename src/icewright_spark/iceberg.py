@@ -17,14 +17,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import FileGroup, InputFile
-from icewright.domain.errors import NotFound, Unavailable, Unsupported
-from icewright.domain.expire_data import ExpiringFile
-from icewright.domain.files import FileFormat, Partition
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.names import TableName, identifier
-from icewright.domain.rewrite_position_deletes import DeleteGroup
-from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY, Operation, SortField, SortOrder
+from icewright.core.errors import NotFound, Unavailable, Unsupported
+from icewright.model.actions.actions import FileGroup, InputFile
+from icewright.model.actions.expire_data import ExpiringFile
+from icewright.model.actions.rewrite_position_deletes import DeleteGroup
+from icewright.model.iceberg.files import FileFormat, Partition
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.names import TableName, identifier
+from icewright.model.iceberg.tables import ATTEMPT_KEY, TASK_ID_KEY, Operation, SortField, SortOrder
 from icewright_spark.java_lists import JavaLists
 from icewright_spark.merge.lineage import LINEAGE_FIELDS
 from icewright_spark.merge.output import OutputFile

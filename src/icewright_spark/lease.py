@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
-from icewright.domain.errors import IcewrightError, LeaseLost, ServerAway, Unavailable
-from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskSpec
-from icewright.domain.tasks import Progress
+from icewright.core.errors import IcewrightError, LeaseLost, ServerAway, Unavailable
+from icewright.model.work.jobs import Heartbeat, HeartbeatReply, TaskSpec
+from icewright.model.work.tasks import Progress
 from icewright_spark.watchdog import GRACE_S_MAX
 
 _BEATS_PER_LEASE: Final = 3

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from icewright.domain.errors import Unsupported
-from icewright.domain.files import Partition
-from icewright.domain.rewrite_manifests import ManifestClass, ManifestContent
+from icewright.core.errors import Unsupported
+from icewright.model.actions.rewrite_manifests import ManifestClass, ManifestContent
+from icewright.model.iceberg.files import Partition
 from icewright_spark.iceberg import REFUSALS, SparkTable, first_line, iterate
 
 _API: Final = "org.apache.iceberg."

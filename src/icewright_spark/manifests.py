@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.errors import Conflict, NotStitchable, Unsupported
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.tables import ROW_LINEAGE_SINCE
+from icewright.core.errors import Conflict, NotStitchable, Unsupported
+from icewright.model.actions.actions import RewriteDataFiles
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE
 from icewright_spark.applied_deletes import DataEntry, check_applied, lost
 from icewright_spark.iceberg import REFUSALS, SparkTable, first_line, iterate
 

@@ -16,16 +16,16 @@ import structlog
 from pyspark import InheritableThread
 
 from icewright import __version__
-from icewright.domain.action_types import names_in, shareable_bytes
-from icewright.domain.application_size import application_size
-from icewright.domain.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
-from icewright.domain.faults import Fault, fault
-from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.optimizers import OptimizerSettings
-from icewright.domain.outage import Outage
-from icewright.domain.storage import ProbeReports, ProbeRequest
-from icewright.domain.traces import RESULT
+from icewright.core.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
+from icewright.core.fault_points import Fault, fault
+from icewright.core.outage_log import Outage
+from icewright.core.traces import RESULT
+from icewright.model.actions.action_types import names_in, shareable_bytes
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.work.application_size import application_size
+from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
+from icewright.model.work.optimizers import OptimizerSettings
+from icewright.model.work.storage import ProbeReports, ProbeRequest
 from icewright_spark.batch import Seat
 from icewright_spark.engine import Engine
 from icewright_spark.iceberg import first_line

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from icewright.domain.errors import IcewrightError, InvalidConfiguration, Rejected, Unavailable
+from icewright.core.errors import IcewrightError, InvalidConfiguration, Rejected, Unavailable
 
 WAITING_MAX: Final = 10_000
 """Reports that an outbox holds; beyond these a report is refused, and its commit is left to the sweep."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from icewright.domain.actions import RewriteDataFiles
+from icewright.model.actions.actions import RewriteDataFiles
 from icewright_spark.iceberg import SparkTable, first_line
 from icewright_spark.merge.errors import ProofFailed
 

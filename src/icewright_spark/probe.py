@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.errors import IcewrightError, NotFound, Unavailable
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.storage import ProbeReport, ProbeRequest
+from icewright.core.errors import IcewrightError, NotFound, Unavailable
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.work.storage import ProbeReport, ProbeRequest
 from icewright_spark.iceberg import SparkTable, first_line
 from icewright_spark.merge.errors import UnsupportedLocation
 from icewright_spark.merge.storage import Storage, is_local

@@ -7,9 +7,9 @@ reader; a data manifest never changes, so one that was looked through is not loo
 
 from __future__ import annotations
 
-from icewright.domain.errors import Conflict
-from icewright.domain.files import Partition
-from icewright.domain.rewrite_position_deletes import DeleteGroup, RewritePositionDeletes
+from icewright.core.errors import Conflict
+from icewright.model.actions.rewrite_position_deletes import DeleteGroup, RewritePositionDeletes
+from icewright.model.iceberg.files import Partition
 from icewright_spark.manifests import PartitionFiles
 
 

@@ -22,11 +22,11 @@ from typing import Any, Final, TypeVar
 
 import httpx2
 
-from icewright.domain.codec import to_json
-from icewright.domain.errors import IcewrightError, InvalidConfiguration, Rejected, Unavailable
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableName
-from icewright.domain.server_urls import client_url
+from icewright.core.codec import to_json
+from icewright.core.errors import IcewrightError, InvalidConfiguration, Rejected, Unavailable
+from icewright.core.server_urls import client_url
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.names import TableName
 from icewright_spark.outbox import Outbox
 from icewright_spark.server import trusted
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from icewright.domain.jobs import TaskSpec
+from icewright.model.work.jobs import TaskSpec
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import DiskFull, unwritable
 from icewright_spark.merge.storage import is_local, local_path

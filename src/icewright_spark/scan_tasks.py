@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from icewright.domain.actions import FileGroup, InputFile
-from icewright.domain.errors import Unsupported
-from icewright.domain.files import FileContent, Partition
+from icewright.core.errors import Unsupported
+from icewright.model.actions.actions import FileGroup, InputFile
+from icewright.model.iceberg.files import FileContent, Partition
 from icewright_spark.iceberg import SparkTable, iterate
 
 _FILTERED_PARTITIONS_MAX: Final = 64

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 
 import httpx2
 
-from icewright.domain.codec import from_json, to_json
-from icewright.domain.errors import (
+from icewright.core.codec import from_json, to_json
+from icewright.core.errors import (
     IcewrightError,
     InvalidMessage,
     LeaseLost,
@@ -21,7 +21,8 @@ from icewright.domain.errors import (
     Unavailable,
     VersionMismatch,
 )
-from icewright.domain.jobs import (
+from icewright.core.server_urls import client_url
+from icewright.model.work.jobs import (
     ANY_TASK,
     ClaimRequest,
     Heartbeat,
@@ -31,8 +32,7 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
-from icewright.domain.server_urls import client_url
-from icewright.domain.storage import ProbeReports, ProbeRequest, Probes
+from icewright.model.work.storage import ProbeReports, ProbeRequest, Probes
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class _Agreement:
 
 
 def trusted(url: str) -> ssl.SSLContext | bool:
-    """What a server's certificate is verified by, as :mod:`icewright.adapters.http.tls` has it."""
+    """What a server's certificate is verified by, as :mod:`icewright.api_client.tls` has it."""
     return ssl.create_default_context() if url.startswith("https://") else True
 
 

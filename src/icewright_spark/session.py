@@ -1,4 +1,4 @@
-"""The only place that builds a SparkSession, with the settings of :mod:`icewright.domain.spark_conf`."""
+"""The only place that builds a SparkSession, with the settings of :mod:`icewright.model.work.spark_conf`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from icewright.domain.errors import InvalidConfiguration, Unavailable, VersionMismatch
-from icewright.domain.optimizers import ICEBERG_RUNTIME, OptimizerSettings
-from icewright.domain.spark_conf import launcher_settings, settings_in_session, spark_settings
+from icewright.core.errors import InvalidConfiguration, Unavailable, VersionMismatch
+from icewright.model.work.optimizers import ICEBERG_RUNTIME, OptimizerSettings
+from icewright.model.work.spark_conf import launcher_settings, settings_in_session, spark_settings
 
 _JVM_END_S_MAX: Final = 5.0
 """A JVM that stopped answering is not always gone at once."""

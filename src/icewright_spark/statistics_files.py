@@ -18,16 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from icewright.domain.compute_statistics import (
+from icewright.core.errors import Unsupported
+from icewright.model.actions.compute_statistics import (
     NDV_TOLERANCE,
     ComputeStatistics,
     PartitionFigures,
     PartitionTotals,
     figures_digest,
 )
-from icewright.domain.errors import Unsupported
-from icewright.domain.jobs import TaskSpec
-from icewright.domain.statistics_files import NDV_KEY, THETA_SKETCH
+from icewright.model.iceberg.statistics_files import NDV_KEY, THETA_SKETCH
+from icewright.model.work.jobs import TaskSpec
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.puffin import distinct_values, read_puffin

@@ -1,6 +1,6 @@
 """The optimizer's log and spans. Both belong to the process of the driver; workers have neither.
 
-A span is in the trace of its task, which its id alone tells (:mod:`icewright.domain.traces`): the server's spans are in
+A span is in the trace of its task, which its id alone tells (:mod:`icewright.core.traces`): the server's spans are in
 the same. Spans go nowhere unless the environment names an endpoint.
 """
 
@@ -17,10 +17,10 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Status, Sta
 from opentelemetry.util.types import AttributeValue
 from structlog.contextvars import bound_contextvars
 
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.jobs import TaskSpec
-from icewright.domain.optimizers import OptimizerSettings
-from icewright.domain.traces import ACTION, ATTEMPT, STEP, TABLE, TASK_ID, is_wanted, trace_ids
+from icewright.core.errors import InvalidConfiguration
+from icewright.core.traces import ACTION, ATTEMPT, STEP, TABLE, TASK_ID, is_wanted, trace_ids
+from icewright.model.work.jobs import TaskSpec
+from icewright.model.work.optimizers import OptimizerSettings
 
 
 def begin_telling(settings: OptimizerSettings, environ: Mapping[str, str]) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
-from icewright.adapters.http.client import Client
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.names import TableName
-from icewright.domain.tables import TASK_ID_KEY, Json
+from icewright.api_client.client import Client
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TASK_ID_KEY, Json
 from icewright_spark.iceberg import SparkTable
 from tests.e2e.processes import Processes, free_port, wait_for
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.names import TableName
+from icewright.model.iceberg.names import TableName
 from icewright_spark.iceberg import SparkTable
 from tests.lakes.deletes import delete_where_equal
 

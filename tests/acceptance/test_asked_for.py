@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.adapters.http.client import Client
-from icewright.domain.asked import AskedRewriteDataFiles
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import NotFound
-from icewright.domain.names import TableName
-from icewright.domain.plans import Migration
-from icewright.domain.tables import Json
+from icewright.api_client.client import Client
+from icewright.core.errors import NotFound
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Json
+from icewright.model.plans.plans import Migration
+from icewright.model.plans.requests import AskedRewriteDataFiles
 from tests.acceptance.house import House, house, live_files, missing_paths, rows_by_pyiceberg, settled
 from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import append, make_lake, make_table

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.adapters.http.client import Client
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.names import TableName
-from icewright.domain.tables import Json
+from icewright.api_client.client import Client
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Json
 from icewright_spark.iceberg import first_line
 from tests.acceptance.house import ENDED, House, house, missing_paths
 from tests.adversary.intervals import wilson

@@ -13,8 +13,8 @@ from types import MappingProxyType
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.names import TableName
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 from tests.acceptance.house import (
     executors_of,
     house,

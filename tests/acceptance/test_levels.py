@@ -25,10 +25,10 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
-from icewright.adapters.http.client import Client
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.names import TableName
-from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Json
+from icewright.api_client.client import Client
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Json
 from icewright_spark.iceberg import first_line
 from tests.acceptance import lineitem
 from tests.acceptance.house import ENDED, WAIT_S, House, house, missing_paths

@@ -25,8 +25,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.names import TableName
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 from tests.acceptance.town import (
     TOKEN,
     Caps,

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from icewright.domain import faults
-from icewright.domain.actions import ActionKind
-from icewright.domain.faults import Fault
-from icewright.domain.tasks import Task, TaskState
+from icewright.core import fault_points as faults
+from icewright.core.fault_points import Fault
+from icewright.model.actions.actions import ActionKind
+from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
 from tests.cli.command_line import icewright, write_configuration
 from tests.lakes.house import House, all_there, files, litter, location

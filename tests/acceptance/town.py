@@ -28,12 +28,12 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from sqlalchemy import make_url
 
-from icewright.adapters.http.client import Client
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import IcewrightError, Unavailable, Unknown
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableName
-from icewright.domain.tables import TASK_ID_KEY
+from icewright.api_client.client import Client
+from icewright.core.errors import IcewrightError, Unavailable, Unknown
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TASK_ID_KEY
 from tests.e2e.processes import Processes, free_port
 from tests.lakes.sqlite import SCHEMA, rows, writer
 from tests.servers.balancer import Balancer

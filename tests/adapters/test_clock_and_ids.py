@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from icewright.adapters.clock import SystemClock, SystemIds
-from icewright.ports.clock import Clock, Ids
+from icewright.core.clock import Clock, Ids
+from icewright.core.system_clock import SystemClock, SystemIds
 from tests.cases import each_case
 from tests.doubles.clock import ManualClock
 from tests.doubles.ids import SequentialIds

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
-from icewright.adapters.objects.s3 import S3Client
-from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
-from icewright.adapters.spool import open_disk_spool
-from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.engine import open_store
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.deletion import WINDOW_FLOOR_MS, Candidate, Cause, DeletePlan, IntentState, plan_deletes
-from icewright.domain.knowledge import Complete, Known, Partial
-from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.names import TableName
-from icewright.domain.objects import ListedObject
-from icewright.domain.ownership import Place
-from icewright.planning.claims import claim
-from icewright.planning.ownership import ownership
-from icewright.services.deleter import Deleter
-from icewright.services.needs import TableNeeds
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.actions.remove_files.adapters.opened import CatalogObjects, CatalogQuarantine
+from icewright.actions.remove_files.deleter import Deleter
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.catalogs.storage.s3 import S3Client
+from icewright.core.completeness import Complete, Known, Partial
+from icewright.model.actions.deletion import WINDOW_FLOOR_MS, Candidate, Cause, DeletePlan, IntentState, plan_deletes
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.objects import ListedObject
+from icewright.ownership.claims import claim
+from icewright.ownership.model import Place
+from icewright.ownership.needed_files import TableNeeds
+from icewright.ownership.ownership import ownership
+from icewright.store.engine import open_store
 from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import append, make_table, table_name, with_tables
 from tests.lakes.stores import sqlite_store

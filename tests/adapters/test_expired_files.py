@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import Table
 
-from icewright.adapters.objects.opened import CatalogQuarantine
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.deletion import Held
-from icewright.domain.jobs import Heartbeat, HeartbeatReply
-from icewright.domain.objects import ListedObject
-from icewright.domain.tasks import RESTORING, Progress, Task, TaskState
+from icewright.actions.remove_files import deleter, expired_files
+from icewright.actions.remove_files.adapters.opened import CatalogQuarantine
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.deletion import Held
+from icewright.model.iceberg.objects import ListedObject
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.work.jobs import Heartbeat, HeartbeatReply
+from icewright.model.work.tasks import RESTORING, Progress, Task, TaskState
 from icewright.ports.store import TaskFilter
-from icewright.services import deleter, expired_files
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import append, table_name
 from tests.lakes.sqlite import rows as rows_of

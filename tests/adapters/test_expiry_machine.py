@@ -24,17 +24,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from icewright.domain.errors import Conflict, IcewrightError
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold
-from icewright.domain.files import UNPARTITIONED, Partition
-from icewright.domain.names import TableName
-from icewright.domain.reachable import Roots
-from icewright.domain.tables import MAIN_BRANCH, Ref, RefKind, Snapshot, TableMetadata
-from icewright.planning import expiry_staying
-from icewright.planning.check_expiry import check_expiry
-from icewright.planning.expire_snapshots import decide_expiry
-from icewright.planning.expiry_commit import problem_of_expiry
-from icewright.planning.policy import effective_policy
+from icewright.actions.expire_snapshots import staying_files as expiry_staying
+from icewright.actions.expire_snapshots.check import check_expiry
+from icewright.actions.expire_snapshots.commit import problem_of_expiry
+from icewright.actions.expire_snapshots.plan import decide_expiry
+from icewright.core.errors import Conflict, IcewrightError
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold
+from icewright.model.iceberg.files import UNPARTITIONED, Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.reachable_files import Roots
+from icewright.model.iceberg.tables import MAIN_BRANCH, Ref, RefKind, Snapshot, TableMetadata
+from icewright.policy.effective import effective_policy
 from tests.conftest import CAMPAIGN
 from tests.contracts.undoing import Shelf, decided
 from tests.doubles import expiry as memory_expiry

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.objects.hdfs import HdfsQuarantine
-from icewright.domain.deletion import Held
-from icewright.domain.errors import Conflict, NotAllowed, StorageAway, Unknown, Unsupported
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.objects import ListedObject
+from icewright.catalogs.storage.hdfs import HdfsQuarantine
+from icewright.core.errors import Conflict, NotAllowed, StorageAway, Unknown, Unsupported
+from icewright.model.actions.deletion import Held
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import ListedObject
 from tests.contracts.storages import HELD, OnHdfs
 from tests.servers.hdfs import Hdfs
 from tests.servers.processes import HOST, free_port

@@ -16,15 +16,15 @@ from hive_metastore.ttypes import SerDeInfo, StorageDescriptor
 from hive_metastore.ttypes import Table as HiveTable
 from pyiceberg.catalog.hive import HiveCatalog
 
-from icewright.adapters.pyiceberg import hive_notifications
-from icewright.adapters.pyiceberg.hive_messages import table_said
-from icewright.adapters.pyiceberg.hive_notifications import HiveNotifications
-from icewright.adapters.pyiceberg.hive_pointers import HivePointers
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import Unavailable
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableName
-from icewright.ports.event_sources import Fetched
+from icewright.catalogs.pointers.hive_pointers import HivePointers
+from icewright.core.errors import Unavailable
+from icewright.events.sources import hive_notifications
+from icewright.events.sources.hive_messages import table_said
+from icewright.events.sources.hive_notifications import HiveNotifications
+from icewright.events.sources.port import Fetched
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
 from tests.doubles.event_source import MemoryCursors
 from tests.lakes.sqlite import append, make_table, writer

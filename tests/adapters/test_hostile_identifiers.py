@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from icewright.adapters.launchers.submission import submission
-from icewright.domain.errors import InvalidConfiguration, InvalidName
-from icewright.domain.names import PART_LENGTH_MAX, TableName, identifier, split_parts
-from icewright.planning.call import literal, procedure_call
+from icewright.core.errors import InvalidConfiguration, InvalidName
+from icewright.model.iceberg.names import PART_LENGTH_MAX, TableName, identifier, split_parts
+from icewright.plans.procedure_call import literal, procedure_call
+from icewright.work.launch.submission import submission
 from tests.adapters.test_submission import CASES, HOME, given_settings, read_back
 from tests.conftest import CAMPAIGN
 from tests.planning.test_call import read_literal

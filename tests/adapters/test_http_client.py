@@ -8,10 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from icewright.adapters.http.client import Client
-from icewright.adapters.http.problems import problem
-from icewright.domain.asked import AskedRemoveOrphanFiles
-from icewright.domain.errors import (
+from icewright.api_client.client import Client
+from icewright.api_client.problems import problem
+from icewright.core.errors import (
     Conflict,
     IcewrightError,
     LeaseLost,
@@ -22,9 +21,10 @@ from icewright.domain.errors import (
     Unavailable,
     Unreadable,
 )
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableName
-from icewright.domain.tasks import TaskState
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.model.work.tasks import TaskState
 from tests.cases import each_case
 
 HOSTILE = TableName("lake", ("a/b", "x&y=z"), "it's `odd`\n🧊?#%")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.errors import Conflict, Rejected, Unreadable
-from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
-from icewright.domain.names import TableName
-from icewright.domain.tables import MAIN_BRANCH, TASK_ID_KEY, Operation
+from icewright.core.errors import Conflict, Rejected, Unreadable
+from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import MAIN_BRANCH, TASK_ID_KEY, Operation
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile

@@ -10,11 +10,11 @@ import pytest
 from pyiceberg.manifest import DataFile as LibraryFile
 from pyiceberg.table import Table
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DataFile, Partition
-from icewright.domain.tables import SortField
-from icewright.services.evidence import changes_between, problem_of
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import DataFile, Partition
+from icewright.model.iceberg.tables import SortField
+from icewright.plans.evidence.service import changes_between, problem_of
 from tests.lakes.sqlite import BY_CITY, append, entry_of, make_lake, make_table, table_name
 
 CITY = 2

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.adapters.pyiceberg.bounded import unpack_gzip
-from icewright.adapters.pyiceberg.next_snapshots import taken_by, with_snapshots, without_snapshots
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, RefAt
-from icewright.domain.tables import RefKind
-from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
+from icewright.actions.expire_snapshots.next_snapshots import taken_by, with_snapshots, without_snapshots
+from icewright.catalogs.metadata.bounded_reader import unpack_gzip
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpiryRule, RefAt
+from icewright.model.actions.undo import SIGNATURE_KEY, UndoExpiry
+from icewright.model.iceberg.tables import RefKind
 
 Raw = dict[str, Any]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.notify.apprise_process import INSIDE
-from icewright.adapters.notify.by_apprise import SCHEMES, AppriseSender, parse_address, require_apprise
-from icewright.adapters.notify.guard import Guard
-from icewright.domain.errors import Forbidden, InvalidConfiguration, Rejected, Unavailable
-from icewright.ports.notifications import Outgoing
+from icewright.core.errors import Forbidden, InvalidConfiguration, Rejected, Unavailable
+from icewright.notifications.port import Outgoing
+from icewright.notifications.senders.apprise_process import INSIDE
+from icewright.notifications.senders.by_apprise import SCHEMES, AppriseSender, parse_address, require_apprise
+from icewright.notifications.senders.guard import Guard
 from tests.cases import each_case
 from tests.servers.hooks import hooks
 
@@ -138,8 +138,7 @@ def test_the_library_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_t7_whatever_code_does_there_ends_the_process(deed: str, tmp_path: Path) -> None:
-    code = (
-        f"from icewright.adapters.notify.apprise_process import watch\nwatch([])\ntry:\n  {deed}\nexcept OSError: pass"
-    )
+    watched = "from icewright.notifications.senders.apprise_process import watch\nwatch([])\n"
+    code = f"{watched}try:\n  {deed}\nexcept OSError: pass"
     ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False)  # noqa: S603 - our own words
     assert ended.returncode == INSIDE

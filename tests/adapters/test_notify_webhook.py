@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.notify.guard import RESPONSE_BYTES_MAX, Guard
-from icewright.adapters.notify.signatures import parse_secret, signed
-from icewright.adapters.notify.urls import Proxy, parse_proxy, parse_url
-from icewright.adapters.notify.webhook import Endpoint, WebhookSender
-from icewright.domain.errors import Forbidden, IcewrightError, InvalidConfiguration, Rejected, Unavailable
-from icewright.ports.notifications import Outgoing, TryLater
+from icewright.core.errors import Forbidden, IcewrightError, InvalidConfiguration, Rejected, Unavailable
+from icewright.notifications.port import Outgoing, TryLater
+from icewright.notifications.senders.guard import RESPONSE_BYTES_MAX, Guard
+from icewright.notifications.senders.signatures import parse_secret, signed
+from icewright.notifications.senders.urls import Proxy, parse_proxy, parse_url
+from icewright.notifications.senders.webhook import Endpoint, WebhookSender
 from tests.cases import each_case, for_each
 from tests.servers.hooks import HOST, Hooks, certificate, hooks
 

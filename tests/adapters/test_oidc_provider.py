@@ -11,11 +11,11 @@ import httpx2
 import pytest
 from joserfc.jwk import OctKey, RSAKey
 
-from icewright.adapters.oidc.guarded import ANSWER_BYTES_MAX, require_safe
-from icewright.adapters.oidc.provider import ALGORITHMS, LEEWAY_S, Client, OidcProvider
-from icewright.domain.errors import IcewrightError, LoginRefused, Unavailable
-from icewright.domain.people import Person
-from icewright.ports.people import Attempt
+from icewright.core.errors import IcewrightError, LoginRefused, Unavailable
+from icewright.identity.oidc.guarded import ANSWER_BYTES_MAX, require_safe
+from icewright.identity.oidc.provider import ALGORITHMS, LEEWAY_S, Client, OidcProvider
+from icewright.identity.people_port import Attempt
+from icewright.model.access.people import Person
 from tests.cases import each_case
 from tests.doubles.clock import ManualClock
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server

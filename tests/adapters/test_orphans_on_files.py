@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 
-from icewright.adapters.objects.local import LocalObjects
-from icewright.adapters.spool import open_disk_spool
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.sightings import SqlSightings
-from icewright.domain.knowledge import Gaps
-from icewright.domain.locations import Aliases
-from icewright.domain.ownership import Place
-from icewright.domain.remove_orphan_files import OrphanBudget, OrphanPolicy
-from icewright.domain.tables import TableMetadata
-from icewright.services.foreign import MetadataUuids
-from icewright.services.orphans import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
+from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
+from icewright.actions.remove_files.orphans.service import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.catalogs.storage.local import LocalObjects
+from icewright.core.completeness import Gaps
+from icewright.model.actions.remove_orphan_files import OrphanBudget, OrphanPolicy
+from icewright.model.iceberg.locations import Aliases
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.ownership.model import Place
+from icewright.store.engine import open_store
 from tests.contracts.lakes import PyIcebergLake, named
 from tests.contracts.test_catalog_contract import EVENTS
 from tests.doubles.clock import ManualClock

@@ -8,11 +8,11 @@ import pytest
 from pyarrow.fs import GcsFileSystem
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from icewright.adapters.pyiceberg import patient_files
-from icewright.adapters.pyiceberg.patient_files import open_files
-from icewright.adapters.pyiceberg.pointers import read_metadata
-from icewright.domain.errors import StorageAway
-from icewright.domain.names import TableName
+from icewright.catalogs.pointers import file_io as patient_files
+from icewright.catalogs.pointers.file_io import open_files
+from icewright.catalogs.pointers.pointers import read_metadata
+from icewright.core.errors import StorageAway
+from icewright.model.iceberg.names import TableName
 from tests.servers.processes import HOST, free_port
 
 

@@ -14,10 +14,10 @@ from pyiceberg.avro.encoder import BinaryEncoder
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestContent, ManifestFile, write_manifest_list
 
-from icewright.adapters.pyiceberg.avro import AvroRecords
-from icewright.adapters.pyiceberg.decoder import CheckedDecoder
-from icewright.adapters.pyiceberg.manifests import _MANIFESTS
-from icewright.domain.errors import Unreadable
+from icewright.catalogs.metadata.avro import AvroRecords
+from icewright.catalogs.metadata.avro_decoder import CheckedDecoder
+from icewright.catalogs.metadata.manifests import _MANIFESTS
+from icewright.core.errors import Unreadable
 from tests.cases import each_case
 
 

@@ -17,10 +17,12 @@ import pytest
 from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from icewright.adapters.pyiceberg import bounded, manifests, pointers
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.errors import Unreadable, Unsupported
-from icewright.domain.names import TableName
+from icewright.catalogs.metadata import bounded_reader as bounded
+from icewright.catalogs.metadata import manifests
+from icewright.catalogs.pointers import pointers
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Unreadable, Unsupported
+from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
 from tests.lakes import sqlite
 

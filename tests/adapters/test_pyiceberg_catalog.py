@@ -26,14 +26,14 @@ from pyiceberg.manifest import (
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.translate import reading
-from icewright.domain import files as domain_files
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
-from icewright.domain.inventory import ManifestSummary
-from icewright.domain.names import TableName
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.catalogs.metadata.translated_errors import reading
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.model.iceberg import files as domain_files
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.inventory import ManifestSummary
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from tests.cases import each_case
 from tests.lakes import sqlite
 

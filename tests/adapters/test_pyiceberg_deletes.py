@@ -9,11 +9,11 @@ import pytest
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.table import Table
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain import files as domain
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Unreadable
-from icewright.domain.files import DataFile, DeleteFile, Partition
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Unreadable
+from icewright.model.iceberg import files as domain
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
 from tests.lakes import sqlite
 from tests.lakes.manifests import DELETED, EXISTING, SEQUENCE_NUMBER, SNAPSHOT_ID, Made, snapshot_of
 

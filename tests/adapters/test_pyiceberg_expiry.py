@@ -12,23 +12,23 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.pyiceberg import table_commits
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.commits import SqlCommits
-from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
-from icewright.adapters.pyiceberg.pointers import Pointed
-from icewright.adapters.pyiceberg.rest_commits import RestCommits
-from icewright.adapters.pyiceberg.table_commits import TRIES_MAX
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import Conflict, NotAllowed, Unavailable, Unknown, Unreadable
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule
-from icewright.domain.names import TableName
-from icewright.domain.tables import TableMetadata
-from icewright.domain.undo import SIGNATURE_KEY
-from icewright.planning.expire_snapshots import decide_expiry
-from icewright.planning.expiry_commit import problem_of_expiry
-from icewright.planning.policy import effective_policy
+from icewright.actions.expire_snapshots.commit import problem_of_expiry
+from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
+from icewright.actions.expire_snapshots.plan import decide_expiry
+from icewright.catalogs.pointers import table_commits
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.pointers import Pointed
+from icewright.catalogs.pointers.rest_commits import RestCommits
+from icewright.catalogs.pointers.sql_commits import SqlCommits
+from icewright.catalogs.pointers.table_commits import TRIES_MAX
+from icewright.core.errors import Conflict, NotAllowed, Unavailable, Unknown, Unreadable
+from icewright.core.system_clock import SystemClock
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpiryRule
+from icewright.model.actions.undo import SIGNATURE_KEY
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.policy.effective import effective_policy
 from tests.contracts.undoing import UNDOING, Shelf, decided, whole_undo
 from tests.lakes import sqlite
 

@@ -17,12 +17,12 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.manifests import Entry, Manifest, ManifestReader
-from icewright.domain.files import FileFormat, Partition
-from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
-from icewright.domain.tables import TableMetadata
-from icewright.planning.inventory import advance, affected_partitions, manifest_changes, recompute
+from icewright.catalogs.metadata.manifests import Entry, Manifest, ManifestReader
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.inventory.arithmetic import advance, affected_partitions, manifest_changes, recompute
+from icewright.model.iceberg.files import FileFormat, Partition
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.model.iceberg.tables import TableMetadata
 from tests.cases import each_case
 from tests.lakes import sqlite
 

@@ -12,15 +12,15 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from pyiceberg.types import StringType
 
-from icewright.adapters.pyiceberg import history as module
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.history import PyIcebergHistory
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Conflict, Unavailable, Unknown, Unreadable, Unsupported
-from icewright.domain.history import END_KEY, FIELDS_KEY
-from icewright.domain.names import TableName
-from icewright.domain.policy import Mode
-from icewright.planning.policy import effective_policy
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Conflict, Unavailable, Unknown, Unreadable, Unsupported
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.policy.policy import Mode
+from icewright.model.work.history import END_KEY, FIELDS_KEY
+from icewright.policy.effective import effective_policy
+from icewright.retention import history_table as module
+from icewright.retention.history_table import PyIcebergHistory
 from tests.contracts.test_history_contract import ROW, row
 from tests.lakes.house import files
 from tests.lakes.sqlite import append, make_lake, make_table, writer

@@ -14,11 +14,11 @@ from hive_metastore.ttypes import FieldSchema, MetaException, SerDeInfo, Storage
 from hive_metastore.ttypes import Table as HiveTable
 from pyiceberg.catalog.hive import HiveCatalog
 
-from icewright.adapters.pyiceberg import hive_pointers
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import NotFound, Unavailable, Unreadable
-from icewright.domain.names import TableName
+from icewright.catalogs.pointers import hive_pointers
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import NotFound, Unavailable, Unreadable
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
 from tests.contracts.lakes import empty
 from tests.lakes.sqlite import make_table, writer

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.pyiceberg.metadata import parse_metadata
-from icewright.domain.errors import Unreadable, Unsupported
-from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import PartitionField, Ref, RefKind, SortField, TableMetadata
+from icewright.catalogs.metadata.metadata import parse_metadata
+from icewright.core.errors import Unreadable, Unsupported
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import PartitionField, Ref, RefKind, SortField, TableMetadata
 from tests.cases import each_case
 
 NAME = TableName("lake", ("db",), "events")

@@ -14,19 +14,19 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.pyiceberg import rest_pointers
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
-from icewright.adapters.pyiceberg.rollback import PyIcebergRollbacks
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import Conflict, NotAllowed, Unavailable, Unknown
-from icewright.domain.expire_snapshots import ExpiryRule
-from icewright.domain.names import TableName
-from icewright.domain.rollback import Rollback
-from icewright.domain.tables import TableMetadata
-from icewright.planning.expire_snapshots import decide_expiry
-from icewright.planning.policy import effective_policy
+from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
+from icewright.actions.expire_snapshots.plan import decide_expiry
+from icewright.actions.rollback.iceberg import PyIcebergRollbacks
+from icewright.catalogs.pointers import rest_pointers
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Conflict, NotAllowed, Unavailable, Unknown
+from icewright.core.system_clock import SystemClock
+from icewright.model.actions.expire_snapshots import ExpiryRule
+from icewright.model.actions.rollback import Rollback
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.policy.effective import effective_policy
 from tests.contracts.undoing import Shelf
 from tests.lakes.sqlite import SCHEMA, files_of, rows
 from tests.servers.fault_proxy import Answer, Cell, FaultProxy

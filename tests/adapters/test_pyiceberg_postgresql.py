@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.sql_pointers import SqlPointers
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import Unavailable
-from icewright.domain.names import TableName
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.sql_pointers import SqlPointers
+from icewright.core.errors import Unavailable
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 from tests.lakes.sqlite import make_table, with_tables
 from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS, USER, PostgresServer
 

@@ -13,17 +13,17 @@ import pytest
 from pyiceberg.catalog.sql import IcebergTables
 from sqlalchemy import update
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.commits import SqlCommits
-from icewright.adapters.pyiceberg.next_metadata import next_location, next_metadata
-from icewright.adapters.pyiceberg.properties import PyIcebergProperties
-from icewright.adapters.pyiceberg.rest_commits import RestCommits, property_updates
-from icewright.adapters.pyiceberg.table_commits import TRIES_MAX
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, NotFound, Unavailable, Unknown, Unsupported
-from icewright.domain.names import TableName
-from icewright.domain.tables import TableMetadata
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.next_metadata import next_location, next_metadata
+from icewright.catalogs.pointers.properties import PyIcebergProperties
+from icewright.catalogs.pointers.rest_commits import RestCommits, property_updates
+from icewright.catalogs.pointers.sql_commits import SqlCommits
+from icewright.catalogs.pointers.table_commits import TRIES_MAX
+from icewright.core.errors import Conflict, IcewrightError, NotAllowed, NotFound, Unavailable, Unknown, Unsupported
+from icewright.core.system_clock import SystemClock
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
 from tests.cases import each_case
 from tests.lakes import sqlite
 

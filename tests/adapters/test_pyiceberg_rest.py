@@ -13,12 +13,12 @@ import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from requests import RequestException
 
-from icewright.adapters.pyiceberg import rest_pointers
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.rest_pointers import RestPointers
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import IcewrightError, NotFound, Unavailable, Unreadable
-from icewright.domain.names import TableName
+from icewright.catalogs.pointers import rest_pointers
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.rest_pointers import RestPointers
+from icewright.core.errors import IcewrightError, NotFound, Unavailable, Unreadable
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
 from tests.servers.processes import HOST
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
-from icewright.adapters.spool import open_disk_spool
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import StorageAway, Unreadable
-from icewright.domain.locations import Aliases
-from icewright.domain.names import TableName
-from icewright.domain.reachable import FileClass
-from icewright.services.storage_views import storage_view
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import StorageAway, Unreadable
+from icewright.footprint.storage_views import storage_view
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.locations import Aliases
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.reachable_files import FileClass
 from tests.lakes.sqlite import append, make_table, with_tables
 from tests.servers.processes import HOST, free_port
 from tests.servers.refusing import refusing_server

@@ -17,18 +17,20 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType
 
-from icewright.adapters.pyiceberg import avro, bounded, pointers
-from icewright.adapters.pyiceberg.pointers import Pointed
-from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
-from icewright.adapters.spool import open_disk_spool
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import StorageAway, Unreadable, Unsupported
-from icewright.domain.knowledge import Complete, Known, Partial
-from icewright.domain.locations import Aliases
-from icewright.domain.names import TableName
-from icewright.domain.reachable import FileClass, ListedManifest, Roots
-from icewright.planning.keepers import keepers
-from icewright.services.reachable import Reachable, reachable
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.catalogs.metadata import avro
+from icewright.catalogs.metadata import bounded_reader as bounded
+from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.catalogs.pointers import pointers
+from icewright.catalogs.pointers.pointers import Pointed
+from icewright.core.completeness import Complete, Known, Partial
+from icewright.core.errors import StorageAway, Unreadable, Unsupported
+from icewright.inventory.keepers import keepers
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.locations import Aliases
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.reachable_files import FileClass, ListedManifest, Roots
+from icewright.ownership.reachable import Reachable, reachable
 from tests.adapters.test_pyiceberg_histories import Writer
 from tests.cases import each_case
 from tests.lakes import sqlite

@@ -48,14 +48,14 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.manifests import Bounds
-from icewright.adapters.pyiceberg.sort_keys import SortKeys, Spans
-from icewright.adapters.pyiceberg.values import bound, partition_json, single_value
-from icewright.domain.files import UNPARTITIONED, DataFile, Partition
-from icewright.domain.inventory import PartitionStatistics
-from icewright.domain.tables import SortField as OurSortField
-from icewright.planning.inventory import recompute
+from icewright.catalogs.metadata.manifests import Bounds
+from icewright.catalogs.metadata.sort_keys import SortKeys, Spans
+from icewright.catalogs.metadata.values import bound, partition_json, single_value
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.inventory.arithmetic import recompute
+from icewright.model.iceberg.files import UNPARTITIONED, DataFile, Partition
+from icewright.model.iceberg.inventory import PartitionStatistics
+from icewright.model.iceberg.tables import SortField as OurSortField
 from tests.cases import each_case
 from tests.lakes import sqlite
 

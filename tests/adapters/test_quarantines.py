@@ -14,11 +14,10 @@ from botocore.exceptions import ClientError, ConnectionClosedError
 from botocore.response import StreamingBody
 from urllib3.exceptions import ProtocolError
 
-from icewright.adapters.objects import local_quarantine, s3_quarantine
-from icewright.adapters.objects.s3 import S3Client, S3Objects
-from icewright.adapters.objects.s3_quarantine import S3Quarantine
-from icewright.domain.deletion import Held, Intent, IntentState, Step, settled
-from icewright.domain.errors import (
+from icewright.actions.remove_files.adapters import local_quarantine, s3_quarantine
+from icewright.actions.remove_files.adapters.s3_quarantine import S3Quarantine
+from icewright.catalogs.storage.s3 import S3Client, S3Objects
+from icewright.core.errors import (
     Conflict,
     IcewrightError,
     InvalidConfiguration,
@@ -28,8 +27,9 @@ from icewright.domain.errors import (
     Unreadable,
     Unsupported,
 )
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.objects import ListedObject
+from icewright.model.actions.deletion import Held, Intent, IntentState, Step, settled
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import ListedObject
 from tests.contracts.storages import HELD, Local, OnS3, Storage
 from tests.servers.processes import HOST, free_port
 from tests.servers.s3 import SECRET_KEY, S3Server

@@ -17,19 +17,19 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.asked import AskedRemoveOrphanFiles
-from icewright.domain.deletion import IntentState
-from icewright.domain.errors import InvalidMessage, NotAllowed, Unavailable
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableId
-from icewright.domain.remove_orphan_files import RemoveOrphanFiles
-from icewright.domain.tasks import Task, TaskState
-from icewright.services import removal_rounds
-from icewright.services.approvals import APPROVED_BY
-from icewright.services.orphan_planner import ASKED_MAX
-from icewright.services.orphans import OrphanFinder
-from icewright.services.pulse import SILENT_MS_MAX
+from icewright.actions.remove_files import quarantine_scheduler as removal_rounds
+from icewright.actions.remove_files.orphans.planner import ASKED_MAX
+from icewright.actions.remove_files.orphans.service import OrphanFinder
+from icewright.approvals.service import APPROVED_BY
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import InvalidMessage, NotAllowed, Unavailable
+from icewright.model.actions.deletion import IntentState
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableId
+from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.model.work.tasks import Task, TaskState
+from icewright.server.liveness import SILENT_MS_MAX
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import table_name
 

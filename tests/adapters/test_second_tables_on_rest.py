@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import Table
 
-from icewright.domain.asked import AskedExpireSnapshots, AskedRemoveOrphanFiles
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import NotAllowed
-from icewright.domain.tasks import TaskState
-from icewright.domain.undo import UndoExpiryPrediction
+from icewright.core.errors import NotAllowed
+from icewright.model.actions.undo import UndoExpiryPrediction
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.plans.requests import AskedExpireSnapshots, AskedRemoveOrphanFiles
+from icewright.model.work.tasks import TaskState
 from tests.adapters.test_expired_files import approved, data_files, expired, overwritten
 from tests.lakes.house import House, all_there, files, location, on_disk
 from tests.lakes.sqlite import append, table_name, writer

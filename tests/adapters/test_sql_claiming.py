@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, event, update
 
-from icewright.adapters.sql import task_queries as queries
-from icewright.adapters.sql.claiming import Asked
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.schema import tasks
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import writing
-from icewright.domain.actions import ActionKind
-from icewright.domain.admission import FREE, Holding, Lane, Terms, Urgency
-from icewright.domain.feed import FeedFilter
-from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
-from icewright.domain.tasks import AttemptState, Task, TaskState
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.feed import FeedFilter
+from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.model.work.admission import FREE, Holding, Lane, Terms, Urgency
+from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
+from icewright.store.engine import open_store
+from icewright.store.schema import tasks
+from icewright.store.transactions import writing
+from icewright.work.store import task_queries as queries
+from icewright.work.store.claiming import Asked
+from icewright.work.store.task_store import SqlTaskStore
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME, new_task, table_id
 from tests.doubles.clock import ManualClock

@@ -15,14 +15,14 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from icewright.adapters.sql import engine as engine_module
-from icewright.adapters.sql import migrate
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.migrate import VERSION_TABLE, upgrade
-from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.schema import FENCING_TOKEN, counters, metadata
-from icewright.adapters.sql.transactions import EPOCH, now, reading, server_epoch, writing
-from icewright.domain.errors import InvalidConfiguration, InvalidMessage, StoreTaken, Unavailable
+from icewright.core.errors import InvalidConfiguration, InvalidMessage, StoreTaken, Unavailable
+from icewright.store import engine as engine_module
+from icewright.store import migrate
+from icewright.store.engine import open_store
+from icewright.store.migrate import VERSION_TABLE, upgrade
+from icewright.store.schema import FENCING_TOKEN, counters, metadata
+from icewright.store.timeouts import Patience
+from icewright.store.transactions import EPOCH, now, reading, server_epoch, writing
 from tests.lakes.stores import next_version
 
 SCRIPTS = ScriptDirectory(str(migrate._MIGRATIONS))

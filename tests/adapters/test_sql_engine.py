@@ -14,14 +14,14 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Engine, create_engine, inspect, text
 
-from icewright.adapters.sql import sqlite as sqlite_module
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.migrate import VERSION_TABLE
-from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.schema import metadata
-from icewright.adapters.sql.sqlite import switch_to_wal
-from icewright.adapters.sql.transactions import reading, writing
-from icewright.domain.errors import InvalidConfiguration, Unavailable, Unknown
+from icewright.core.errors import InvalidConfiguration, Unavailable, Unknown
+from icewright.store import sqlite as sqlite_module
+from icewright.store.engine import open_store
+from icewright.store.migrate import VERSION_TABLE
+from icewright.store.schema import metadata
+from icewright.store.sqlite import switch_to_wal
+from icewright.store.timeouts import Patience
+from icewright.store.transactions import reading, writing
 from tests.cases import each_case
 
 

@@ -11,16 +11,16 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, make_url, text
 
-from icewright.adapters.sql import hold as hold_module
-from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.engine import open_store, store_engine
-from icewright.adapters.sql.hold import SessionSeat, alone
-from icewright.adapters.sql.migrate import newest_revision
-from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.postgresql import BoundedConnection, postgresql_engine
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import FOLLOWS, reading, require_lead, server_epoch, writing
-from icewright.domain.errors import InvalidConfiguration, NotAllowed, StoreAway, StoreTaken, Unknown
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.core.errors import InvalidConfiguration, NotAllowed, StoreAway, StoreTaken, Unknown
+from icewright.store import session_lock as hold_module
+from icewright.store.engine import open_store, store_engine
+from icewright.store.migrate import newest_revision
+from icewright.store.postgresql import BoundedConnection, postgresql_engine
+from icewright.store.session_lock import SessionSeat, alone
+from icewright.store.timeouts import Patience
+from icewright.store.transactions import FOLLOWS, reading, require_lead, server_epoch, writing
+from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import new_task
 from tests.lakes.stores import next_version
 from tests.servers.postgres import PostgresServer

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from icewright.adapters.sql import identity
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.identity import SqlIdentities
-from icewright.domain.access import OWNER
-from icewright.domain.identity import NewCode
+from icewright.identity import sql as identity
+from icewright.identity.sql import SqlIdentities
+from icewright.model.access.identity import NewCode
+from icewright.model.access.permissions import OWNER
+from icewright.store.engine import open_store
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import sqlite_store
 

@@ -12,15 +12,15 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, make_url, select, text, update
 
-from icewright.adapters.sql import postgresql
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.schema import FENCING_TOKEN, counters
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import reading, writing
-from icewright.domain.errors import InvalidConfiguration, InvalidMessage, StoreAway, Unknown
-from icewright.domain.tasks import TaskState
+from icewright.core.errors import InvalidConfiguration, InvalidMessage, StoreAway, Unknown
+from icewright.model.work.tasks import TaskState
 from icewright.ports.store import TaskFilter
+from icewright.store import postgresql
+from icewright.store.engine import open_store
+from icewright.store.schema import FENCING_TOKEN, counters
+from icewright.store.timeouts import Patience
+from icewright.store.transactions import reading, writing
+from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import PROGRESS, new_task
 from tests.doubles.clock import ManualClock
 from tests.servers.cutting_proxy import Cut, CuttingProxy
@@ -116,7 +116,7 @@ class TestOpening:
             open_store(f"{driver}://h/d")
 
     def test_a_missing_driver_is_named_with_the_extra_that_has_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(__import__("sys").modules, "icewright.adapters.sql.postgresql", None)
+        monkeypatch.setitem(__import__("sys").modules, "icewright.store.postgresql", None)
         with pytest.raises(InvalidConfiguration) as raised:
             open_store("postgresql://h/d")
         assert "icewright[postgresql]" in raised.value.hint

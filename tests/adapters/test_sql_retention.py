@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, Table, event, func, insert, select, text
 
-from icewright.adapters.sql import table_pruning
-from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.kept import SqlKept
-from icewright.adapters.sql.message_store import SqlMessages
-from icewright.adapters.sql.policies import SqlPolicies
-from icewright.adapters.sql.prunings import BOUNDED, GOES_WITH, PLACES
-from icewright.adapters.sql.schema import metadata, plans
-from icewright.adapters.sql.table_store import SqlTableStore
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import now, writing
-from icewright.domain.retention import RETENTION, RowKind
-from icewright.domain.tasks import TaskState
-from icewright.services.pruning import Keeping, Past, Pruner
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.model.work.retention import RETENTION, RowKind
+from icewright.model.work.tasks import TaskState
+from icewright.notifications.message_store import SqlMessages
+from icewright.observation import pruning as table_pruning
+from icewright.observation.sql import SqlTableStore
+from icewright.policy.rules.sql import SqlPolicies
+from icewright.retention.pruning import Keeping, Past, Pruner
+from icewright.retention.prunings_sql import BOUNDED, GOES_WITH, PLACES
+from icewright.store.engine import open_store
+from icewright.store.schema import metadata, plans
+from icewright.store.transactions import now, writing
+from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import new_task, plan
 from tests.contracts.stores import SqlStores
 from tests.contracts.test_deletion_store_contract import approval

@@ -18,46 +18,47 @@ from pathlib import Path
 from typing import Any
 
 from icewright.adapters import sql
-from icewright.adapters.sql.audit import SqlAudit
-from icewright.adapters.sql.checkup import problems
-from icewright.adapters.sql.claims import SqlClaims
-from icewright.adapters.sql.cursors import SqlCursors
-from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.documents import load
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.identity import SqlIdentities
-from icewright.adapters.sql.message_store import SqlMessages
-from icewright.adapters.sql.policies import SqlPolicies
-from icewright.adapters.sql.submitters import SqlSubmitters
-from icewright.adapters.sql.table_store import SqlTableStore
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.domain.access import Grants, Principal
-from icewright.domain.actions import Action, ActionFigures
-from icewright.domain.answers import Answer
-from icewright.domain.approvals import Approval
-from icewright.domain.audit import Detail, verify
-from icewright.domain.codec import to_json
-from icewright.domain.deletion import DeletionRun, Intent, IntentState
-from icewright.domain.events import CommitEvent, Reporting
-from icewright.domain.feed import Fact, FeedFilter
-from icewright.domain.figures import Listed
-from icewright.domain.first_sight import Mark
-from icewright.domain.halts import Halt
-from icewright.domain.inventory import ManifestSummary, PartitionStatistics
-from icewright.domain.jobs import OptimizerHello, TaskReport
-from icewright.domain.names import TableName
-from icewright.domain.notifications import Message
-from icewright.domain.optimizers import Submitter
-from icewright.domain.orphans import FinishedPass
-from icewright.domain.ownership import SeenClaim
-from icewright.domain.plans import Plan, Prediction, Reason
-from icewright.domain.policies import PolicyRevision
-from icewright.domain.resource_groups import Queue
-from icewright.domain.storage import AccessRecord, ProbeRequest
-from icewright.domain.tasks import Outcome, Progress, TaskState
-from icewright.domain.why import Considered
+
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.audit.model import Detail, verify
+from icewright.audit.sql import SqlAudit
+from icewright.core.codec import to_json
+from icewright.events.sources.cursors import SqlCursors
+from icewright.identity.sql import SqlIdentities
+from icewright.model.access.permissions import Grants, Principal
+from icewright.model.actions.actions import Action, ActionFigures
+from icewright.model.actions.deletion import DeletionRun, Intent, IntentState
+from icewright.model.actions.orphans import FinishedPass
+from icewright.model.events.events import CommitEvent, Reporting
+from icewright.model.events.feed import Fact, FeedFilter
+from icewright.model.events.notifications import Message
+from icewright.model.iceberg.inventory import ManifestSummary, PartitionStatistics
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.snapshot_sightings import Mark
+from icewright.model.plans.approvals import Approval
+from icewright.model.plans.plans import Plan, Prediction, Reason
+from icewright.model.policy.policies import PolicyRevision
+from icewright.model.policy.resource_groups import Queue
+from icewright.model.work.figures import Listed
+from icewright.model.work.halts import Halt
+from icewright.model.work.jobs import OptimizerHello, TaskReport
+from icewright.model.work.optimizers import Submitter
+from icewright.model.work.storage import AccessRecord, ProbeRequest
+from icewright.model.work.tasks import Outcome, Progress, TaskState
+from icewright.model.work.why import Considered
+from icewright.notifications.message_store import SqlMessages
+from icewright.observation.sql import SqlTableStore
+from icewright.ownership.claims_sql import SqlClaims
+from icewright.ownership.model import SeenClaim
+from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import TaskFilter, WaitingPlan
+from icewright.store.documents import load
+from icewright.store.engine import open_store
+from icewright.store_admin.integrity_check import problems
+from icewright.web.idempotent_answers import Answer
+from icewright.work.launch.submitters import SqlSubmitters
+from icewright.work.store.task_store import SqlTaskStore
 from tests.cases import each_case
 from tests.contracts.samples import table_id
 

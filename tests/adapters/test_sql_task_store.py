@@ -9,20 +9,20 @@ import pytest
 from sqlalchemy import Connection, Engine, delete, event, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from icewright.adapters.sql import actions, admission_queries, task_queries
-from icewright.adapters.sql.actions import KeptActions, digest_of
-from icewright.adapters.sql.admission_queries import Head
-from icewright.adapters.sql.documents import pack
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.schema import attempts, counters, task_actions, tasks
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import reading, writing
-from icewright.domain.actions import Action, rewrite_of
-from icewright.domain.admission import NO_LANE, Lane
-from icewright.domain.errors import Conflict, LeaseLost, Unavailable, Unreadable
-from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, AttemptState, Task, TaskState
+from icewright.core.errors import Conflict, LeaseLost, Unavailable, Unreadable
+from icewright.model.actions.actions import Action, rewrite_of
+from icewright.model.work.admission import NO_LANE, Lane
+from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
+from icewright.store.documents import pack
+from icewright.store.engine import open_store
+from icewright.store.schema import attempts, counters, task_actions, tasks
+from icewright.store.timeouts import Patience
+from icewright.store.transactions import reading, writing
+from icewright.work.store import actions, admission_queries, task_queries
+from icewright.work.store.actions import KeptActions, digest_of
+from icewright.work.store.admission_queries import Head
+from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import OUTCOME, PROGRESS, new_task, table_id
 from tests.doubles.clock import ManualClock
 

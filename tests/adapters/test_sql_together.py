@@ -8,9 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from icewright.adapters.sql import together
-from icewright.adapters.sql.together import Together
-from icewright.domain.errors import StoreAway, Unknown
+from icewright.core.errors import StoreAway, Unknown
+from icewright.store import group_commit as together
+from icewright.store.group_commit import Together
 from tests.adapters.test_sql_turns import until
 from tests.cases import each_case
 

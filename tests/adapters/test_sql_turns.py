@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.sql.engine import store_engine
-from icewright.adapters.sql.transactions import EPOCH, TURNS, reading, writing
-from icewright.adapters.sql.turns import Turns
-from icewright.domain.errors import StoreAway
+from icewright.core.errors import StoreAway
+from icewright.store.engine import store_engine
+from icewright.store.transactions import EPOCH, TURNS, reading, writing
+from icewright.store.write_lock import Turns
 
 WAIT_S = 10.0
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.adapters.launchers.pods import driver_pod, executor_pod, settings_secret
-from icewright.adapters.launchers.spark_submit import FOLDERS_KEPT, SparkSubmitLauncher, spark_home
-from icewright.adapters.launchers.submission import SETTINGS_FILE, SparkHome, Submission, properties, submission
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.codec import loads
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.optimizers import DeployMode, OptimizerSettings
+from icewright.core.codec import loads
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.work.optimizers import DeployMode, OptimizerSettings
+from icewright.work.launch.pods import driver_pod, executor_pod, settings_secret
+from icewright.work.launch.spark_submit import FOLDERS_KEPT, SparkSubmitLauncher, spark_home
+from icewright.work.launch.submission import SETTINGS_FILE, SparkHome, Submission, properties, submission
 from tests.cases import each_case
 from tests.spark_side.specs import settings_of
 

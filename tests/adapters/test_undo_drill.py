@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import Table
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.tasks import Task, TaskState
+from icewright.model.actions.actions import ActionKind
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
 from tests.conftest import CAMPAIGN
 from tests.lakes.house import House, files, litter, location

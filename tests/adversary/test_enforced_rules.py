@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from icewright.config.load import load_config
-from icewright.config.policy_files import read_policies
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.names import TableName
-from icewright.domain.policies import NamedRule, Policies, Rule, RuleMatch
-from icewright.domain.policy import Enforced, Mode, PolicyRule
-from icewright.planning.named_rules import check_policies
-from icewright.planning.policy import policy_of
-from icewright.planning.policy_wins import wins
+from icewright.configuration.load import load_config
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.iceberg.names import TableName
+from icewright.model.policy.policies import NamedRule, Policies, Rule, RuleMatch
+from icewright.model.policy.policy import Enforced, Mode, PolicyRule
+from icewright.policy.effective import policy_of
+from icewright.policy.rules.files import read_policies
+from icewright.policy.rules.named_rules import check_policies
+from icewright.policy.rules.precedence import wins
 
 NAME = TableName("lake", ("sales",), "orders")
 MODE, SIZE = "icewright.mode", "write.target-file-size-bytes"

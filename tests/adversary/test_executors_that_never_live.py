@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from icewright.domain.tables import Json
+from icewright.model.iceberg.tables import Json
 from tests.cli.command_line import icewright
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table

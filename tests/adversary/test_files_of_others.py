@@ -16,14 +16,14 @@ import pytest
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.table import Table
 
-from icewright.domain import faults
-from icewright.domain.deletion import IntentState
-from icewright.domain.errors import NotAllowed
-from icewright.domain.faults import Fault
-from icewright.domain.feed import FactKind, FeedFilter
-from icewright.domain.names import TableName
-from icewright.domain.plans import Plan
-from icewright.services.deleter import NEEDED_ELSEWHERE
+from icewright.actions.remove_files.deleter import NEEDED_ELSEWHERE
+from icewright.core import fault_points as faults
+from icewright.core.errors import NotAllowed
+from icewright.core.fault_points import Fault
+from icewright.model.actions.deletion import IntentState
+from icewright.model.events.feed import FactKind, FeedFilter
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Plan
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import DAY_MS, House, all_there, files, litter, location, on_disk, serving
 from tests.lakes.sqlite import append, database, make_table, rows, table_name, with_tables, writer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.actions import Executor
-from icewright.domain.tasks import TaskState
-from icewright.scheduling.retry import PUT_OFF_BASE_MS
+from icewright.model.actions.actions import Executor
+from icewright.model.work.tasks import TaskState
+from icewright.work.tasks.retry import PUT_OFF_BASE_MS
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hive_metastore.ttypes import Table as HiveTable
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.hive_pointers import HivePointers
-from icewright.adapters.pyiceberg.sql_pointers import SqlPointers
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.deletion import IntentState
-from icewright.domain.errors import Unreadable
-from icewright.domain.names import TableName
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.hive_pointers import HivePointers
+from icewright.catalogs.pointers.sql_pointers import SqlPointers
+from icewright.core.errors import Unreadable
+from icewright.model.actions.deletion import IntentState
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 from tests.adapters.test_expired_files import expired, overwritten
 from tests.adapters.test_pyiceberg_hive import Stumbling
 from tests.adapters.test_pyiceberg_rest import Stub

@@ -19,12 +19,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
-from icewright.domain.actions import Executor
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.files import Partition
-from icewright.domain.jobs import Committed
-from icewright.domain.layouts import Curve, Layout, Level
-from icewright.domain.names import TableName
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.layouts import Curve, Layout, Level
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.jobs import Committed
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.schema import arrow_schema
 from tests.lakes.sqlite import writer

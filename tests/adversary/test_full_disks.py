@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.adapters.pyiceberg.metadata import parse_metadata
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Unsupported
-from icewright.domain.faults import Fault
-from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, Failed
-from icewright.domain.names import TableName
-from icewright.domain.tasks import TaskState
-from icewright.domain.writer_settings import WriterSettings
-from icewright.scheduling.retry import BACKOFF_MAX_MS
+from icewright.catalogs.metadata.metadata import parse_metadata
+from icewright.core.errors import Unsupported
+from icewright.core.fault_points import Fault
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.writer_settings import WriterSettings
+from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, Failed
+from icewright.model.work.tasks import TaskState
+from icewright.work.tasks.retry import BACKOFF_MAX_MS
 from icewright_spark.commit import Swap
 from icewright_spark.merge.errors import DiskFull
 from icewright_spark.merge.merge import merge_group

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.table_store import SqlTableStore
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.domain.access import Role
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import InvalidMessage, InvalidName, Unavailable
-from icewright.domain.event_messages import EVENTS_MAX, SHARE_MAX, TRIES_MAX, parse_message
-from icewright.domain.events import Channel, CommitEvent, EventState
-from icewright.domain.identity import NewToken
-from icewright.domain.names import TableName
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import InvalidMessage, InvalidName, Unavailable
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import Role
+from icewright.model.events.events import Channel, CommitEvent, EventState
+from icewright.model.events.messages import EVENTS_MAX, SHARE_MAX, TRIES_MAX, parse_message
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.observation.sql import SqlTableStore
 from icewright.ports.inbox import EventFilter
-from icewright.services.loop import BATCH_MAX
+from icewright.server.loop import BATCH_MAX
+from icewright.store.engine import open_store
+from icewright.work.store.task_store import SqlTaskStore
 from tests.api.served import EVENTS, V1, Served, problem
 from tests.conftest import CAMPAIGN
 from tests.doubles.clock import ManualClock

@@ -14,20 +14,20 @@ import jsonschema_rs
 import pytest
 from sqlalchemy import Engine, event, insert
 
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.schema import tables
-from icewright.adapters.sql.table_rows import record_row
-from icewright.adapters.sql.table_store import SqlTableStore
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.api import optimizers as optimizers_api
-from icewright.app.notifications import telling, unusable_receivers
-from icewright.config.load import load_config
-from icewright.domain.actions import ActionKind
-from icewright.domain.codec import to_json
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableId, TableName
+from icewright.configuration.load import load_config
+from icewright.core.codec import to_json
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.notifications.wiring import telling, unusable_receivers
+from icewright.observation.sql import SqlTableStore
 from icewright.ports.store import WaitingPlan
+from icewright.store.engine import open_store
+from icewright.store.schema import tables
+from icewright.store.table_rows import record_row
+from icewright.work.optimizers import api as optimizers_api
+from icewright.work.store.task_store import SqlTaskStore
 from tests.api.served import EVENTS, V1, Served, hello, problem
 from tests.cli.command_line import write_configuration
 from tests.cli.test_startup import python
@@ -203,9 +203,9 @@ def test_s10_what_serve_refuses_of_a_receiver_is_said_by_config_show(tmp_path: P
 SERVER = """
 import os, sys
 from pathlib import Path
-from icewright.app.server import serve
-from icewright.app.control import open_control_plane
-from icewright.config.load import load_config
+from icewright.server.server import serve
+from icewright.server.control_wiring import open_control_plane
+from icewright.configuration.load import load_config
 with open_control_plane(load_config(Path({file!r}), {{}}, Path({folder!r})), os.environ) as opened:
     opened.follow(lambda: None)
 print("LOADED", sorted({{name.split(".")[0] for name in sys.modules}} & set({needless!r})))

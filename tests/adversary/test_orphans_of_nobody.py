@@ -17,24 +17,24 @@ import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetLocationUpdate
 
-from icewright.adapters.clock import system_uptime
-from icewright.adapters.http.client import Client
-from icewright.app.address import read_address
-from icewright.domain import faults
-from icewright.domain.actions import ActionKind
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.clock_notes import Uptime, noted
-from icewright.domain.codec import dumps
-from icewright.domain.deletion import IntentState
-from icewright.domain.errors import NotAllowed
-from icewright.domain.faults import Fault
-from icewright.domain.feed import FactKind, FeedFilter
-from icewright.domain.file_names import WRITTEN_NAMES, is_staging, written_by
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.plans import Plan
-from icewright.domain.remove_orphan_files import Doubt, RemoveOrphanFiles
-from icewright.domain.tasks import TaskState
+from icewright.actions.remove_files.orphans.file_names import WRITTEN_NAMES, is_staging, written_by
+from icewright.api_client.client import Client
+from icewright.core import fault_points as faults
+from icewright.core.clock_jumps import Uptime, noted
+from icewright.core.codec import dumps
+from icewright.core.errors import NotAllowed
+from icewright.core.fault_points import Fault
+from icewright.core.system_clock import system_uptime
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.deletion import IntentState
+from icewright.model.actions.remove_orphan_files import Doubt, RemoveOrphanFiles
+from icewright.model.events.feed import FactKind, FeedFilter
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.plans.plans import Plan
+from icewright.model.work.tasks import TaskState
 from icewright.ports.store import WaitingPlan
+from icewright.terminal.address import read_address
 from tests.adapters.test_expired_files import expired
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, all_there, files, litter, location, on_disk, serving

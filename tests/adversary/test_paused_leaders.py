@@ -19,28 +19,28 @@ import pytest
 from pyiceberg.table import Table
 from sqlalchemy import Engine, make_url
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.http.client import Client
-from icewright.adapters.objects.local import LocalObjects
-from icewright.adapters.objects.local_quarantine import LocalQuarantine
-from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
-from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.hold import SessionSeat
-from icewright.adapters.sql.postgresql import LOCKS, WRITERS
-from icewright.adapters.sql.servers import SqlServers
-from icewright.adapters.sql.transactions import require_lead
-from icewright.app.leadership import Leadership
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.deletion import Candidate, Cause, DeletePlan, Held, IntentState, plan_deletes
-from icewright.domain.errors import IcewrightError, StoreTaken
-from icewright.domain.events import CommitEvent
-from icewright.domain.knowledge import Complete
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableName
-from icewright.domain.objects import ListedObject
-from icewright.domain.servers import LEASES_WITHOUT_PROGRESS, Server
-from icewright.services.control import ControlPlane
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.actions.remove_files.adapters.local_quarantine import LocalQuarantine
+from icewright.actions.remove_files.adapters.opened import CatalogObjects, CatalogQuarantine
+from icewright.api_client.client import Client
+from icewright.catalogs.storage.local import LocalObjects
+from icewright.core.completeness import Complete
+from icewright.core.errors import IcewrightError, StoreTaken
+from icewright.core.servers import LEASES_WITHOUT_PROGRESS, Server
+from icewright.core.system_clock import SystemClock
+from icewright.model.actions.deletion import Candidate, Cause, DeletePlan, Held, IntentState, plan_deletes
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.objects import ListedObject
+from icewright.server.cluster.leadership import Leadership
+from icewright.server.cluster.servers_sql import SqlServers
+from icewright.server.control import ControlPlane
+from icewright.store.engine import open_store
+from icewright.store.postgresql import LOCKS, WRITERS
+from icewright.store.session_lock import SessionSeat
+from icewright.store.transactions import require_lead
 from tests.conftest import CAMPAIGN
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock

@@ -8,12 +8,13 @@ from ipaddress import ip_network
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.api import denials, door
-from icewright.api.denials import ADDRESSES_TOLD_MAX, FREE_FAILURES, WAITING_OF_ONE_MAX, Denials
-from icewright.api.transport import Transport
-from icewright.domain.access import Role
-from icewright.domain.audit import AuditEntry
-from icewright.domain.identity import NewToken
+from icewright.audit.model import AuditEntry
+from icewright.identity import denials
+from icewright.identity import gate as door
+from icewright.identity.denials import ADDRESSES_TOLD_MAX, FREE_FAILURES, WAITING_OF_ONE_MAX, Denials
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import Role
+from icewright.web.transport import Transport
 from tests.api.served import V1, Served, problem
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.errors import LeaseLost, ServerAway
-from icewright.domain.jobs import Failed
-from icewright.domain.tasks import Progress, Task, TaskState
+from icewright.core.errors import LeaseLost, ServerAway
+from icewright.model.work.jobs import Failed
+from icewright.model.work.tasks import Progress, Task, TaskState
 from icewright_spark.attempt import result_of
 from icewright_spark.lease import LeaseKeeper
 from icewright_spark.server import Server

@@ -17,18 +17,18 @@ from statistics import median
 
 import pytest
 
-from icewright.domain.files import Partition
-from icewright.domain.observation import Observation, Removal, Removals
-from icewright.domain.plans import Verdict
-from icewright.domain.policy import Policy
-from icewright.planning.removals import (
+from icewright.inventory.row_removals import (
     STATEMENTS_APART,
     UNKNOWN_STATEMENT_MS,
     Spacing,
     last_removal_at,
     removal_wait_ms,
 )
-from icewright.services.observer import REMOVALS_LOOKED_AT
+from icewright.model.iceberg.files import Partition
+from icewright.model.plans.observation import Observation, Removal, Removals
+from icewright.model.plans.plans import Verdict
+from icewright.model.policy.policy import Policy
+from icewright.observation.observer import REMOVALS_LOOKED_AT
 from tests.conftest import CAMPAIGN
 from tests.planning.observations import NOW, month, observe, policy
 from tests.services.lakehouse import BONN, KYOTO, MINUTE_MS, NAME, SECOND_MS, Lakehouse

@@ -18,10 +18,10 @@ import psutil
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from icewright.api.transport import Transport
-from icewright.app.exposure import Certificate
-from icewright.app.server import listen
-from icewright.app.web import BEYOND_MAX, Limits, web_server
+from icewright.server.exposure import Certificate
+from icewright.server.server import listen
+from icewright.server.web import BEYOND_MAX, Limits, web_server
+from icewright.web.transport import Transport
 from tests.conftest import CAMPAIGN
 from tests.e2e.processes import Processes
 from tests.lakes.sqlite import make_lake

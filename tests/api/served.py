@@ -12,23 +12,23 @@ from typing import Any
 import httpx2
 from fastapi.testclient import TestClient
 
-from icewright.api.access import Access, loopback_hosts
-from icewright.api.app import create_app
-from icewright.api.metrics import Shown
-from icewright.app.server import listen
-from icewright.app.web import web_server
-from icewright.domain.access import OWNER
-from icewright.domain.codec import to_json
-from icewright.domain.files import Partition
-from icewright.domain.identity import NewCode, digest
-from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello
-from icewright.domain.names import TableName
-from icewright.domain.tables import PartitionField
+from icewright.core.codec import to_json
+from icewright.identity.authentication import Access, loopback_hosts
+from icewright.model.access.identity import NewCode, digest
+from icewright.model.access.permissions import OWNER
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import PartitionField
+from icewright.model.work.jobs import PROTOCOL_VERSION, OptimizerHello
+from icewright.notifications.service import Telling
 from icewright.ports.store import TableStore, TaskStore
-from icewright.services.control import ControlPlane, build_control_plane
-from icewright.services.history import HistoryProgress
-from icewright.services.notifications import Telling
-from icewright.services.pruning import Keeping
+from icewright.retention.history import HistoryProgress
+from icewright.retention.pruning import Keeping
+from icewright.server.control import ControlPlane, build_control_plane
+from icewright.server.http.app import create_app
+from icewright.server.http.metrics import Shown
+from icewright.server.server import listen
+from icewright.server.web import web_server
 from tests.doubles.answers import MemoryAnswers
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.catalog import MemoryCatalog

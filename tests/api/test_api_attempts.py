@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, Failed, Heartbeat, Result
-from icewright.domain.tasks import Progress
+from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, Failed, Heartbeat, Result
+from icewright.model.work.tasks import Progress
 from tests.api.served import V1, Served, problem
 from tests.api.test_api_tasks import carry_out, claimed, queued, report
 from tests.cases import each_case

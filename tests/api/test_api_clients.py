@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from icewright.adapters.http.client import Client
-from icewright.domain.errors import LeaseLost, NotAllowed, NotFound, Unavailable, VersionMismatch
-from icewright.domain.events import CommitEvent
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, Heartbeat, HeartbeatReply, TableCheck
-from icewright.domain.names import TableName
-from icewright.domain.tasks import Progress, TaskState
+from icewright.api_client.client import Client
+from icewright.core.errors import LeaseLost, NotAllowed, NotFound, Unavailable, VersionMismatch
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, Heartbeat, HeartbeatReply, TableCheck
+from icewright.model.work.tasks import Progress, TaskState
 from icewright_spark.server import Server
 from tests.api.served import EVENTS, HOST, TOKEN, Served, hello
 from tests.api.test_api_tasks import carry_out, report

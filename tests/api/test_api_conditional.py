@@ -2,9 +2,9 @@
 
 import pytest
 
-from icewright.domain.codec import from_json
-from icewright.domain.jobs import ANY_TASK, Heartbeat, TaskSpec
-from icewright.domain.tasks import Progress
+from icewright.core.codec import from_json
+from icewright.model.work.jobs import ANY_TASK, Heartbeat, TaskSpec
+from icewright.model.work.tasks import Progress
 from tests.api.served import EVENTS, V1, Served, hello, problem
 
 

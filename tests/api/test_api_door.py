@@ -7,14 +7,14 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from structlog.testing import capture_logs
 
-from icewright.api.access import Access, authority
-from icewright.domain.errors import Unavailable, Unknown
-from icewright.domain.events import CommitEvent
-from icewright.domain.identity import CODE_MS, IDLE_MS, SESSION_MS
-from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
-from icewright.services.loop import ROUND_MS_MAX
-from icewright.services.pulse import SILENT_MS_MAX
+from icewright.core.errors import Unavailable, Unknown
+from icewright.identity.authentication import Access, authority
+from icewright.model.access.identity import CODE_MS, IDLE_MS, SESSION_MS
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
+from icewright.server.liveness import SILENT_MS_MAX
+from icewright.server.loop import ROUND_MS_MAX
 from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, problem
 from tests.cases import each_case
 from tests.doubles.audit import MemoryAudit

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.events import Channel, CommitEvent
-from icewright.domain.names import TableId, TableName
-from icewright.domain.reasons import Reason
-from icewright.domain.tables import Operation
-from icewright.scheduling.reporting import GRACE_MS
+from icewright.core.reasons import Reason
+from icewright.events.reporting import GRACE_MS
+from icewright.model.events.events import Channel, CommitEvent
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import Operation
 from tests.api.served import EVENTS, V1, Served, problem
 from tests.cases import each_case
 

@@ -7,10 +7,10 @@ from ipaddress import ip_network
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.api.access import Access, loopback_hosts
-from icewright.api.app import create_app
-from icewright.api.transport import Transport
-from icewright.domain.server_urls import authorities
+from icewright.core.server_urls import authorities
+from icewright.identity.authentication import Access, loopback_hosts
+from icewright.server.http.app import create_app
+from icewright.web.transport import Transport
 from tests.api.served import LOGIN_CODE, PORT, TOKEN, V1, Served, problem
 from tests.cases import each_case
 

@@ -13,20 +13,20 @@ import httpx2
 import pytest
 import uvicorn
 
-from icewright.adapters.http.client import Client
-from icewright.adapters.http.stream import followed
-from icewright.api.access import Access, loopback_hosts
-from icewright.api.app import create_app
-from icewright.api.deps import PRINCIPAL
-from icewright.api.streams import FeedStream, Pace, Streams
-from icewright.app.server import listen
-from icewright.domain.access import OWNER, Grant, Principal, Role, Scope
-from icewright.domain.errors import Rejected, StoreAway, Unavailable
-from icewright.domain.feed import Fact, FactKind, FeedFilter
-from icewright.domain.identity import NewToken
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Reason
-from icewright.planning.words_shown import Words
+from icewright.api_client.client import Client
+from icewright.api_client.stream import followed
+from icewright.core.errors import Rejected, StoreAway, Unavailable
+from icewright.feed.streams import FeedStream, Pace, Streams
+from icewright.identity.authentication import Access, loopback_hosts
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import OWNER, Grant, Principal, Role, Scope
+from icewright.model.access.redacted_text import Words
+from icewright.model.events.feed import Fact, FactKind, FeedFilter
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Reason
+from icewright.server.http.app import create_app
+from icewright.server.server import listen
+from icewright.web.deps import PRINCIPAL
 from tests.api.served import TOKEN, V1, Served, problem
 from tests.cases import each_case
 from tests.doubles.clock import ManualClock

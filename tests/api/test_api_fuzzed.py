@@ -13,10 +13,10 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from icewright.api.needs import Declared, Public, declarations
-from icewright.domain.access import Permission, Role
-from icewright.domain.identity import NewToken
-from icewright.domain.jobs import ANY_TASK
+from icewright.identity.authorization import Declared, Public, declarations
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import Permission, Role
+from icewright.model.work.jobs import ANY_TASK
 from tests.api.asked import Asker, asking, documented_codes
 from tests.api.served import EVENTS, TOKEN, V1, Served, hello
 from tests.conftest import CAMPAIGN

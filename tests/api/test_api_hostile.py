@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icewright.api.messages import BODY_BYTES_MAX, REPORT_BYTES_MAX, decode_cursor, encode_cursor
-from icewright.domain.errors import InvalidMessage
-from icewright.domain.files import Partition
-from icewright.domain.names import PART_LENGTH_MAX, TableId, TableName
+from icewright.core.errors import InvalidMessage
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import PART_LENGTH_MAX, TableId, TableName
 from icewright.ports.store import PlanPlace
+from icewright.web.messages import BODY_BYTES_MAX, REPORT_BYTES_MAX, decode_cursor, encode_cursor
 from tests.api.served import V1, Served, problem
 from tests.cases import each_case
 from tests.contracts.samples import HOSTILE_PARTS

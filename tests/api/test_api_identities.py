@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.domain.access import Role
-from icewright.domain.actions import ActionKind
-from icewright.domain.approvals import Approval
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.audit import GENESIS, AuditEntry, verify
-from icewright.domain.codec import from_json, to_json
-from icewright.domain.errors import Unavailable
-from icewright.domain.identity import NewToken, digest
+from icewright.audit.model import GENESIS, AuditEntry, verify
+from icewright.core.codec import from_json, to_json
+from icewright.core.errors import Unavailable
+from icewright.model.access.identity import NewToken, digest
+from icewright.model.access.permissions import Role
+from icewright.model.actions.actions import ActionKind
+from icewright.model.plans.approvals import Approval
+from icewright.model.plans.requests import AskedExpireSnapshots
 from icewright.ports.store import WaitingPlan
 from tests.api.served import EVENTS, V1, Served, problem
 

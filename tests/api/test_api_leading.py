@@ -9,18 +9,18 @@ import httpx2
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.adapters.http.peers import ask
-from icewright.api.access import Access
-from icewright.api.app import create_app
-from icewright.api.passing import led_routes
-from icewright.api.transport import Transport
-from icewright.domain.access import OWNER, Principal, Role
-from icewright.domain.errors import Unavailable, Unknown
-from icewright.domain.identity import NewToken
-from icewright.domain.on_behalf import ON_BEHALF_OF, to_header
-from icewright.domain.servers import SILENT_MS, SeenServer, Server, nobody_leads
+from icewright.core.errors import Unavailable, Unknown
+from icewright.core.servers import SILENT_MS, SeenServer, Server, nobody_leads
+from icewright.identity.authentication import Access
+from icewright.model.access.identity import NewToken
+from icewright.model.access.on_behalf import ON_BEHALF_OF, to_header
+from icewright.model.access.permissions import OWNER, Principal, Role
 from icewright.ports.leading import Answer, Question
-from icewright.services.control import ControlPlane
+from icewright.server.cluster.peers import ask
+from icewright.server.control import ControlPlane
+from icewright.server.http.app import create_app
+from icewright.web.leader_proxy import led_routes
+from icewright.web.transport import Transport
 from tests.api.served import HOST, TOKEN, V1, Served, problem
 from tests.cases import each_case
 from tests.doubles.servers import MemoryServers

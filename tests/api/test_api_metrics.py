@@ -9,17 +9,17 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from icewright.domain.codec import from_json
-from icewright.domain.errors import StoreAway
-from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
-from icewright.domain.retention import RowKind, Rows
-from icewright.domain.tasks import AttemptState, TaskState
+from icewright.core.codec import from_json
+from icewright.core.errors import StoreAway
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
+from icewright.model.work import lifecycle
+from icewright.model.work.retention import RowKind, Rows
+from icewright.model.work.tasks import AttemptState, TaskState
 from icewright.ports.store import Change
-from icewright.scheduling import lifecycle
-from icewright.services.backlog import SEEN_MS
-from icewright.services.history import HOLD_MS, LATE_MS, HistoryProgress, HistoryStatus
-from icewright.services.loop import ROUND_MS_MAX
+from icewright.retention.history import HOLD_MS, LATE_MS, HistoryProgress, HistoryStatus
+from icewright.server.loop import ROUND_MS_MAX
+from icewright.work.optimizers.backlog import SEEN_MS
 from tests.api.served import V1, Served, hello, problem
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, new_task, record
 from tests.doubles.clock import ManualClock

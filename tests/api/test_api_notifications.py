@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.adapters.http.client import Client
-from icewright.domain.errors import NotAllowed, NotFound, Rejected, Unavailable
-from icewright.domain.feed import Fact, FactKind
-from icewright.domain.plans import Reason
-from icewright.domain.times import Instant
-from icewright.services.notifications import LATE_MS, SILENT_MS, Notifications
+from icewright.api_client.client import Client
+from icewright.core.errors import NotAllowed, NotFound, Rejected, Unavailable
+from icewright.core.times import Instant
+from icewright.model.events.feed import Fact, FactKind
+from icewright.model.plans.plans import Reason
+from icewright.notifications.service import LATE_MS, SILENT_MS, Notifications
 from tests.api.served import TOKEN, V1, Served, at_a_port, problem
 from tests.doubles.clock import ManualClock
 from tests.services.mailbox import Mailbox, told

@@ -8,13 +8,13 @@ import httpx2
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.adapters.http.client import Client
-from icewright.api.once import BYTES_MAX
-from icewright.domain.access import Role
-from icewright.domain.codec import to_json
-from icewright.domain.errors import IcewrightError, Unavailable, Unknown
-from icewright.domain.identity import NewToken, digest
-from icewright.domain.policies import NewRevision, Policies
+from icewright.api_client.client import Client
+from icewright.core.codec import to_json
+from icewright.core.errors import IcewrightError, Unavailable, Unknown
+from icewright.model.access.identity import NewToken, digest
+from icewright.model.access.permissions import Role
+from icewright.model.policy.policies import NewRevision, Policies
+from icewright.web.idempotency import BYTES_MAX
 from tests.api.served import HOST, TOKEN, V1, Served, problem
 from tests.cases import each_case
 

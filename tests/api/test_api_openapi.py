@@ -12,27 +12,27 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
-from icewright.api.app import create_app
-from icewright.api.examples import EXAMPLES
-from icewright.api.lost_tables import DeclareGone, DeclareLost
-from icewright.api.plans import ApprovalGiven
-from icewright.api.quarantine import PurgeOfGone
-from icewright.api.queue import PartAsked
-from icewright.api.sessions import OneTimeCode, SessionsOf
-from icewright.domain.access import OWNER, Role
-from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
-from icewright.domain.codec import from_json, to_json
-from icewright.domain.feed import Fact, FactKind, Told
-from icewright.domain.halts import PartKind
-from icewright.domain.identity import NewCode, NewToken, digest
-from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
-from icewright.domain.names import TableId, TableName
-from icewright.domain.notifications import Mention, Message
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.plans import Migration, Reason
-from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatch
-from icewright.domain.storage import ProbeReport, ProbeReports
-from icewright.domain.tasks import Progress
+from icewright.actions.remove_files.api import PurgeOfGone
+from icewright.core.codec import from_json, to_json
+from icewright.identity.sessions_api import OneTimeCode, SessionsOf
+from icewright.maintenance.api import ApprovalGiven
+from icewright.model.access.identity import NewCode, NewToken, digest
+from icewright.model.access.permissions import OWNER, Role
+from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.notifications import Mention, Message
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.plans.plans import Migration, Reason
+from icewright.model.plans.requests import AskedExpireSnapshots, AskedRewriteDataFiles
+from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
+from icewright.model.work.halts import PartKind
+from icewright.model.work.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
+from icewright.model.work.storage import ProbeReport, ProbeReports
+from icewright.model.work.tasks import Progress
+from icewright.ownership.lost_tables import DeclareGone, DeclareLost
+from icewright.server.http.app import create_app
+from icewright.web.examples import EXAMPLES
+from icewright.work.halts.api import PartAsked
 from scripts import write_reference
 from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello
 from tests.api.test_api_tasks import carry_out, claimed, report

@@ -10,8 +10,8 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
-from icewright.domain.halts import HaltState, PartKind
-from icewright.services.notifications import DeadLetter, ReceiverView
+from icewright.model.work.halts import HaltState, PartKind
+from icewright.notifications.service import DeadLetter, ReceiverView
 from tests.api.served import HOST, LOGIN_CODE, V1, Served
 
 

@@ -11,15 +11,15 @@ import httpx2
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.adapters.oidc.provider import Client, OidcProvider
-from icewright.api.access import Access, loopback_hosts
-from icewright.api.app import create_app
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.codec import to_json
-from icewright.domain.errors import StoreAway
-from icewright.domain.identity import IDLE_MS
-from icewright.domain.people import RoleRule
-from icewright.services.logins import Logins
+from icewright.core.codec import to_json
+from icewright.core.errors import StoreAway
+from icewright.identity.authentication import Access, loopback_hosts
+from icewright.identity.logins import Logins
+from icewright.identity.oidc.provider import Client, OidcProvider
+from icewright.model.access.identity import IDLE_MS
+from icewright.model.access.people import RoleRule
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.server.http.app import create_app
 from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server
 

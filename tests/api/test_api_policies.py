@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.codec import to_json
-from icewright.domain.names import TableName
-from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatch
+from icewright.core.codec import to_json
+from icewright.model.iceberg.names import TableName
+from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
 from tests.api.served import EVENTS, HOUR_MS, V1, Served, problem
 
 MODE = "icewright.mode"

@@ -8,11 +8,11 @@ import re
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.api.sessions import OneTimeCode, SessionsOf
-from icewright.domain.access import Role
-from icewright.domain.codec import to_json
-from icewright.domain.identity import IDLE_MS, PROGRAM_CODE_MS, SESSION_MS, NewToken
-from icewright.domain.people import Person
+from icewright.core.codec import to_json
+from icewright.identity.sessions_api import OneTimeCode, SessionsOf
+from icewright.model.access.identity import IDLE_MS, PROGRAM_CODE_MS, SESSION_MS, NewToken
+from icewright.model.access.people import Person
+from icewright.model.access.permissions import Role
 from tests.api.served import HOST, V1, problem
 from tests.api.test_api_sessions import ORIGIN, RULES, World
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.access import Role
-from icewright.domain.identity import NewToken
-from icewright.domain.jobs import ANY_TASK
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import Role
+from icewright.model.work.jobs import ANY_TASK
 from tests.api.served import EVENTS, V1, Served, hello, problem
 from tests.cases import each_case
 

@@ -8,22 +8,22 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.testclient import TestClient
 
-from icewright.api.access import Access, loopback_hosts
-from icewright.api.app import create_app
-from icewright.api.needs import Declared, On, Public, declarations, needs, require_declarations
-from icewright.domain.access import OWNER, Grant, Permission, Principal, Role, Scope
-from icewright.domain.approvals import Approval
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.deletion import Cause, DeletionRun
-from icewright.domain.events import CommitEvent
-from icewright.domain.identity import NewToken
-from icewright.domain.jobs import ANY_TASK
-from icewright.domain.names import TableId, TableName
-from icewright.domain.notifications import Message
-from icewright.domain.ownership import GoneUuid
+from icewright.approvals.service import approval_hash
+from icewright.identity.authentication import Access, loopback_hosts
+from icewright.identity.authorization import Declared, On, Public, declarations, needs, require_declarations
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import OWNER, Grant, Permission, Principal, Role, Scope
+from icewright.model.actions.deletion import Cause, DeletionRun
+from icewright.model.events.events import CommitEvent
+from icewright.model.events.notifications import Message
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.approvals import Approval
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.work.jobs import ANY_TASK
+from icewright.ownership.model import GoneUuid
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import TableStore
-from icewright.services.approvals import approval_hash
+from icewright.server.http.app import create_app
 from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
 from tests.doubles.clock import ManualClock
 from tests.doubles.identity import MemoryIdentities

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.api.sessions import SessionsOf
-from icewright.domain.access import Role
-from icewright.domain.identity import IDLE_MS, SESSION_MS, NewToken
-from icewright.domain.people import Person, RoleRule
-from icewright.services.logins import Logins
+from icewright.identity.logins import Logins
+from icewright.identity.sessions_api import SessionsOf
+from icewright.model.access.identity import IDLE_MS, SESSION_MS, NewToken
+from icewright.model.access.people import Person, RoleRule
+from icewright.model.access.permissions import Role
 from tests.api.served import HOST, TOKEN, V1, Served, problem
 from tests.doubles.people import MemoryProvider
 

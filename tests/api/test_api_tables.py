@@ -1,20 +1,20 @@
 from dataclasses import replace
 from typing import Any
 
-from icewright.api.messages import decode_cursor, encode_cursor
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
-from icewright.domain.codec import from_json
-from icewright.domain.names import TableId, TableName
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.orphans import FinishedPass, SeenFiles, SeenOrphans
-from icewright.domain.plans import Migration
-from icewright.domain.storage import AccessRecord
-from icewright.domain.tables import PartitionField
-from icewright.domain.why import Stance, Why
-from icewright.planning.policy_cases import PolicyTest
+from icewright.core.codec import from_json
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.orphans import FinishedPass, SeenFiles, SeenOrphans
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import PartitionField
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.plans.plans import Migration
+from icewright.model.plans.requests import AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
+from icewright.model.work.storage import AccessRecord
+from icewright.model.work.why import Stance, Why
+from icewright.policy.rules.cases import PolicyTest
 from icewright.ports.findings import Unfit
-from icewright.services.views import SnapshotPlace
+from icewright.tables.views import SnapshotPlace
+from icewright.web.messages import decode_cursor, encode_cursor
 from tests.api.served import EVENTS, HOUR_MS, Served, answer, hello, problem
 
 V1 = "/api/v1"

@@ -1,5 +1,7 @@
-from icewright.domain.codec import from_json, to_json
-from icewright.domain.jobs import (
+from icewright.core.codec import from_json, to_json
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import PROOF_KEY, TASK_ID_KEY
+from icewright.model.work.jobs import (
     ANY_TASK,
     PROTOCOL_VERSION,
     ClaimRequest,
@@ -13,9 +15,7 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
-from icewright.domain.names import TableName
-from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
-from icewright.domain.tasks import Progress
+from icewright.model.work.tasks import Progress
 from tests.api.served import EVENTS, V1, Served, hello, problem
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile

@@ -7,16 +7,16 @@ import dataclasses
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.api.streams import Pace, Streams
-from icewright.domain.access import Role
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import NotAllowed, Unavailable
-from icewright.domain.feed import Fact, FactKind
-from icewright.domain.identity import NewToken
-from icewright.domain.names import TableId, TableName
-from icewright.domain.reasons import Reason
-from icewright.planning.words_shown import Words
+from icewright.core.errors import NotAllowed, Unavailable
+from icewright.core.reasons import Reason
+from icewright.feed.streams import Pace, Streams
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import Role
+from icewright.model.access.redacted_text import Words
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.feed import Fact, FactKind
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.requests import AskedExpireSnapshots
 from icewright.ports.store import TableRecord, WaitingPlan
 from tests.api.served import BY_CITY, EVENTS, V1, Served, hello, problem
 

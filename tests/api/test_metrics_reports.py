@@ -5,12 +5,12 @@ from urllib.parse import quote
 
 from fastapi.testclient import TestClient
 
-from icewright.api.access import Access, loopback_hosts
-from icewright.api.app import create_app
-from icewright.domain.access import Grant, Principal, Role, Scope
-from icewright.domain.events import Channel, CommitEvent
-from icewright.domain.names import TableName
-from icewright.domain.tables import Operation
+from icewright.identity.authentication import Access, loopback_hosts
+from icewright.model.access.permissions import Grant, Principal, Role, Scope
+from icewright.model.events.events import Channel, CommitEvent
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Operation
+from icewright.server.http.app import create_app
 from tests.api.served import HOST, PORT, TOKEN, Served, problem
 from tests.cases import each_case
 

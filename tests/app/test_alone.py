@@ -12,20 +12,20 @@ import pytest
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, inspect
 
-from icewright.adapters.sql.engine import open_store, store_engine
-from icewright.adapters.sql.migrate import VERSION_TABLE
-from icewright.app.alone import alone_with, seat_at
-from icewright.app.control import open_control_plane
-from icewright.config.load import load_config
-from icewright.domain.errors import NotAllowed
+from icewright.configuration.load import load_config
+from icewright.core.errors import NotAllowed
+from icewright.server.control_wiring import open_control_plane
+from icewright.store.engine import open_store, store_engine
+from icewright.store.migrate import VERSION_TABLE
+from icewright.store_admin.leader_lock import alone_with, seat_at
 from tests.lakes.sqlite import make_lake
 from tests.lakes.stores import next_version, postgres_store, sqlite_store
 from tests.servers.postgres import PostgresServer
 
 _HOLD = """
 import sys
-from icewright.adapters.sql.engine import open_store
-from icewright.app.alone import seat_at
+from icewright.store.engine import open_store
+from icewright.store_admin.leader_lock import seat_at
 with seat_at(open_store(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from icewright.app.demo import run
-from icewright.app.demo.folder import DemoFolder
+from icewright.demo import run
+from icewright.demo.folder import DemoFolder
 
 
 class NoOptimizer:

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.adapters.http.client import Client
-from icewright.api.access import Access, loopback_hosts
-from icewright.api.app import create_app
-from icewright.api.transport import LOCAL, Transport
-from icewright.app.exposure import (
+from icewright.api_client.client import Client
+from icewright.config.model import ServerConfig
+from icewright.core.errors import InvalidConfiguration, NotAllowed, Rejected, Unavailable
+from icewright.identity.authentication import Access, loopback_hosts
+from icewright.server.exposure import (
     Certificate,
     allowed_hosts,
     build_access,
@@ -29,10 +29,10 @@ from icewright.app.exposure import (
     peer_url,
     require_somebody,
 )
-from icewright.app.server import listen
-from icewright.app.web import web_server
-from icewright.config.model import ServerConfig
-from icewright.domain.errors import InvalidConfiguration, NotAllowed, Rejected, Unavailable
+from icewright.server.http.app import create_app
+from icewright.server.server import listen
+from icewright.server.web import web_server
+from icewright.web.transport import LOCAL, Transport
 from icewright_spark.report import Destination
 from icewright_spark.server import Server
 from tests.api.served import TOKEN, Served, hello

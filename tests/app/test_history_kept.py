@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from icewright.app.history import history_progress, keeping_history
-from icewright.config.load import load_config
-from icewright.domain.catalogs import CatalogEntry
-from icewright.services.history import SETTLED_MS
+from icewright.configuration.load import load_config
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.retention.history import SETTLED_MS
+from icewright.retention.history_wiring import history_progress, keeping_history
 from tests.cli.command_line import write_configuration
 from tests.lakes.sqlite import make_lake, writer
 from tests.services.test_history_keeper import World

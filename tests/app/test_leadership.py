@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.http.peers import ask
-from icewright.app.leadership import Leadership
-from icewright.domain.access import OWNER
-from icewright.domain.errors import StoreAway, StoreTaken, Unavailable
-from icewright.domain.feed import FactKind, FeedFilter
-from icewright.domain.servers import Server, leader_of
+from icewright.core.errors import StoreAway, StoreTaken, Unavailable
+from icewright.core.servers import Server, leader_of
+from icewright.core.system_clock import SystemClock
+from icewright.model.access.permissions import OWNER
+from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.ports.leading import Question
-from icewright.services.control import ControlPlane
+from icewright.server.cluster.leadership import Leadership
+from icewright.server.cluster.peers import ask
+from icewright.server.control import ControlPlane
 from tests.doubles.servers import MemoryServers
 from tests.services.lakehouse import Lakehouse
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from icewright.app.listeners import listening_to_events
-from icewright.config.load import load_config
 from icewright.config.model import Config
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.events import Channel
+from icewright.configuration.load import load_config
+from icewright.core.errors import InvalidConfiguration
+from icewright.events.listeners import listening_to_events
+from icewright.model.events.events import Channel
 from tests.api.served import EVENTS, Served
 from tests.doubles.event_source import MemoryCursors
 from tests.servers.mock_kafka import mock_kafka, send
@@ -49,7 +49,7 @@ def test_a_broker_that_is_away_keeps_no_server_from_starting_and_none_from_endin
 
 
 def test_a_missing_client_is_said_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "icewright.adapters.kafka.source", None)
+    monkeypatch.setitem(sys.modules, "icewright.events.sources.kafka", None)
     served = Served()
     with (
         pytest.raises(InvalidConfiguration, match="Kafka") as refused,

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.notify.by_apprise import AppriseSender
-from icewright.app.notifications import telling, telling_receivers
-from icewright.config.load import load_config
 from icewright.config.model import Config
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.feed import Fact, FactKind
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Reason
-from icewright.services.notifications import Notifications
-from icewright.services.owners import Owners
-from icewright.services.policy_source import PolicySource
+from icewright.configuration.load import load_config
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.events.feed import Fact, FactKind
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Reason
+from icewright.notifications.owners import Owners
+from icewright.notifications.senders.by_apprise import AppriseSender
+from icewright.notifications.service import Notifications
+from icewright.notifications.wiring import telling, telling_receivers
+from icewright.policy.source import PolicySource
 from tests.api.served import Served
 from tests.cases import each_case
 from tests.doubles.clock import ManualClock
@@ -73,7 +73,7 @@ def signed_by(secret: str, headers: dict[str, str], body: bytes) -> bool:
 
 
 def test_from_the_feed_to_a_receiver_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icewright.services.notifications.PAUSE_S", 0.02)
+    monkeypatch.setattr("icewright.notifications.service.PAUSE_S", 0.02)
     served, before = Served(), threading.active_count()
     feed, store = served.control.tasks.feed, MemoryMessages(served.clock)
     owners = Owners(served.control.tables, PolicySource(), served.clock)

@@ -14,13 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from icewright.adapters.launchers.resident import ResidentApplication, ResidentLauncher
-from icewright.app.address import ServerAddress, write_address
-from icewright.app.optimizer import Supervisor, kubernetes_secret, run, settings_of
-from icewright.config.load import load_config
-from icewright.domain.codec import from_json, loads
-from icewright.domain.errors import InvalidConfiguration, NotFound, Rejected
-from icewright.domain.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
+from icewright.configuration.load import load_config
+from icewright.core.codec import from_json, loads
+from icewright.core.errors import InvalidConfiguration, NotFound, Rejected
+from icewright.model.work.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
+from icewright.terminal.address import ServerAddress, write_address
+from icewright.work.launch.optimizer import Supervisor, kubernetes_secret, run, settings_of
+from icewright.work.launch.resident import ResidentApplication, ResidentLauncher
 from tests.spark_side import specs
 
 STAND_IN = """

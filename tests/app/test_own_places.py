@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from icewright.app.control import open_control_plane
-from icewright.config.load import load_config
 from icewright.config.model import Config
-from icewright.config.own_places import own_places
-from icewright.domain.asked import AskedRemoveOrphanFiles
-from icewright.domain.knowledge import Complete
+from icewright.configuration.load import load_config
+from icewright.core.completeness import Complete
+from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.ownership.own_paths import own_places
+from icewright.server.control_wiring import open_control_plane
 from tests.lakes.house import OWNED
 from tests.lakes.sqlite import SCHEMA, append, make_lake, table_name, writer
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from icewright import __version__
-from icewright.app import pack as packing
-from icewright.app.pack import BROUGHT_BY_SPARK, MANIFEST, ROOTS, belongs, closure, normalized, pack
-from icewright.domain.errors import InvalidConfiguration, NotAllowed
+from icewright.core.errors import InvalidConfiguration, NotAllowed
+from icewright.work.launch import pack as packing
+from icewright.work.launch.pack import BROUGHT_BY_SPARK, MANIFEST, ROOTS, belongs, closure, normalized, pack
 from tests.cases import each_case
 
 SRC = Path(__file__).parents[2] / "src"

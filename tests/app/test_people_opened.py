@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from icewright.app.people import open_logins
 from icewright.config.model import OidcConfig
-from icewright.domain.errors import InvalidConfiguration
-from icewright.services.logins import Logins
+from icewright.core.errors import InvalidConfiguration
+from icewright.identity.logins import Logins
+from icewright.identity.wiring import open_logins
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock
 from tests.doubles.identity import MemoryIdentities
@@ -42,7 +42,7 @@ def test_a_secret_that_is_not_there_is_said_by_its_reference() -> None:
 
 
 def test_without_its_libraries_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "icewright.adapters.oidc.provider", None)
+    monkeypatch.setitem(sys.modules, "icewright.identity.oidc.provider", None)
     with pytest.raises(InvalidConfiguration) as refused:
         opened(OidcConfig("https://login.example.com", CLIENT_ID))
     assert "icewright[oidc]" in refused.value.hint

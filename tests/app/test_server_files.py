@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from icewright.app.address import ServerAddress, read_address, remove_address, write_address
-from icewright.app.server import PORTS_TRIED, lasting_token, listen, own_token
-from icewright.config.load import load_config
-from icewright.domain.errors import InvalidConfiguration, NotFound, Rejected, Unavailable, Unreadable
+from icewright.configuration.load import load_config
+from icewright.core.errors import InvalidConfiguration, NotFound, Rejected, Unavailable, Unreadable
+from icewright.server.server import PORTS_TRIED, lasting_token, listen, own_token
+from icewright.terminal.address import ServerAddress, read_address, remove_address, write_address
 from tests.cases import each_case
 
 ADDRESS = ServerAddress("http://127.0.0.1:7077", "t" * 43, 17)
@@ -43,7 +43,7 @@ def test_a_port_is_ours_from_the_moment_it_is_given() -> None:
 
 def test_when_all_ports_are_taken_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     with listen("127.0.0.1", 0) as first:
-        monkeypatch.setattr("icewright.app.server.PORTS_TRIED", 1)
+        monkeypatch.setattr("icewright.server.server.PORTS_TRIED", 1)
         with pytest.raises(Unavailable, match="taken"):
             listen("127.0.0.1", first.getsockname()[1])
 

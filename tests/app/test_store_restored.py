@@ -12,30 +12,30 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, func, insert, select, update
 
-from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.identity import SqlIdentities
-from icewright.adapters.sql.restore import RESTORED, begin_anew
-from icewright.adapters.sql.schema import FENCING_TOKEN, SERVER_EPOCH, attempts, counters, orphan_passes
-from icewright.adapters.sql.schema_access import audit
-from icewright.adapters.sql.submitters import SqlSubmitters
-from icewright.adapters.sql.table_store import SqlTableStore
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import reading, writing
-from icewright.app.alone import alone_with
-from icewright.app.store import back_up, check, restore
-from icewright.config.load import load_config
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
 from icewright.config.model import Config
-from icewright.domain.access import Role
-from icewright.domain.approvals import Approval
-from icewright.domain.errors import Conflict, InvalidConfiguration, LeaseLost, NotAllowed, NotFound, Unreadable
-from icewright.domain.feed import FeedFilter
-from icewright.domain.identity import NewToken
-from icewright.domain.optimizers import Submitter, Submitting
-from icewright.domain.resource_groups import Queue
-from icewright.domain.tasks import Progress, TaskState
-from icewright.ports.clock import Clock
+from icewright.configuration.load import load_config
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, InvalidConfiguration, LeaseLost, NotAllowed, NotFound, Unreadable
+from icewright.identity.sql import SqlIdentities
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import Role
+from icewright.model.events.feed import FeedFilter
+from icewright.model.plans.approvals import Approval
+from icewright.model.policy.resource_groups import Queue
+from icewright.model.work.optimizers import Submitter, Submitting
+from icewright.model.work.tasks import Progress, TaskState
+from icewright.observation.sql import SqlTableStore
 from icewright.ports.store import TaskFilter
+from icewright.store.engine import open_store
+from icewright.store.schema import FENCING_TOKEN, SERVER_EPOCH, attempts, counters, orphan_passes
+from icewright.store.schema_access import audit
+from icewright.store.transactions import reading, writing
+from icewright.store_admin.leader_lock import alone_with
+from icewright.store_admin.restore import RESTORED, begin_anew
+from icewright.store_admin.service import back_up, check, restore
+from icewright.work.launch.submitters import SqlSubmitters
+from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import new_task, record
 from tests.contracts.test_task_store_contract import EXPIRY, OF_EXPIRY
 from tests.lakes.stores import next_version

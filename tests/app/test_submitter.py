@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import pytest
 
-from icewright.app.submitter import Submitter
-from icewright.domain.errors import IcewrightError, InvalidConfiguration, NotFound, Rejected, Unavailable
-from icewright.domain.optimizers import Backlog, OptimizerSettings, Submitting
-from icewright.domain.times import Instant
+from icewright.core.errors import IcewrightError, InvalidConfiguration, NotFound, Rejected, Unavailable
+from icewright.core.times import Instant
+from icewright.model.work.optimizers import Backlog, OptimizerSettings, Submitting
+from icewright.work.launch.submitter import Submitter
 from tests.cases import each_case
 from tests.doubles.launcher import MemoryApplication, MemoryLauncher
 from tests.spark_side.specs import settings_of

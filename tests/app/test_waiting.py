@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import structlog
 
-from icewright.app.waiting import Start
-from icewright.domain.errors import IcewrightError, NotAllowed, StoreAway, StoreTaken, Unknown
+from icewright.core.errors import IcewrightError, NotAllowed, StoreAway, StoreTaken, Unknown
+from icewright.store_admin.wait_for_database import Start
 
 
 class Clock:

@@ -13,8 +13,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from benchmarks import b11
 from benchmarks.atlas import METRICS, SCHEMA, SPEC, Shape, metric_of_rank, metrics, rows_of, write_day, write_table
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.names import TableName
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
 
 SMALL = Shape(days=7, hours=1, files=30, rows_per_file=40)

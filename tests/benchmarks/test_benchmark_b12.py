@@ -19,7 +19,7 @@ from benchmarks.b12 import Day, queue_cpu_s
 from benchmarks.lake import Mismatch
 from benchmarks.measure import Cost
 from benchmarks.watchers import Server
-from icewright.domain.tables import TASK_ID_KEY
+from icewright.model.iceberg.tables import TASK_ID_KEY
 from tests.contracts.samples import new_task
 
 OPTIONS = replace(b12.short(seed=3), tables=2, commits=3, per_s=1000.0, files=2, rows=4)

@@ -15,7 +15,7 @@ from benchmarks import b13
 from benchmarks.b13 import BATCHES, SINGLE, Pass, SmallTables
 from benchmarks.lake import Mismatch
 from benchmarks.measure import Cost
-from icewright.domain.catalogs import CatalogEntry
+from icewright.model.iceberg.catalog_entries import CatalogEntry
 
 OPTIONS = replace(b13.short(seed=3), tables=2, warmups=1, files=3, rows=5, compared=1)
 

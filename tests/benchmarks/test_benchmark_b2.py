@@ -31,7 +31,7 @@ from benchmarks.traces import (
     steady,
     trickle,
 )
-from icewright.domain.policy import Trigger
+from icewright.model.policy.policy import Trigger
 from tests.cases import each_case
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"

@@ -12,8 +12,8 @@ from benchmarks import layout_tables as made
 from benchmarks.b3 import bounds_of, full, place, ranks_of
 from benchmarks.lake import Mismatch
 from benchmarks.layout_tables import Query
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.tables import SortField
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.tables import SortField
 from icewright_spark.layouts import cells_of
 
 RANKS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40)

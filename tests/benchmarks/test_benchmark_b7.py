@@ -13,10 +13,10 @@ from benchmarks import b7
 from benchmarks.lake import Mismatch
 from benchmarks.many_tables import NAMESPACE, Commit, Kind, ManyTables, Pointers
 from benchmarks.results import dumps, loads
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.names import TableName
-from icewright.domain.tables import Operation
-from icewright.planning.inventory import recompute
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.inventory.arithmetic import recompute
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Operation
 
 KINDS = (Kind("few files", 2, 2, 3), Kind("more files", 1, 4, 12))
 

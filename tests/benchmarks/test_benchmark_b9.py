@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.upkeep import Upkeep
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.reasons import Reason
-from icewright.services import verification
+from icewright.core.reasons import Reason
+from icewright.maintenance.dispatch import verification
+from icewright.model.iceberg.catalog_entries import CatalogEntry
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 
 

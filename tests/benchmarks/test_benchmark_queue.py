@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import queue
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.domain.tasks import TaskState
+from icewright.model.work.tasks import TaskState
+from icewright.store.engine import open_store
+from icewright.work.store.task_store import SqlTaskStore
 
 OPTIONS = replace(queue.short(seed=1), waiting=60, claims=5)
 

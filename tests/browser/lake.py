@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from icewright.domain.jobs import Committed, CommitUnknown, Failed, Heartbeat
-from icewright.domain.names import TableName
-from icewright.domain.tasks import Progress
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.jobs import Committed, CommitUnknown, Failed, Heartbeat
+from icewright.model.work.tasks import Progress
 from tests.api.served import HOUR_MS, V1, Served
 from tests.api.test_api_tasks import carry_out, claimed, report
 

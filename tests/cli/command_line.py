@@ -12,8 +12,8 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from icewright.cli.main import app
-from icewright.domain.catalogs import CatalogEntry
+from icewright.app.main import app
+from icewright.model.iceberg.catalog_entries import CatalogEntry
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table
 
 COMMAND = get_command(app)

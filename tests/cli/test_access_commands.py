@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from icewright.adapters.sql.audit import SqlAudit
-from icewright.adapters.sql.identity import SqlIdentities
-from icewright.adapters.sql.schema_access import audit
-from icewright.adapters.sql.transactions import writing
-from icewright.app.address import read_address
-from icewright.domain.access import OWNER, Grant, Principal, Role
-from icewright.domain.errors import Unavailable
-from icewright.domain.identity import NewCode, digest
+from icewright.audit.sql import SqlAudit
+from icewright.core.errors import Unavailable
+from icewright.identity.sql import SqlIdentities
+from icewright.model.access.identity import NewCode, digest
+from icewright.model.access.permissions import OWNER, Grant, Principal, Role
+from icewright.store.schema_access import audit
+from icewright.store.transactions import writing
+from icewright.terminal.address import read_address
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, serving
 
@@ -121,7 +121,7 @@ def test_t11_a_log_in_that_fails_ends_the_session_that_it_opened_and_no_other(
         raise Unavailable("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("icewright.app.address.write_address", full)
+        patched.setattr("icewright.terminal.address.write_address", full)
         for file in ("icc_second", "kept"):
             assert "the disk is full" in icewright("login", url, "--token-file", file).err
     (left,) = identities.sessions(limit=9)

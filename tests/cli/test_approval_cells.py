@@ -1,8 +1,8 @@
 """What ``icewright approvals list`` prints of an approval."""
 
-from icewright.api.approval_views import approval_view
-from icewright.cli.approvals import approval_cells
-from icewright.domain.approvals import Approval
+from icewright.approvals.cli import approval_cells
+from icewright.approvals.views import approval_view
+from icewright.model.plans.approvals import Approval
 from tests.contracts.test_deletion_store_contract import approval
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.api.task_views import attempt_document, listed_attempt
-from icewright.cli.attempts import _cells, print_attempt
-from icewright.cli.terminal import Terminal
-from icewright.domain.jobs import Committed, Failed
-from icewright.domain.tasks import AttemptState, Progress
+from icewright.model.work.jobs import Committed, Failed
+from icewright.model.work.tasks import AttemptState, Progress
+from icewright.terminal.cli import Terminal
+from icewright.work.tasks.attempts import _cells, print_attempt
+from icewright.work.tasks.task_views import attempt_document, listed_attempt
 from tests.services.test_measures import CONFLICT, report
 
 

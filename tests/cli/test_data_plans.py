@@ -12,9 +12,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, LongType, NestedField
 
-from icewright.cli.data import data_undo_pairs
-from icewright.domain.reasons import Reason
-from icewright.domain.undo_data import UndoExpireDataPrediction
+from icewright.actions.expire_data.cli import data_undo_pairs
+from icewright.core.reasons import Reason
+from icewright.model.actions.undo_data import UndoExpireDataPrediction
 from tests.cli.command_line import icewright, write_configuration
 from tests.lakes.sqlite import make_lake, make_table
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from icewright.api.event_views import event_view
-from icewright.cli.events import event_cells
-from icewright.domain.events import Channel, CommitEvent, StoredEvent
-from icewright.domain.names import TableName
-from icewright.domain.reasons import Reason
+from icewright.core.reasons import Reason
+from icewright.events.cli import event_cells
+from icewright.events.views import event_view
+from icewright.model.events.events import Channel, CommitEvent, StoredEvent
+from icewright.model.iceberg.names import TableName
 
 
 def test_a_row_says_where_it_is_and_why_its_table_is_not_looked_after() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.cli.groups import group_cells, print_group
-from icewright.cli.terminal import Terminal
-from icewright.domain.halts import HaltState, Part, PartKind
-from icewright.domain.resource_groups import ResourceGroup, TenantCaps
+from icewright.model.policy.resource_groups import ResourceGroup, TenantCaps
+from icewright.model.work.halts import HaltState, Part, PartKind
+from icewright.terminal.cli import Terminal
+from icewright.work.groups.cli import group_cells, print_group
 from tests.services.test_group_views import NEVER
 from tests.services.test_queue_waits import ask, introduce, lakehouse
 

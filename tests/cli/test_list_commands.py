@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from icewright.adapters.sql.identity import SqlIdentities
-from icewright.domain.access import OWNER
+from icewright.identity.sql import SqlIdentities
+from icewright.model.access.permissions import OWNER
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, serving
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.errors import Rejected
-from icewright.domain.feed import Fact, FactKind
-from icewright.domain.plans import Reason
+from icewright.core.errors import Rejected
+from icewright.model.events.feed import Fact, FactKind
+from icewright.model.plans.plans import Reason
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, serving
 from tests.services.mailbox import Mailbox, told

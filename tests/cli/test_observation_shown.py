@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.api.table_views import ObservationView
-from icewright.cli.observations import print_observation
-from icewright.cli.terminal import Terminal
-from icewright.domain.codec import from_json
-from icewright.domain.reasons import Reason
+from icewright.core.codec import from_json
+from icewright.core.reasons import Reason
+from icewright.tables.api_views import ObservationView
+from icewright.tables.observations import print_observation
+from icewright.terminal.cli import Terminal
 from tests.api.served import Served
 
 

@@ -9,13 +9,13 @@ import pytest
 from pyarrow import parquet
 from pyiceberg.table import Table
 
-from icewright.domain.codec import from_json
-from icewright.domain.names import TableName
-from icewright.domain.plans import RewritePrediction
-from icewright.domain.reachable import FileClass
-from icewright.services.plan_views import PlanView
-from icewright.services.storage_views import StorageView
-from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
+from icewright.core.codec import from_json
+from icewright.footprint.storage_views import StorageView
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.reachable_files import FileClass
+from icewright.model.plans.plans import RewritePrediction
+from icewright.plans.views import PlanView
+from icewright.tables.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
 from tests.cases import each_case
 from tests.cli.command_line import HOSTILE, at_home, icewright, make_sample_lake, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table, rows, writer

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.codec import from_json
-from icewright.services.policy_views import PolicyChangeView, PolicyView
+from icewright.core.codec import from_json
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.policy.views import PolicyChangeView, PolicyView
 from tests.cases import each_case
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table, writer

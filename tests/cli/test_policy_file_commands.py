@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from icewright.config.policy_schema import policy_schema
-from icewright.domain.catalogs import CatalogEntry
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.policy.rules.file_schema import policy_schema
 from tests.cases import each_case
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from icewright.domain.halts import EVERYTHING, WHY_LENGTH_MAX, HaltState
-from icewright.domain.names import TableName
-from icewright.domain.tasks import AttemptState, Task, TaskState
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.halts import EVERYTHING, WHY_LENGTH_MAX, HaltState
+from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.ports.store import Change
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.contracts.samples import OUTCOME, new_task
@@ -62,7 +62,7 @@ def given_a_role(monkeypatch: pytest.MonkeyPatch, role: str, scope: str = "*") -
 def instead_of_sleeping(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """What happens while the command waits before it asks again."""
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _seconds: act())
-    monkeypatch.setattr("icewright.cli.queue.time", clock)
+    monkeypatch.setattr("icewright.work.halts.cli.time", clock)
 
 
 def states(house: House) -> list[tuple[str, str]]:

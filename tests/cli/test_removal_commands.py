@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.names import TableName
-from icewright.services import deleter, removal_rounds
-from icewright.services.pulse import SILENT_MS_MAX
+from icewright.actions.remove_files import deleter
+from icewright.actions.remove_files import quarantine_scheduler as removal_rounds
+from icewright.model.iceberg.names import TableName
+from icewright.server.liveness import SILENT_MS_MAX
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import HOUR_MS, House, all_there, files, litter, location, serving
 from tests.lakes.sqlite import SCHEMA, writer

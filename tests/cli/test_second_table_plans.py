@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.api.task_views import task_document
-from icewright.cli.plans import Planned, print_plan
-from icewright.cli.tasks import _print_document
-from icewright.cli.terminal import Terminal
-from icewright.domain.plans import Plan
-from icewright.domain.tasks import Task
-from icewright.services.plan_views import plan_view
+from icewright.maintenance.cli import Planned, print_plan
+from icewright.maintenance.tasks_cli import _print_document
+from icewright.model.plans.plans import Plan
+from icewright.model.work.tasks import Task
+from icewright.plans.views import plan_view
+from icewright.terminal.cli import Terminal
+from icewright.work.tasks.task_views import task_document
 from tests.services.lakehouse import ALL_AUTO, NAME, Lakehouse
 from tests.services.test_expiry_service import ended
 from tests.services.test_second_tables import lakehouse, second_of

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from icewright.api.task_views import TaskDocument, TaskView
-from icewright.app.address import read_address
-from icewright.cli.tasks import read_task
-from icewright.domain.actions import ActionKind
-from icewright.domain.codec import from_json
-from icewright.domain.tasks import TaskState
-from icewright.domain.why import Stance, Why
+from icewright.core.codec import from_json
+from icewright.maintenance.tasks_cli import read_task
+from icewright.model.actions.actions import ActionKind
+from icewright.model.work.tasks import TaskState
+from icewright.model.work.why import Stance, Why
+from icewright.terminal.address import read_address
+from icewright.work.tasks.task_views import TaskDocument, TaskView
 from tests.cases import each_case
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table

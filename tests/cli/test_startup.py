@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from icewright.cli.optimizers import SPARK_EXTRA
+from icewright.work.optimizers.cli import SPARK_EXTRA
 from tests.cases import each_case
 
 # typer itself reads values with pydantic, so that one is loaded as soon as there is an argument.
@@ -18,7 +18,7 @@ HEAVY = ("pyiceberg", "pyarrow", "pyspark", "fastapi", "sqlalchemy", "uvicorn", 
 
 SCRIPT = """
 import sys
-from icewright.cli.main import app
+from icewright.app.main import app
 try:
     app({arguments!r}, prog_name="icewright")
 except SystemExit as exit:
@@ -40,7 +40,7 @@ def test_nothing_heavy_is_loaded_without_need(arguments: list[str]) -> None:
 
 WITHOUT_SPARK = """
 import sys
-from icewright.cli.main import app
+from icewright.app.main import app
 sys.modules.update(dict.fromkeys({absent!r}))
 app({arguments!r}, prog_name="icewright")
 """

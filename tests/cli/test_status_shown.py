@@ -2,10 +2,10 @@
 
 import pytest
 
-from icewright.cli.status import _print_history
-from icewright.cli.terminal import Terminal
-from icewright.domain.codec import to_json
-from icewright.services.history import HistoryProgress
+from icewright.app.status import _print_history
+from icewright.core.codec import to_json
+from icewright.retention.history import HistoryProgress
+from icewright.terminal.cli import Terminal
 from tests.cases import each_case
 
 DAY_MS = 86_400_000

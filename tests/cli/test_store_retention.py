@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.prunings import SqlPrunings
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.domain.retention import RowKind
+from icewright.model.work.retention import RowKind
+from icewright.retention.prunings_sql import SqlPrunings
+from icewright.store.engine import open_store
+from icewright.work.store.task_store import SqlTaskStore
 from tests.cli.command_line import icewright
 from tests.contracts.samples import REASON, new_task
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.api.task_views import task_document
-from icewright.cli.tasks import _print_document
-from icewright.cli.terminal import Terminal
-from icewright.domain.jobs import Committed
-from icewright.domain.tasks import Attempt
+from icewright.maintenance.tasks_cli import _print_document
+from icewright.model.work.jobs import Committed
+from icewright.model.work.tasks import Attempt
+from icewright.terminal.cli import Terminal
+from icewright.work.tasks.task_views import task_document
 from tests.services.lakehouse import MINUTE_MS, NAME, Lakehouse
 from tests.services.test_measures import CONFLICT, report
 from tests.services.worker import Worker

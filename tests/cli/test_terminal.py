@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.cli.terminal import FOUND, WRONG_USE, Column, Terminal
-from icewright.domain.errors import (
+from icewright.core.errors import (
     Conflict,
     IcewrightError,
     InvalidConfiguration,
@@ -20,7 +19,8 @@ from icewright.domain.errors import (
     Unavailable,
     Unsupported,
 )
-from icewright.planning.wording import safe
+from icewright.core.formatting import safe
+from icewright.terminal.cli import FOUND, WRONG_USE, Column, Terminal
 from tests.cases import each_case
 
 
@@ -152,7 +152,7 @@ def test_errors_are_one_line_a_hint_and_a_status(
 def test_where_an_error_came_from_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     Terminal(as_json=False, verbose=True).problem(NotFound("no \x1b[2J"))
     printed = capsys.readouterr().err
-    assert "icewright.domain.errors.NotFound" in printed
+    assert "icewright.core.errors.NotFound" in printed
     assert "\x1b" not in printed
 
 

@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 import icewright
-from icewright.adapters.http.client import Client
-from icewright.app.address import ServerAddress, write_address
+from icewright.api_client.client import Client
 from icewright.client import Lake, StillGoing, connect
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import IcewrightError, InvalidName, NotAllowed, NotFound, Rejected, Unavailable
-from icewright.domain.events import Channel, CommitEvent, EventState
-from icewright.domain.feed import FactKind
-from icewright.domain.jobs import Committed
-from icewright.domain.names import TableName
-from icewright.domain.policy import Mode
-from icewright.domain.tasks import TaskState
-from icewright.domain.why import Stance
+from icewright.core.errors import IcewrightError, InvalidName, NotAllowed, NotFound, Rejected, Unavailable
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.events import Channel, CommitEvent, EventState
+from icewright.model.events.feed import FactKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.policy.policy import Mode
+from icewright.model.work.jobs import Committed
+from icewright.model.work.tasks import TaskState
+from icewright.model.work.why import Stance
 from icewright.ports.store import WaitingPlan
+from icewright.terminal.address import ServerAddress, write_address
 from tests.api.served import EVENTS, TOKEN, Served, at_a_port, hello
 from tests.api.test_api_tasks import carry_out, report
 

@@ -10,7 +10,7 @@ import pytest
 from icewright.config.listening import check_approvals
 from icewright.config.model import ServerConfig
 from icewright.config.settings import ONE_PERSON
-from icewright.domain.errors import InvalidConfiguration
+from icewright.core.errors import InvalidConfiguration
 
 
 def test_one_person_approves_alone_only_where_no_other_comes_in() -> None:

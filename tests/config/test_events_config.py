@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from icewright.config.events import kafka_config
-from icewright.config.load import load_config
 from icewright.config.model import Config, KafkaConfig
-from icewright.config.show import shown
-from icewright.domain.errors import InvalidConfiguration
+from icewright.configuration.load import load_config
+from icewright.configuration.show import shown
+from icewright.core.errors import InvalidConfiguration
+from icewright.events.settings import kafka_config
 from tests.cases import each_case
 
 CATALOGS = """

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from icewright.config.load import load_config
-from icewright.config.policy_files import read_policies
-from icewright.domain.errors import InvalidConfiguration, InvalidResourceGroup
-from icewright.domain.policies import Policies
-from icewright.domain.resource_groups import ResourceGroup, TenantCaps
-from icewright.domain.times import Window
-from icewright.planning.named_rules import check_policies
-from icewright.planning.policy_difference import Comparison
+from icewright.configuration.load import load_config
+from icewright.core.errors import InvalidConfiguration, InvalidResourceGroup
+from icewright.core.times import Window
+from icewright.model.policy.policies import Policies
+from icewright.model.policy.resource_groups import ResourceGroup, TenantCaps
+from icewright.policy.rules.difference import Comparison
+from icewright.policy.rules.files import read_policies
+from icewright.policy.rules.named_rules import check_policies
 from tests.cases import each_case
 
 WRITTEN = """

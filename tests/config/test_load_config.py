@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.config.load import load_config
 from icewright.config.model import Config
 from icewright.config.setting import Kind
 from icewright.config.settings import SECTIONS
-from icewright.config.show import shown
-from icewright.domain.errors import InvalidConfiguration, NotFound
-from icewright.domain.policy import PolicyRule
-from icewright.domain.retention import DAY_MS, RETENTION, SETTING_OF, RowKind
+from icewright.configuration.load import load_config
+from icewright.configuration.show import shown
+from icewright.core.errors import InvalidConfiguration, NotFound
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.work.retention import DAY_MS, RETENTION, SETTING_OF, RowKind
 from tests.cases import each_case
 
 LAKE = """

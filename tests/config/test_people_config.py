@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from icewright.config.load import load_config
 from icewright.config.model import Config, OidcConfig
-from icewright.config.people import role_rules
-from icewright.config.show import shown
-from icewright.domain.access import Grant, Role, Scope
-from icewright.domain.errors import InvalidConfiguration
+from icewright.configuration.load import load_config
+from icewright.configuration.show import shown
+from icewright.core.errors import InvalidConfiguration
+from icewright.identity.people_settings import role_rules
+from icewright.model.access.permissions import Grant, Role, Scope
 from tests.cases import each_case
 
 OIDC = """

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator, meta
 from strictyaml.ruamel.main import YAML
 
-from icewright.config.policy_cases import read_cases
-from icewright.config.policy_files import read_policies
-from icewright.config.policy_schema import policy_schema
-from icewright.config.yaml_tree import FILE_BYTES_MAX, parse_yaml
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.policies import NamedRule, RuleMatch
-from icewright.planning.settings import BY_KEY
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.policy.policies import NamedRule, RuleMatch
+from icewright.policy.rules.case_files import read_cases
+from icewright.policy.rules.file_schema import policy_schema
+from icewright.policy.rules.files import read_policies
+from icewright.policy.rules.yaml_tree import FILE_BYTES_MAX, parse_yaml
+from icewright.policy.settings import BY_KEY
 from tests.cases import each_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"

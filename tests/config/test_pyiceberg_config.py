@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from icewright.config.load import load_config
-from icewright.config.pyiceberg import discover
-from icewright.domain.errors import InvalidConfiguration
+from icewright.catalogs.pyiceberg_settings import discover
+from icewright.configuration.load import load_config
+from icewright.core.errors import InvalidConfiguration
 from tests.cases import each_case
 
 YAML = """

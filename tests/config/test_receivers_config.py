@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from icewright.config.load import load_config
 from icewright.config.model import Config
-from icewright.config.show import shown
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.feed import FactKind
-from icewright.domain.notifications import GroupBy, Receiver, ReceiverKind
+from icewright.configuration.load import load_config
+from icewright.configuration.show import shown
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.events.feed import FactKind
+from icewright.model.events.notifications import GroupBy, Receiver, ReceiverKind
 from tests.cases import each_case
 
 HOOK = """

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from icewright.config.secrets import is_reference, redact, resolve, resolve_entry
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import InvalidConfiguration
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from tests.cases import each_case
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from icewright.config.load import load_config
-from icewright.config.pyiceberg import Discovery, discover
+from icewright.catalogs.pyiceberg_settings import Discovery, discover
 from icewright.config.settings import SECTIONS
-from icewright.config.show import shown, starting_file
-from icewright.domain.catalogs import CatalogKind
+from icewright.configuration.load import load_config
+from icewright.configuration.show import shown, starting_file
+from icewright.model.iceberg.catalog_entries import CatalogKind
 from tests.cases import each_case
 
 PYICEBERG = """

@@ -15,22 +15,22 @@ from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import Table
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
-from icewright.adapters.pyiceberg.properties import PyIcebergProperties
-from icewright.adapters.pyiceberg.rollback import PyIcebergRollbacks
-from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.files import UNPARTITIONED, Partition
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableName
-from icewright.domain.tables import MAIN_BRANCH, PartitionField, RefKind
-from icewright.ports.catalog import Catalog
-from icewright.ports.expiry import SnapshotExpiry
-from icewright.ports.properties import TableProperties
-from icewright.ports.rollback import Rollbacks
-from icewright.ports.table_files import TableFiles
+from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
+from icewright.actions.expire_snapshots.port import SnapshotExpiry
+from icewright.actions.rollback.iceberg import PyIcebergRollbacks
+from icewright.actions.rollback.port import Rollbacks
+from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.properties import PyIcebergProperties
+from icewright.catalogs.port import Catalog
+from icewright.catalogs.properties_port import TableProperties
+from icewright.catalogs.table_files_port import TableFiles
+from icewright.core.system_clock import SystemClock
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.files import UNPARTITIONED, Partition
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import MAIN_BRANCH, PartitionField, RefKind
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.expiry import MemoryExpiry

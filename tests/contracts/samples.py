@@ -1,8 +1,8 @@
 """Values that the contract tests put into stores."""
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
-from icewright.domain.inventory import (
+from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
+from icewright.model.iceberg.inventory import (
     ManifestKey,
     ManifestSummary,
     PartitionCounts,
@@ -11,11 +11,11 @@ from icewright.domain.inventory import (
     RunCounts,
     SizeHistogram,
 )
-from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello
-from icewright.domain.names import PART_LENGTH_MAX, TableId, TableName
-from icewright.domain.plans import PartitionVerdict, Plan, Reason, RewritePrediction, Verdict
-from icewright.domain.policy import Mode
-from icewright.domain.tasks import NewTask, Outcome, Progress
+from icewright.model.iceberg.names import PART_LENGTH_MAX, TableId, TableName
+from icewright.model.plans.plans import PartitionVerdict, Plan, Reason, RewritePrediction, Verdict
+from icewright.model.policy.policy import Mode
+from icewright.model.work.jobs import PROTOCOL_VERSION, OptimizerHello
+from icewright.model.work.tasks import NewTask, Outcome, Progress
 from icewright.ports.store import TableRecord
 
 HOSTILE_PARTS = (

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import pytest
 from hdfs_native import Client, WriteOptions
 
-from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
-from icewright.adapters.objects.s3 import S3Client
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.locations import CanonicalPath, storage_and_key
-from icewright.ports.objects import Objects
-from icewright.ports.quarantine import Quarantine
+from icewright.actions.remove_files.adapters.opened import CatalogObjects, CatalogQuarantine
+from icewright.actions.remove_files.quarantine_port import Quarantine
+from icewright.catalogs.objects import Objects
+from icewright.catalogs.storage.s3 import S3Client
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.locations import CanonicalPath, storage_and_key
 from tests.doubles.clock import ManualClock
 from tests.doubles.objects import MemoryObjects, MemoryStorage
 from tests.doubles.quarantine import MemoryQuarantine

@@ -7,37 +7,37 @@ from itertools import cycle
 import pytest
 from sqlalchemy import Engine, delete, event, insert, select, update
 
-from icewright.adapters.sql.answers import SqlAnswers
-from icewright.adapters.sql.audit import SqlAudit
-from icewright.adapters.sql.claims import SqlClaims
-from icewright.adapters.sql.cursors import SqlCursors
-from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.identity import SqlIdentities
-from icewright.adapters.sql.kept import SqlKept
-from icewright.adapters.sql.message_store import SqlMessages
-from icewright.adapters.sql.policies import SqlPolicies
-from icewright.adapters.sql.prunings import SqlPrunings
-from icewright.adapters.sql.schema import SERVER_EPOCH, counters, metadata
-from icewright.adapters.sql.servers import SqlServers
-from icewright.adapters.sql.sightings import SqlSightings
-from icewright.adapters.sql.table_store import SqlTableStore
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import reading, writing
-from icewright.ports.answers import Answers
-from icewright.ports.audit import AuditLog
-from icewright.ports.claims import ClaimStore
-from icewright.ports.clock import Clock
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
+from icewright.actions.undo.undo_records_port import KeptStore
+from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.audit.port import AuditLog
+from icewright.audit.sql import SqlAudit
+from icewright.core.clock import Clock
+from icewright.events.sources.cursors import SqlCursors
+from icewright.events.sources.port import Cursors
+from icewright.identity.port import IdentityStore
+from icewright.identity.sql import SqlIdentities
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.port import MessageStore
+from icewright.observation.sql import SqlTableStore
+from icewright.ownership.claims_port import ClaimStore
+from icewright.ownership.claims_sql import SqlClaims
+from icewright.policy.rules.port import PolicyStore
+from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.deletions import DeletionStore
-from icewright.ports.event_sources import Cursors
-from icewright.ports.identity import IdentityStore
-from icewright.ports.kept import KeptStore
-from icewright.ports.notifications import MessageStore
-from icewright.ports.policies import PolicyStore
-from icewright.ports.prunings import Prunings
-from icewright.ports.servers import Servers
-from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
+from icewright.retention.prunings_port import Prunings
+from icewright.retention.prunings_sql import SqlPrunings
+from icewright.server.cluster.servers_port import Servers
+from icewright.server.cluster.servers_sql import SqlServers
+from icewright.store.engine import open_store
+from icewright.store.schema import SERVER_EPOCH, counters, metadata
+from icewright.store.transactions import reading, writing
+from icewright.web.idempotent_answers_port import Answers
+from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.answers import MemoryAnswers
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.claims import MemoryClaims

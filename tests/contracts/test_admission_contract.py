@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from icewright.adapters.sql import claiming
-from icewright.adapters.sql import task_queries as queries
-from icewright.adapters.sql.schema import state_is
-from icewright.domain.admission import (
+from icewright.core.errors import NotAllowed, NotFound
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.model.work import lifecycle
+from icewright.model.work.admission import (
     FREE,
     Holding,
     InLane,
@@ -25,14 +26,13 @@ from icewright.domain.admission import (
     Took,
     Urgency,
 )
-from icewright.domain.errors import NotAllowed, NotFound
-from icewright.domain.plans import Reason
-from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
-from icewright.domain.tasks import AttemptState, NewTask, Outcome, Task, TaskState
+from icewright.model.work.tasks import AttemptState, NewTask, Outcome, Task, TaskState
 from icewright.ports.store import Change, TaskFilter, TaskStore
-from icewright.scheduling import lifecycle
-from icewright.scheduling.admission import HELD_MS
-from icewright.scheduling.rank import AGED_MS
+from icewright.store.schema import state_is
+from icewright.work.groups.admission import HELD_MS
+from icewright.work.groups.rank import AGED_MS
+from icewright.work.store import claiming
+from icewright.work.store import task_queries as queries
 from tests.contracts.samples import OUTCOME, REASON, new_task
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
@@ -321,7 +321,7 @@ class TestLine:
     def test_no_more_is_counted_than_anybody_needs(
         self, store: TaskStore, most: int, lanes: int, expected: Line, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in ("tests.doubles.task_store", "icewright.adapters.sql.admission_queries"):
+        for module in ("tests.doubles.task_store", "icewright.work.store.admission_queries"):
             monkeypatch.setattr(f"{module}.AHEAD_MAX", most)
             monkeypatch.setattr(f"{module}.LANES_MAX", lanes)
         for number in range(1, 4):
@@ -333,7 +333,7 @@ class TestLine:
     def test_how_long_the_last_ones_took(
         self, store: TaskStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in ("tests.doubles.task_store", "icewright.adapters.sql.admission_queries"):
+        for module in ("tests.doubles.task_store", "icewright.work.store.admission_queries"):
             monkeypatch.setattr(f"{module}.TOOK_MAX", 3)
         assert store.took("default") == []
         for number in range(1, 6):

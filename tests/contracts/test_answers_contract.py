@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.answers import AnotherRequest, Answer, Answered, First, KeyedRequest, UnderWay
-from icewright.ports.answers import Answers
+from icewright.web.idempotent_answers import AnotherRequest, Answer, Answered, First, KeyedRequest, UnderWay
+from icewright.web.idempotent_answers_port import Answers
 from tests.contracts.samples import HOSTILE_PARTS
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from icewright.domain.approvals import Approval
-from icewright.domain.audit import GENESIS, PRUNED, SERVER, Act, verify
-from icewright.domain.plans import Reason
-from icewright.ports.audit import AuditLog, acting_as
+from icewright.audit.model import GENESIS, PRUNED, SERVER, Act, verify
+from icewright.audit.port import AuditLog, acting_as
+from icewright.model.plans.approvals import Approval
+from icewright.model.plans.plans import Reason
 from tests.contracts.samples import HOSTILE_PARTS, new_task
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.pyiceberg import rest_pointers
-from icewright.domain.errors import Conflict, NotFound, Unavailable, Unreadable
-from icewright.domain.files import UNPARTITIONED, DataFile, FileFormat, Partition
-from icewright.domain.inventory import PartitionStatistics
-from icewright.domain.names import TableName
-from icewright.domain.tables import Operation, RefKind, Snapshot, TableMetadata
-from icewright.planning.inventory import recompute
+from icewright.catalogs.pointers import rest_pointers
+from icewright.core.errors import Conflict, NotFound, Unavailable, Unreadable
+from icewright.inventory.arithmetic import recompute
+from icewright.model.iceberg.files import UNPARTITIONED, DataFile, FileFormat, Partition
+from icewright.model.iceberg.inventory import PartitionStatistics
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Operation, RefKind, Snapshot, TableMetadata
 from tests.cases import for_each
 from tests.contracts.lakes import Lake, MemoryLake, PyIcebergLake, hive_lake, named, postgresql_lake, rest_lake
 from tests.lakes import sqlite

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.codec import dumps
-from icewright.domain.events import CommitEvent
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, GroupFigures, OptimizerHello, TaskReport
-from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
-from icewright.domain.tasks import AttemptState, Task, TaskState
-from icewright.domain.totals import BEYOND, Total, TotalKey
+from icewright.core.codec import dumps
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, GroupFigures, OptimizerHello, TaskReport
+from icewright.model.work.tasks import AttemptState, Task, TaskState
+from icewright.model.work.totals import BEYOND, Total, TotalKey
 from icewright.ports.store import Change, TaskStore
 from tests.contracts.samples import OUTCOME, new_task, record
 from tests.contracts.stores import Stores

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.names import TableName
-from icewright.domain.ownership import Claim, SeenClaim
-from icewright.ports.claims import ClaimStore
+from icewright.model.iceberg.names import TableName
+from icewright.ownership.claims_port import ClaimStore
+from icewright.ownership.model import Claim, SeenClaim
 from tests.contracts.samples import HOSTILE_PARTS
 from tests.contracts.stores import Stores
 

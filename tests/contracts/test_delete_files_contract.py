@@ -9,13 +9,13 @@ import pytest
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.manifest import FileFormat as LibraryFormat
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.errors import Conflict, Unreadable
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.inventory import ManifestKey
-from icewright.domain.names import TableName
-from icewright.domain.tables import PartitionField, Snapshot, TableMetadata
-from icewright.ports.catalog import Catalog
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.port import Catalog
+from icewright.core.errors import Conflict, Unreadable
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.inventory import ManifestKey
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import PartitionField, Snapshot, TableMetadata
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile

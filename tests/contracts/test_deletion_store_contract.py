@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.approvals import Approval, ApprovalPlace, ApprovedPlan
-from icewright.domain.deletion import (
+from icewright.core.errors import Conflict, NotAllowed, NotFound, StoreTaken
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.deletion import (
     INTENT_TRANSITIONS,
     Cause,
     Checked,
@@ -19,11 +19,11 @@ from icewright.domain.deletion import (
     IntentState,
     Step,
 )
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, StoreTaken
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableName
-from icewright.domain.objects import ListedObject
-from icewright.domain.plans import Reason
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.objects import ListedObject
+from icewright.model.plans.approvals import Approval, ApprovalPlace, ApprovedPlan
+from icewright.model.plans.plans import Reason
 from icewright.ports.deletions import OPEN_STATES, DeletionStore, Tally
 from tests.cases import for_each
 from tests.contracts.samples import HOSTILE_PARTS, REASON, new_task, plan, table_id

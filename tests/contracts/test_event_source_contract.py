@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from icewright.adapters.kafka.source import KafkaSource
-from icewright.domain.errors import Unavailable
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableName
-from icewright.ports.event_sources import EventSource, Fetched
+from icewright.core.errors import Unavailable
+from icewright.events.sources.kafka import KafkaSource
+from icewright.events.sources.port import EventSource, Fetched
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.names import TableName
 from tests.doubles.event_source import MemoryEventSource, MemoryTopic
 from tests.servers.kafka import kafka_broker
 from tests.servers.mock_kafka import MockKafka, mock_kafka, send

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable, Unreadable, Unsupported
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold
-from icewright.domain.reachable import Roots
-from icewright.domain.tables import TableMetadata
-from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
-from icewright.planning.expire_snapshots import decide_expiry
-from icewright.planning.expiry_commit import problem_of_expiry
-from icewright.planning.expiry_undo import is_back
-from icewright.planning.policy import effective_policy
+from icewright.actions.expire_snapshots.commit import problem_of_expiry
+from icewright.actions.expire_snapshots.plan import decide_expiry
+from icewright.actions.undo.expiry_undo import is_back
+from icewright.core.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable, Unreadable, Unsupported
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold
+from icewright.model.actions.undo import SIGNATURE_KEY, UndoExpiry
+from icewright.model.iceberg.reachable_files import Roots
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.policy.effective import effective_policy
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, make_lake
 from tests.contracts.undoing import UNDOING, Shelf, decided, whole_undo

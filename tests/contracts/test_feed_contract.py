@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict
-from icewright.domain.feed import Fact, FactKind, FeedFilter
-from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
-from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
+from icewright.core.errors import Conflict
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.feed import Fact, FactKind, FeedFilter
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
+from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED
+from icewright.model.work.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.ports.feed import Feed
 from icewright.ports.store import Change, TaskStore
-from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, REASON, new_task, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain import halts
-from icewright.domain.errors import InvalidMessage, NotAllowed
-from icewright.domain.feed import FactKind, FeedFilter
-from icewright.domain.halts import EVERYTHING, Halt, HaltState, NewHalt, Part, PartKind, halt_over
-from icewright.domain.names import TableName
-from icewright.domain.tasks import Task
-from icewright.ports.audit import acting_as
+from icewright.audit.port import acting_as
+from icewright.core.errors import InvalidMessage, NotAllowed
+from icewright.model.events.feed import FactKind, FeedFilter
+from icewright.model.iceberg.names import TableName
+from icewright.model.work import halts
+from icewright.model.work.halts import EVERYTHING, Halt, HaltState, NewHalt, Part, PartKind, halt_over
+from icewright.model.work.tasks import Task
 from icewright.ports.store import TaskStore
 from tests.cases import each_case
 from tests.contracts.samples import new_task, table_id

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.pyiceberg.history import PyIcebergHistory
-from icewright.domain.errors import Conflict
-from icewright.domain.history import EndedTask, Ending
-from icewright.domain.names import TableName
-from icewright.ports.history import History
+from icewright.core.errors import Conflict
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.history import EndedTask, Ending
+from icewright.retention.history_port import History
+from icewright.retention.history_table import PyIcebergHistory
 from tests.doubles.history import MemoryHistory
 from tests.lakes.sqlite import make_lake
 

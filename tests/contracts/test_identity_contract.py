@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from icewright.domain.access import OWNER, Grant, Principal, Role, Scope
-from icewright.domain.errors import InvalidMessage, InvalidName, NotAllowed, NotFound
-from icewright.domain.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, Ended, NewCode, NewToken, Session
-from icewright.ports.audit import acting_as
-from icewright.ports.identity import IdentityStore
+from icewright.audit.port import acting_as
+from icewright.core.errors import InvalidMessage, InvalidName, NotAllowed, NotFound
+from icewright.identity.port import IdentityStore
+from icewright.model.access.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, Ended, NewCode, NewToken, Session
+from icewright.model.access.permissions import OWNER, Grant, Principal, Role, Scope
 from tests.cases import each_case
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.errors import Unsupported
-from icewright.domain.names import TableId
-from icewright.domain.undo import KEPT_BYTES_MAX, Kept
-from icewright.ports.kept import KeptStore
+from icewright.actions.undo.undo_records_port import KeptStore
+from icewright.core.errors import Unsupported
+from icewright.model.actions.undo import KEPT_BYTES_MAX, Kept
+from icewright.model.iceberg.names import TableId
 from tests.contracts.stores import Stores
 
 

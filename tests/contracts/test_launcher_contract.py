@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from icewright.adapters.launchers.resident import ResidentLauncher
-from icewright.adapters.launchers.spark_submit import SparkSubmitLauncher
-from icewright.adapters.launchers.submission import SparkHome
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.optimizers import OptimizerSettings
-from icewright.ports.launcher import Application, Launcher
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.work.optimizers import OptimizerSettings
+from icewright.work.launch.port import Application, Launcher
+from icewright.work.launch.resident import ResidentLauncher
+from icewright.work.launch.spark_submit import SparkSubmitLauncher
+from icewright.work.launch.submission import SparkHome
 from tests.doubles.launcher import MemoryApplication, MemoryLauncher
 from tests.spark_side import specs
 
@@ -119,7 +119,7 @@ def test_q4_q5_one_that_is_killed_leaves_nobody_behind(kind: Kind) -> None:
 
 
 def test_q4_whoever_hangs_in_its_group_ends_with_it(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icewright.adapters.launchers.process._TIDY_S", 0.05)
+    monkeypatch.setattr("icewright.work.launch.process._TIDY_S", 0.05)
     application = kind.launcher.start(SETTINGS)
     child = kind.child() if kind.is_real else None
     if child is not None:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict, NotAllowed, NotFound
-from icewright.domain.feed import Fact, FactKind, Told
-from icewright.domain.names import TableName
-from icewright.domain.notifications import (
+from icewright.core.errors import Conflict, NotAllowed, NotFound
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.notifications import (
     RATE_MS,
     Mention,
     Message,
@@ -19,8 +18,9 @@ from icewright.domain.notifications import (
     ReceiverState,
     StoredMessage,
 )
-from icewright.domain.plans import Reason
-from icewright.ports.notifications import MessageStore
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
+from icewright.notifications.port import MessageStore
 from tests.contracts.samples import HOSTILE_PARTS, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.objects.s3 import S3Client, S3Objects
-from icewright.domain.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
-from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.objects import ListedObject, OddEntry, prefix_of
+from icewright.catalogs.storage.s3 import S3Client, S3Objects
+from icewright.core.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.objects import ListedObject, OddEntry, prefix_of
 from tests.cases import each_case
 from tests.contracts.storages import Local, OnHdfs, OnS3, Storage, make_storage
 

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from icewright.domain.errors import Conflict, NotFound
-from icewright.domain.policies import NO_REVISION, NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
-from icewright.ports.audit import acting_as
-from icewright.ports.policies import PolicyStore
+from icewright.audit.port import acting_as
+from icewright.core.errors import Conflict, NotFound
+from icewright.model.policy.policies import NO_REVISION, NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
+from icewright.policy.rules.port import PolicyStore
 from tests.cases import each_case
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.errors import Conflict, NotFound, TableReplaced, Unavailable
-from icewright.domain.tables import LoggedMetadata, TableMetadata
+from icewright.core.errors import Conflict, NotFound, TableReplaced, Unavailable
+from icewright.model.iceberg.tables import LoggedMetadata, TableMetadata
 from tests.cases import each_case
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, make_lake

@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
-from icewright.adapters.oidc.provider import Client, OidcProvider
-from icewright.domain.errors import LoginRefused, Unavailable
-from icewright.domain.people import Person
-from icewright.ports.people import Attempt, Provider
+from icewright.core.errors import LoginRefused, Unavailable
+from icewright.identity.oidc.provider import Client, OidcProvider
+from icewright.identity.people_port import Attempt, Provider
+from icewright.model.access.people import Person
 from tests.doubles.clock import ManualClock
 from tests.doubles.people import MemoryProvider
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, oidc_server

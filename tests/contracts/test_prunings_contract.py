@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.audit import Act
-from icewright.domain.events import CommitEvent
-from icewright.domain.names import TableId, TableName
-from icewright.domain.notifications import Message
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.policies import NewRevision, Policies
-from icewright.domain.retention import Pruned, RowKind, Rows
-from icewright.domain.storage import AccessRecord
-from icewright.domain.undo import Kept
-from icewright.ports.prunings import Prunings
+from icewright.audit.model import Act
+from icewright.model.actions.undo import Kept
+from icewright.model.events.events import CommitEvent
+from icewright.model.events.notifications import Message
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.policy.policies import NewRevision, Policies
+from icewright.model.work.retention import Pruned, RowKind, Rows
+from icewright.model.work.storage import AccessRecord
+from icewright.retention.prunings_port import Prunings
 from tests.contracts.samples import REASON, hello, new_task, plan, record
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import a_run, approval, remove

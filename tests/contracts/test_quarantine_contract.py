@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.objects.opened import CatalogQuarantine
-from icewright.domain.deletion import same_object
-from icewright.domain.errors import Conflict, NotAllowed, Unsupported
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.objects import ListedObject
+from icewright.actions.remove_files.adapters.opened import CatalogQuarantine
+from icewright.core.errors import Conflict, NotAllowed, Unsupported
+from icewright.model.actions.deletion import same_object
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import ListedObject
 from tests.cases import each_case
 from tests.contracts.storages import HELD, KINDS, InMemory, Local, OnS3, Storage, make_storage
 from tests.doubles.quarantine import MemoryQuarantine

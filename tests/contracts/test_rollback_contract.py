@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable
-from icewright.domain.rollback import Rollback
-from icewright.domain.tables import TableMetadata
-from icewright.domain.undo import SIGNATURE_KEY
+from icewright.core.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable
+from icewright.model.actions.rollback import Rollback
+from icewright.model.actions.undo import SIGNATURE_KEY
+from icewright.model.iceberg.tables import TableMetadata
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, make_lake
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
-from icewright.domain.actions import ActionKind
-from icewright.domain.approvals import Approval, ApprovalPlace, ApprovedPlan
-from icewright.domain.deletion import Checked, IntentState, Step
-from icewright.domain.events import Channel, CommitEvent, Reporting
-from icewright.domain.names import TableId, TableName
-from icewright.domain.tasks import TaskState
+from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.deletion import Checked, IntentState, Step
+from icewright.model.events.events import Channel, CommitEvent, Reporting
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.approvals import Approval, ApprovalPlace, ApprovedPlan
+from icewright.model.work.tasks import TaskState
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan

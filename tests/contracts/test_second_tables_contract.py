@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.pyiceberg.second_tables import PyIcebergSecondTables
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable, Unreadable
-from icewright.domain.names import TableId
-from icewright.ports.second_tables import SecondTables
+from icewright.actions.undo.second_tables_iceberg import PyIcebergSecondTables
+from icewright.actions.undo.second_tables_port import SecondTables
+from icewright.core.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable, Unreadable
+from icewright.model.iceberg.names import TableId
 from tests.contracts.lakes import Lake, MemoryLake, PyIcebergLake, named
 from tests.contracts.test_catalog_contract import EVENTS, make_lake
 from tests.doubles.second_tables import MemorySecondTables

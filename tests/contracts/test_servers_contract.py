@@ -1,6 +1,6 @@
 """Who serves a store: servers say so again and again, leave in order, or are silent and then forgotten."""
 
-from icewright.domain.servers import BEAT_MS, SERVERS_KEPT_MS, SILENT_MS, Server, leader_of
+from icewright.core.servers import BEAT_MS, SERVERS_KEPT_MS, SILENT_MS, Server, leader_of
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
 

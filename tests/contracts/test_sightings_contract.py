@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.errors import Conflict
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.orphans import FinishedPass, SeenFiles, SeenOrphans, Sighting
-from icewright.ports.sightings import Sightings
+from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.core.errors import Conflict
+from icewright.model.actions.orphans import FinishedPass, SeenFiles, SeenOrphans, Sighting
+from icewright.model.iceberg.locations import CanonicalPath
 from tests.contracts.samples import HOSTILE_PARTS, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock

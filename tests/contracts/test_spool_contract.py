@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.adapters import spool as on_disk
-from icewright.adapters.spool import DiskSpool, open_disk_spool
-from icewright.domain.errors import Unavailable
-from icewright.domain.likeness import likeness
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.objects import ListedObject
-from icewright.domain.orphans import FoundFile, Mention, Sighting
-from icewright.domain.reachable import FileClass, ReachableFile
-from icewright.ports.spool import OpenSpool
+from icewright.catalogs import local_spool as on_disk
+from icewright.catalogs.local_spool import DiskSpool, open_disk_spool
+from icewright.catalogs.spool_port import OpenSpool
+from icewright.core.errors import Unavailable
+from icewright.model.actions.orphans import FoundFile, Mention, Sighting
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import ListedObject
+from icewright.model.iceberg.path_aliasing import likeness
+from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
 from tests.doubles.spool import open_memory_spool
 
 OPENERS = {"memory": open_memory_spool, "disk": open_disk_spool}

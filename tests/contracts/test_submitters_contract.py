@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.errors import InvalidMessage
-from icewright.domain.optimizers import SeenSubmitter, Submitter, Submitting
-from icewright.domain.resource_groups import Queue
+from icewright.core.errors import InvalidMessage
+from icewright.model.policy.resource_groups import Queue
+from icewright.model.work.optimizers import SeenSubmitter, Submitter, Submitting
 from icewright.ports.submitters import SUBMITTERS_KEPT_MS, SUBMITTERS_MAX
 from tests.cases import each_case
 from tests.contracts.stores import Stores

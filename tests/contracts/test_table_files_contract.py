@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
-from icewright.domain.errors import NotFound, Unavailable, Unreadable
-from icewright.domain.files import UNPARTITIONED, Partition
-from icewright.domain.knowledge import Complete, Known, Partial
-from icewright.domain.locations import Aliases
-from icewright.domain.names import TableName
-from icewright.domain.reachable import FileClass, ReachableFile
-from icewright.domain.tables import Snapshot, TableMetadata
-from icewright.planning.keepers import CURRENT, keepers
-from icewright.services.reachable import Reachable, reachable
+from icewright.core.completeness import Complete, Known, Partial
+from icewright.core.errors import NotFound, Unavailable, Unreadable
+from icewright.inventory.keepers import CURRENT, keepers
+from icewright.model.iceberg.files import UNPARTITIONED, Partition
+from icewright.model.iceberg.locations import Aliases
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
+from icewright.model.iceberg.tables import Snapshot, TableMetadata
+from icewright.ownership.reachable import Reachable, reachable
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, loaded, make_lake
 from tests.doubles.spool import open_memory_spool

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict, InboxFull, LookLost, NotFound
-from icewright.domain.events import (
+from icewright.core.errors import Conflict, InboxFull, LookLost, NotFound
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.events import (
     Channel,
     ChannelFigures,
     CommitEvent,
@@ -18,16 +18,16 @@ from icewright.domain.events import (
     Told,
     UnreportedTable,
 )
-from icewright.domain.files import Partition
-from icewright.domain.inventory import PartitionStatistics
-from icewright.domain.layouts import Level, Run
-from icewright.domain.names import TableName
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.plans import Reason
-from icewright.domain.retention import RETENTION, Retention, RowKind
-from icewright.domain.storage import AccessRecord, ProbeRequest
-from icewright.domain.tables import Operation
-from icewright.domain.why import Considered
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.inventory import PartitionStatistics
+from icewright.model.iceberg.layouts import Level, Run
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Operation
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.plans.plans import Reason
+from icewright.model.work.retention import RETENTION, Retention, RowKind
+from icewright.model.work.storage import AccessRecord, ProbeRequest
+from icewright.model.work.why import Considered
 from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import (

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.actions import ActionKind, Executor, rewrite_of
-from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
-from icewright.domain.history import Ending
-from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
-from icewright.domain.restore_files import RestoreFiles, RestoreFilesPrediction
-from icewright.domain.tasks import (
+from icewright.core.errors import Conflict, LeaseLost, NotAllowed, NotFound
+from icewright.model.actions.actions import ActionKind, Executor, rewrite_of
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
+from icewright.model.actions.restore_files import RestoreFiles, RestoreFilesPrediction
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
+from icewright.model.work.history import Ending
+from icewright.model.work.tasks import (
     ACTIVE_STATES,
     TERMINAL_STATES,
     TRANSITIONS,
@@ -26,7 +26,7 @@ from icewright.domain.tasks import (
     TaskState,
 )
 from icewright.ports.store import Change, TaskFilter, TaskStore
-from icewright.scheduling.rank import AGEING_MS
+from icewright.work.groups.rank import AGEING_MS
 from tests.cases import for_each
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, PROGRESS, REASON, new_task, table_id
 from tests.contracts.stores import Stores

@@ -16,12 +16,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from icewright.domain.errors import IcewrightError
-from icewright.domain.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.core.errors import IcewrightError
+from icewright.model.work.lifecycle import LIVE_STATES
+from icewright.model.work.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
 from icewright.ports.store import Change, TaskFilter, TaskStore
-from icewright.scheduling.lifecycle import LIVE_STATES
-from icewright.scheduling.rank import AGEING_MS
+from icewright.work.groups.rank import AGEING_MS
 from tests.contracts.samples import OUTCOME, REASON, new_task
 from tests.contracts.stores import MemoryStores, SqlStores, sql_stores
 from tests.doubles.clock import ManualClock

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from icewright.domain.expire_snapshots import ExpireSnapshots
-from icewright.domain.tables import TableMetadata
-from icewright.domain.undo import UndoExpiry
-from icewright.planning.expiry_undo import UndoDecision, decide_undo
-from icewright.planning.policy import effective_policy
-from icewright.ports.expiry import SnapshotExpiry
+from icewright.actions.expire_snapshots.port import SnapshotExpiry
+from icewright.actions.undo.expiry_undo import UndoDecision, decide_undo
+from icewright.model.actions.expire_snapshots import ExpireSnapshots
+from icewright.model.actions.undo import UndoExpiry
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.policy.effective import effective_policy
 
 EXPIRED, UNDOING = "task-expired", "task-undoing"
 FOR_EVER = 1 << 62

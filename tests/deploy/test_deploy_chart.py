@@ -18,9 +18,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from icewright.config.load import load_config
-from icewright.config.policy_files import read_policies
-from icewright.domain.server_urls import authorities
+from icewright.configuration.load import load_config
+from icewright.core.server_urls import authorities
+from icewright.policy.rules.files import read_policies
 from scripts.render_chart import CASES, CHART, heading, rendered_file
 from tests.cases import each_case
 from tests.deploy.test_deploy_images import STAGES

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 import yaml
 
-from icewright.config.load import load_config
+from icewright.configuration.load import load_config
 from tests.cases import each_case
 from tests.deploy.test_deploy_images import PINNED, STAGES
 

@@ -16,9 +16,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from icewright.domain.names import TableName
-from icewright.domain.retention import RowKind
-from icewright.services.history import HistoryProgress
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.retention import RowKind
+from icewright.retention.history import HistoryProgress
 from tests.api.served import V1, Served, hello
 from tests.cases import each_case
 from tests.docs.test_documentation import anchors

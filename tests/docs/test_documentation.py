@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import typer
 
-from icewright.cli.main import app
-from icewright.config.load import load_config
-from icewright.domain.faults import Fault
-from icewright.planning.settings import SETTINGS
+from icewright.app.main import app
+from icewright.configuration.load import load_config
+from icewright.core.fault_points import Fault
+from icewright.policy.settings import SETTINGS
 from scripts import write_reference
 from tests.cases import each_case, for_each
 from tests.e2e.kills import ELSEWHERE, HOUSEKEEPER, KILLS, SERVER
@@ -116,7 +116,7 @@ def test_the_places_where_processes_die_are_counted_as_they_are() -> None:
     text = (ROOT / "docs" / "bad-days.md").read_text(encoding="utf-8")
     killed = {kill.point for kill in KILLS}
     parts = Counter(point.partition(".")[0] for point in Fault)
-    assert f"(`icewright.domain.faults.Fault`), {len(Fault)} of them" in text
+    assert f"(`icewright.core.fault_points.Fault`), {len(Fault)} of them" in text
     assert f"each of {len(killed)} has its kill" in text
     assert f"At the other {len(Fault) - len(killed)} no process is killed" in text
     assert sorted(re.findall(r"^The (\d+) of the (?:Deleter|job)", text, re.MULTILINE)) == sorted(

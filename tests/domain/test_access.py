@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.access import (
+from icewright.core.errors import Forbidden, IcewrightError, InvalidName
+from icewright.model.access.permissions import (
     EVERYTHING,
     OWNER,
     PERMISSIONS,
@@ -15,10 +16,9 @@ from icewright.domain.access import (
     Scope,
     authorize,
 )
-from icewright.domain.action_types import traits_of
-from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Forbidden, IcewrightError, InvalidName
-from icewright.domain.names import TableName
+from icewright.model.actions.action_types import traits_of
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
 
 PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)

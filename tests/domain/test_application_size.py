@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from icewright.domain.admission import Holding
-from icewright.domain.application_size import application_size, task_holding
+from icewright.model.work.admission import Holding
+from icewright.model.work.application_size import application_size, task_holding
 from tests.cases import each_case
 from tests.spark_side.specs import settings_of
 

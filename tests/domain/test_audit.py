@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.audit import GENESIS, Act, AuditEntry, Head, hash_of, link, pruned, verify
+from icewright.audit.model import GENESIS, Act, AuditEntry, Head, hash_of, link, pruned, verify
 
 TEXTS = st.text(max_size=20)
 ACTS = st.builds(Act, TEXTS, TEXTS, st.dictionaries(TEXTS, st.integers() | TEXTS, max_size=3))

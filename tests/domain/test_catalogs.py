@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import make_url
 
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.object_stores import AWS_PACKAGE
-from icewright.domain.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.object_stores import AWS_PACKAGE
+from icewright.model.iceberg.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
 from tests.cases import each_case
 
 SECRET = "hunter2"  # noqa: S105 - nobody's

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.codec import dumps, from_json, loads, to_json
-from icewright.domain.errors import InvalidMessage
-from icewright.domain.files import Partition
-from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskReport
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.objects import ListedObject
-from icewright.domain.tasks import Lease, TaskState
+from icewright.core.codec import dumps, from_json, loads, to_json
+from icewright.core.errors import InvalidMessage
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import ListedObject
+from icewright.model.work.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskReport
+from icewright.model.work.tasks import Lease, TaskState
 from tests.cases import each_case
 
 

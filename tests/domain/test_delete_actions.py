@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from icewright.domain.action_types import names_in
-from icewright.domain.actions import Action, ActionFigures
-from icewright.domain.asked import Asked, AskedRemoveDanglingDeletes, AskedRewritePositionDeletes
-from icewright.domain.codec import from_json, to_json
-from icewright.domain.delete_costs import DeleteCosts
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.jobs import PROTOCOL_VERSION, TaskSpec
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Prediction
-from icewright.domain.remove_dangling_deletes import (
+from icewright.core.codec import from_json, to_json
+from icewright.model.actions.action_types import names_in
+from icewright.model.actions.actions import Action, ActionFigures
+from icewright.model.actions.remove_dangling_deletes import (
     RemoveDanglingDeletes,
     RemoveDanglingDeletesFigures,
     RemoveDanglingDeletesPrediction,
     own_bytes,
 )
-from icewright.domain.rewrite_position_deletes import (
+from icewright.model.actions.rewrite_position_deletes import (
     DeleteGroup,
     RewritePositionDeletes,
     RewritePositionDeletesFigures,
     RewritePositionDeletesPrediction,
     Target,
 )
+from icewright.model.iceberg.delete_costs import DeleteCosts
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Prediction
+from icewright.model.plans.requests import Asked, AskedRemoveDanglingDeletes, AskedRewritePositionDeletes
+from icewright.model.work.jobs import PROTOCOL_VERSION, TaskSpec
 from tests.cases import each_case
 
 HERE = Partition(0, '["Ulm"]')

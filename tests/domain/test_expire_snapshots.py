@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from icewright.domain.codec import dumps, loads
-from icewright.domain.expire_snapshots import (
+from icewright.core.codec import dumps, loads
+from icewright.model.actions.expire_snapshots import (
     ExpireSnapshots,
     ExpireSnapshotsFigures,
     ExpireSnapshotsPrediction,
     ExpiryRule,
     RefAt,
 )
-from icewright.domain.tables import Ref, RefKind
+from icewright.model.iceberg.tables import Ref, RefKind
 
 MAIN = RefAt("main", RefKind.BRANCH, 4)
 OLD = RefAt("v1", RefKind.TAG, 1)

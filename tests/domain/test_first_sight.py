@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.first_sight import GAPS_AN_AGE, MARK_GAP_MS, Mark, first_seen, marked
-from icewright.domain.tables import TableMetadata
+from icewright.model.iceberg.snapshot_sightings import GAPS_AN_AGE, MARK_GAP_MS, Mark, first_seen, marked
+from icewright.model.iceberg.tables import TableMetadata
 from tests.planning.observations import snapshot, table
 
 DAY_MS = 86_400_000

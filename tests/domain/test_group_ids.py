@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.group_ids import group_ids_text, read_group_ids
+from icewright.model.plans.group_ids import group_ids_text, read_group_ids
 from tests.cases import each_case
 
 IDS = st.frozensets(st.integers(0, 40))

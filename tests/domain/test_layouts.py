@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.layouts import Curve, Layout, Level, Run, run_of
-from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Operation, Snapshot, SortField
+from icewright.model.iceberg.layouts import Curve, Layout, Level, Run, run_of
+from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Operation, Snapshot, SortField
 from tests.cases import each_case
 
 SIGNED = {TASK_ID_KEY: "task-1", LEVEL_KEY: "level-1", LAYOUT_KEY: "hilbert(3,7)"}

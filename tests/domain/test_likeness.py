@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.likeness import likeness
-from icewright.domain.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.path_aliasing import likeness
 from tests.cases import each_case
 from tests.domain.test_locations import authorities, keys, schemes
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.errors import InvalidConfiguration, InvalidLocation
-from icewright.domain.locations import Aliases, declared, is_ambiguous
+from icewright.core.errors import InvalidConfiguration, InvalidLocation
+from icewright.model.iceberg.locations import Aliases, declared, is_ambiguous
 from tests.cases import each_case
 
 PLAIN = Aliases()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.errors import InvalidName
-from icewright.domain.names import PART_LENGTH_MAX, TableName, quote_part, split_parts
+from icewright.core.errors import InvalidName
+from icewright.model.iceberg.names import PART_LENGTH_MAX, TableName, quote_part, split_parts
 from tests.cases import each_case
 
 parts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30) | st.sampled_from(

@@ -1,6 +1,6 @@
 """An outage is told of at once, then once a minute with a count, and asked about less and less often."""
 
-from icewright.domain.outage import PAUSE_S_MAX, Outage
+from icewright.core.outage_log import PAUSE_S_MAX, Outage
 
 
 def test_the_first_failure_is_told_then_one_a_minute_with_the_count() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.access import Grant, Role, Scope
-from icewright.domain.errors import InvalidName
-from icewright.domain.people import Person, RoleRule
+from icewright.core.errors import InvalidName
+from icewright.model.access.people import Person, RoleRule
+from icewright.model.access.permissions import Grant, Role, Scope
 from tests.cases import each_case
 
 ISSUER = "https://login.example.com"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icewright.domain.codec import dumps, loads
-from icewright.domain.remove_orphan_files import (
+from icewright.core.codec import dumps, loads
+from icewright.model.actions.remove_orphan_files import (
     OrphanBudget,
     OrphanFile,
     RemoveOrphanFiles,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.codec import dumps, loads
-from icewright.domain.errors import InvalidConfiguration, InvalidResourceGroup
-from icewright.domain.resource_groups import DEFAULT_GROUP, ResourceGroup, TenantCaps, with_default
-from icewright.domain.times import Window
+from icewright.core.codec import dumps, loads
+from icewright.core.errors import InvalidConfiguration, InvalidResourceGroup
+from icewright.core.times import Window
+from icewright.model.policy.resource_groups import DEFAULT_GROUP, ResourceGroup, TenantCaps, with_default
 from tests.cases import each_case
 
 NIGHT = Window("0 2 * * *", "Europe/Berlin", 4 * 3_600_000)

@@ -2,10 +2,9 @@
 
 import pytest
 
-from icewright.domain.codec import dumps, loads
-from icewright.domain.errors import InvalidMessage
-from icewright.domain.files import Partition
-from icewright.domain.rewrite_manifests import (
+from icewright.core.codec import dumps, loads
+from icewright.core.errors import InvalidMessage
+from icewright.model.actions.rewrite_manifests import (
     InputManifest,
     ManifestCause,
     ManifestClass,
@@ -17,6 +16,7 @@ from icewright.domain.rewrite_manifests import (
     RewriteManifestsPrediction,
     Share,
 )
+from icewright.model.iceberg.files import Partition
 from tests.cases import each_case
 
 DATA = ManifestClass(0, ManifestContent.DATA)

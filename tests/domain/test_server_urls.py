@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.errors import Rejected
-from icewright.domain.server_urls import authorities, client_url, is_loopback, is_public_url
+from icewright.core.errors import Rejected
+from icewright.core.server_urls import authorities, client_url, is_loopback, is_public_url
 from tests.cases import each_case
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.spark_keys import ALLOWED, checked
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.work.spark_keys import ALLOWED, checked
 from tests.cases import each_case
 
 KEYS = (Path(__file__).parent / "spark_4_1_keys.txt").read_text().split()

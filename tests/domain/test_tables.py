@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.domain.tables import ATTEMPT_KEY, Snapshot
+from icewright.model.iceberg.tables import ATTEMPT_KEY, Snapshot
 from tests.cases import each_case
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.errors import InvalidConfiguration, Unsupported
-from icewright.domain.writer_settings import WriterSettings, writer_settings
+from icewright.core.errors import InvalidConfiguration, Unsupported
+from icewright.model.iceberg.writer_settings import WriterSettings, writer_settings
 from tests.cases import each_case
 
 

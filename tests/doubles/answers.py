@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from icewright.domain.answers import AnotherRequest, Answer, Answered, Begun, First, KeyedRequest, UnderWay
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.core.times import Instant
+from icewright.web.idempotent_answers import AnotherRequest, Answer, Answered, Begun, First, KeyedRequest, UnderWay
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class _Kept:
 
 
 class MemoryAnswers:
-    """An :class:`~icewright.ports.answers.Answers` that is gone with the process."""
+    """An :class:`~icewright.web.idempotent_answers_port.Answers` that is gone with the process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-from icewright.domain.audit import GENESIS, Act, AuditEntry, Head, link, pruned
-from icewright.domain.retention import RowKind
-from icewright.domain.times import Instant
-from icewright.ports.audit import acting
-from icewright.ports.clock import Clock
+from icewright.audit.model import GENESIS, Act, AuditEntry, Head, link, pruned
+from icewright.audit.port import acting
+from icewright.core.clock import Clock
+from icewright.core.times import Instant
+from icewright.model.work.retention import RowKind
 
 
 class MemoryAudit:
-    """An :class:`~icewright.ports.audit.AuditLog` that is gone with the process."""
+    """An :class:`~icewright.audit.port.AuditLog` that is gone with the process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from icewright.domain.errors import Conflict, TableReplaced, Unavailable, Unreadable
-from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
-from icewright.domain.inventory import ManifestKey, ManifestSummary
-from icewright.domain.names import TableName
-from icewright.domain.tables import Snapshot, SortField, TableMetadata
-from icewright.domain.times import Instant
-from icewright.planning.tally import ManifestTally
-from icewright.ports.catalog import TablePointers
-from icewright.ports.clock import Clock
+from icewright.catalogs.port import TablePointers
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, TableReplaced, Unavailable, Unreadable
+from icewright.core.times import Instant
+from icewright.inventory.manifest_summary import ManifestTally
+from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Snapshot, SortField, TableMetadata
 from tests.doubles.lake import Entry, Manifest, Status
 from tests.doubles.objects import MemoryStorage
 from tests.doubles.tables import MemoryTables

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 
-from icewright.domain.names import TableName
-from icewright.domain.ownership import SeenClaim
+from icewright.model.iceberg.names import TableName
+from icewright.ownership.model import SeenClaim
 
 
 class MemoryClaims:
-    """A :class:`~icewright.ports.claims.ClaimStore` that is gone with the process."""
+    """A :class:`~icewright.ownership.claims_port.ClaimStore` that is gone with the process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

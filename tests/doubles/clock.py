@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from icewright.domain.times import Instant
+from icewright.core.times import Instant
 
 
 class ManualClock:

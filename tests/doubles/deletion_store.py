@@ -6,15 +6,15 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.approvals import Approval, ApprovalPlace
-from icewright.domain.audit import of_approval, of_files, of_run
-from icewright.domain.deletion import DeletionRun, Intent, IntentState, changed
-from icewright.domain.errors import Conflict, NotFound, StoreTaken
-from icewright.domain.names import TableId
-from icewright.domain.retention import RowKind
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
+from icewright.audit.model import of_approval, of_files, of_run
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, NotFound, StoreTaken
+from icewright.core.times import Instant
+from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.actions.deletion import DeletionRun, Intent, IntentState, changed
+from icewright.model.iceberg.names import TableId
+from icewright.model.plans.approvals import Approval, ApprovalPlace
+from icewright.model.work.retention import RowKind
 from icewright.ports.deletions import HELD_STATES, OPEN_STATES, OVER_STATES, Tally
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.names import MemoryNames

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from icewright.domain.errors import InvalidMessage, Unavailable
-from icewright.domain.event_messages import parse_message
-from icewright.domain.events import Channel
-from icewright.ports.event_sources import Fetched
+from icewright.core.errors import InvalidMessage, Unavailable
+from icewright.events.sources.port import Fetched
+from icewright.model.events.events import Channel
+from icewright.model.events.messages import parse_message
 
 
 @dataclass

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from icewright.domain.codec import dumps, loads
-from icewright.domain.errors import Conflict, InvalidMessage, TableReplaced, Unreadable
-from icewright.domain.expire_snapshots import ExpireSnapshots, Hold, RefAt
-from icewright.domain.names import TableId, TableName
-from icewright.domain.reachable import Roots
-from icewright.domain.tables import LoggedSnapshot, TableMetadata
-from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
-from icewright.planning.expiry_commit import expiry_conflict, is_expired, trimmed
-from icewright.planning.expiry_undo import is_undone, only_back, undo_conflict
-from icewright.ports.expiry import Expired
+from icewright.actions.expire_snapshots.commit import expiry_conflict, is_expired, trimmed
+from icewright.actions.expire_snapshots.port import Expired
+from icewright.actions.undo.expiry_undo import is_undone, only_back, undo_conflict
+from icewright.core.codec import dumps, loads
+from icewright.core.errors import Conflict, InvalidMessage, TableReplaced, Unreadable
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, Hold, RefAt
+from icewright.model.actions.undo import SIGNATURE_KEY, UndoExpiry
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.reachable_files import Roots
+from icewright.model.iceberg.tables import LoggedSnapshot, TableMetadata
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.lake import MemoryTable
 from tests.doubles.tables import without_statistics

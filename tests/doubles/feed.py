@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from icewright.domain.feed import Fact, FeedFilter, FeedPage, Told
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.core.times import Instant
+from icewright.model.events.feed import Fact, FeedFilter, FeedPage, Told
 
 
 class MemoryFeed:

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 
-from icewright.domain.names import TableId
-from icewright.domain.storage import AccessRecord, ProbeRequest
-from icewright.domain.times import Instant
+from icewright.core.times import Instant
+from icewright.model.iceberg.names import TableId
+from icewright.model.work.storage import AccessRecord, ProbeRequest
 from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from icewright.domain.audit import of_halt, of_resume
-from icewright.domain.errors import NotAllowed
-from icewright.domain.halts import HALTS_MAX, Halt, NewHalt, Part, require_why
-from icewright.ports.audit import acting
-from icewright.ports.clock import Clock
-from icewright.scheduling.told import fact_of_halt, fact_of_resume
+from icewright.audit.model import of_halt, of_resume
+from icewright.audit.port import acting
+from icewright.core.clock import Clock
+from icewright.core.errors import NotAllowed
+from icewright.feed.task_events import fact_of_halt, fact_of_resume
+from icewright.model.work.halts import HALTS_MAX, Halt, NewHalt, Part, require_why
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.feed import MemoryFeed
 

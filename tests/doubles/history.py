@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Lock
 
-from icewright.domain.errors import Conflict
-from icewright.domain.history import EndedTask, Ending
+from icewright.core.errors import Conflict
+from icewright.model.work.history import EndedTask, Ending
 
 
 class MemoryHistory:

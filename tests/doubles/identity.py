@@ -6,9 +6,10 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from icewright.domain.access import Principal
-from icewright.domain.errors import NotAllowed, NotFound
-from icewright.domain.identity import (
+from icewright.core.clock import Clock
+from icewright.core.errors import NotAllowed, NotFound
+from icewright.core.times import Instant
+from icewright.model.access.identity import (
     SEEN_EVERY_MS,
     Ended,
     NewCode,
@@ -22,13 +23,12 @@ from icewright.domain.identity import (
     token_name,
     token_revoked,
 )
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
+from icewright.model.access.permissions import Principal
 from tests.doubles.audit import MemoryAudit
 
 
 class MemoryIdentities:
-    """An :class:`~icewright.ports.identity.IdentityStore` that is gone with the process."""
+    """An :class:`~icewright.identity.port.IdentityStore` that is gone with the process."""
 
     def __init__(self, clock: Clock, audit: MemoryAudit | None = None) -> None:
         self._clock = clock

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from icewright.domain.errors import InboxFull, InboxShareFull, NotFound
-from icewright.domain.event_messages import RETRY_AFTER_MS, TRIES_MAX
-from icewright.domain.events import (
+from icewright.core.errors import InboxFull, InboxShareFull, NotFound
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.model.events.events import (
     Channel,
     ChannelFigures,
     CommitEvent,
@@ -19,9 +20,8 @@ from icewright.domain.events import (
     Told,
     UnreportedTable,
 )
-from icewright.domain.names import TableName
-from icewright.domain.reasons import Reason
-from icewright.domain.times import Instant
+from icewright.model.events.messages import RETRY_AFTER_MS, TRIES_MAX
+from icewright.model.iceberg.names import TableName
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import TableRecord
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from icewright.domain.retention import RowKind
-from icewright.domain.times import Instant
-from icewright.domain.undo import Kept, check_size
+from icewright.core.times import Instant
+from icewright.model.actions.undo import Kept, check_size
+from icewright.model.work.retention import RowKind
 
 
 class MemoryKept:
-    """A :class:`~icewright.ports.kept.KeptStore` that is gone with the process."""
+    """A :class:`~icewright.actions.undo.undo_records_port.KeptStore` that is gone with the process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

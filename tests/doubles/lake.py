@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 
-from icewright.domain.errors import Conflict, Rejected
-from icewright.domain.files import FileContent, FileFormat, Partition, SortKey, Span
-from icewright.domain.inventory import ManifestKey
-from icewright.domain.tables import (
+from icewright.core.errors import Conflict, Rejected
+from icewright.core.times import Instant
+from icewright.model.iceberg.files import FileContent, FileFormat, Partition, SortKey, Span
+from icewright.model.iceberg.inventory import ManifestKey
+from icewright.model.iceberg.tables import (
     MAIN_BRANCH,
     ROW_LINEAGE_SINCE,
     LoggedSnapshot,
@@ -20,7 +21,6 @@ from icewright.domain.tables import (
     Snapshot,
     TableMetadata,
 )
-from icewright.domain.times import Instant
 
 _BYTES_PER_ENTRY = 100
 _BYTES_PER_MANIFEST = 1000
@@ -31,8 +31,8 @@ class MemoryFile:
     """A data file or delete file that some writer made.
 
     The fields from ``referenced_data_file`` to ``equality_ids`` are those of
-    :class:`~icewright.domain.files.DeleteFile`, for delete files alone. ``row_groups`` as in
-    :class:`~icewright.domain.files.DataFile`. ``data_sequence_number`` is the one that the file is added with, None for
+    :class:`~icewright.model.iceberg.files.DeleteFile`, for delete files alone. ``row_groups`` as in
+    :class:`~.files.DataFile`. ``data_sequence_number`` is the one that the file is added with, None for
     that of its commit.
     """
 

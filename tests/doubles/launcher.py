@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from icewright.domain.optimizers import OptimizerSettings
-from icewright.domain.spark_conf import spark_settings
-from icewright.ports.launcher import Trace
+from icewright.model.work.optimizers import OptimizerSettings
+from icewright.model.work.spark_conf import spark_settings
+from icewright.work.launch.port import Trace
 
 _KILLED = -9
 

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from icewright.domain.errors import Conflict, NotAllowed, NotFound
-from icewright.domain.notifications import (
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, NotAllowed, NotFound
+from icewright.core.times import Instant
+from icewright.model.events.notifications import (
     RATE_MS,
     Message,
     MessageState,
@@ -15,13 +17,11 @@ from icewright.domain.notifications import (
     ReceiverState,
     StoredMessage,
 )
-from icewright.domain.retention import RowKind
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
+from icewright.model.work.retention import RowKind
 
 
 class MemoryMessages:
-    """A :class:`~icewright.ports.notifications.MessageStore` that is gone with the process."""
+    """A :class:`~icewright.notifications.port.MessageStore` that is gone with the process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

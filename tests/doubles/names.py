@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
-from icewright.domain.names import TableId, TableName
+from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
+from icewright.model.iceberg.names import TableId, TableName
 
 
 class MemoryNames(dict[TableId, TableName]):

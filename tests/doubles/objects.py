@@ -6,11 +6,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from icewright.domain.errors import Unreadable
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.objects import Listed, ListedObject, prefix_of
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.core.errors import Unreadable
+from icewright.core.times import Instant
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import Listed, ListedObject, prefix_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from icewright.domain.errors import LoginRefused, Unavailable
-from icewright.domain.people import Person
-from icewright.ports.people import Attempt
+from icewright.core.errors import LoginRefused, Unavailable
+from icewright.identity.people_port import Attempt
+from icewright.model.access.people import Person
 
 _AWAY: Final = "the provider does not answer"
 
 
 class MemoryProvider:
-    """A :class:`~icewright.ports.people.Provider` that is gone with the process."""
+    """A :class:`~icewright.identity.people_port.Provider` that is gone with the process."""
 
     def __init__(self, issuer: str = "https://provider.invalid") -> None:
         self._issuer = issuer

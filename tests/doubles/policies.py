@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from icewright.domain.audit import of_policies
-from icewright.domain.errors import Conflict, NotFound
-from icewright.domain.policies import NO_REVISION, NewRevision, PolicyRevision
-from icewright.domain.retention import RowKind
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
+from icewright.audit.model import of_policies
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, NotFound
+from icewright.core.times import Instant
+from icewright.model.policy.policies import NO_REVISION, NewRevision, PolicyRevision
+from icewright.model.work.retention import RowKind
 from tests.doubles.audit import MemoryAudit
 
 
 class MemoryPolicies:
-    """A :class:`~icewright.ports.policies.PolicyStore` that is gone with the process."""
+    """A :class:`~icewright.policy.rules.port.PolicyStore` that is gone with the process."""
 
     def __init__(self, clock: Clock, audit: MemoryAudit | None = None) -> None:
         """``audit`` is where it is written what is done here, one of its own by default."""

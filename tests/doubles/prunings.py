@@ -6,9 +6,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from icewright.domain.retention import Pruned, RowKind, Rows
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.core.times import Instant
+from icewright.model.work.retention import Pruned, RowKind, Rows
 
 
 class Aged(Protocol):
@@ -20,7 +20,7 @@ class Aged(Protocol):
 
 
 class MemoryPrunings:
-    """A :class:`~icewright.ports.prunings.Prunings` over stores that are gone with the process."""
+    """A :class:`~icewright.retention.prunings_port.Prunings` over stores that are gone with the process."""
 
     def __init__(self, clock: Clock, *stores: Aged) -> None:
         self._clock, self._stores = clock, stores

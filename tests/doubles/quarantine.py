@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from icewright.domain.deletion import Held, Step, Whereabouts, same_object
-from icewright.domain.errors import Conflict, NotAllowed
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.objects import ListedObject, prefix_of
+from icewright.core.errors import Conflict, NotAllowed
+from icewright.model.actions.deletion import Held, Step, Whereabouts, same_object
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import ListedObject, prefix_of
 from tests.doubles.objects import MemoryStorage
 
 BEFORE: Final = "before"

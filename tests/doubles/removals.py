@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from icewright.ports.clock import Clock
-from icewright.ports.removals import CatalogFiles, RemovalPorts
+from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
+from icewright.core.clock import Clock
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.deletion_store import MemoryDeletionStore

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from icewright.domain.errors import Conflict, TableReplaced
-from icewright.domain.names import TableId, TableName
-from icewright.domain.rollback import Rollback
-from icewright.domain.tables import MAIN_BRANCH
-from icewright.domain.undo import SIGNATURE_KEY
-from icewright.planning.rollback import is_signed, rollback_conflict
-from icewright.ports.clock import Clock
+from icewright.actions.rollback.plan import is_signed, rollback_conflict
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, TableReplaced
+from icewright.model.actions.rollback import Rollback
+from icewright.model.actions.undo import SIGNATURE_KEY
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import MAIN_BRANCH
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.lake import MemoryTable, with_ref
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from icewright.domain.errors import TableReplaced
-from icewright.domain.names import TableId, TableName
-from icewright.domain.reachable import FileClass, NamedFile, Roots
-from icewright.domain.tables import TableMetadata
+from icewright.core.errors import TableReplaced
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.reachable_files import FileClass, NamedFile, Roots
+from icewright.model.iceberg.tables import TableMetadata
 from tests.doubles.catalog import MemoryCatalog
 
 

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from icewright.domain.servers import SERVERS_KEPT_MS, SeenServer, Server
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.core.servers import SERVERS_KEPT_MS, SeenServer, Server
 
 
 class MemoryServers:
-    """A :class:`~icewright.ports.servers.Servers` that is gone with the process."""
+    """A :class:`~icewright.server.cluster.servers_port.Servers` that is gone with the process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

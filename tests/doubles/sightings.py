@@ -6,12 +6,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from icewright.domain.clock_notes import ClockNote
-from icewright.domain.errors import Conflict
-from icewright.domain.names import TableId
-from icewright.domain.orphans import FinishedPass, Sighting
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.core.clock_jumps import ClockNote
+from icewright.core.errors import Conflict
+from icewright.core.times import Instant
+from icewright.model.actions.orphans import FinishedPass, Sighting
+from icewright.model.iceberg.names import TableId
 
 
 @dataclass(slots=True)

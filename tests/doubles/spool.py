@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
-from icewright.domain.orphans import Mention
+from icewright.model.actions.orphans import Mention
 
 
 class MemorySpool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from icewright.domain.optimizers import SeenSubmitter, Submitter
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.model.work.optimizers import SeenSubmitter, Submitter
 from icewright.ports.submitters import SUBMITTERS_KEPT_MS, SUBMITTERS_MAX
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from icewright.domain.errors import Unreadable
-from icewright.domain.files import FileContent
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableName
-from icewright.domain.reachable import FileClass, ListedFile, ListedManifest, ManifestListing, NamedFile, Roots
-from icewright.domain.tables import TableMetadata
+from icewright.core.errors import Unreadable
+from icewright.model.iceberg.files import FileContent
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.reachable_files import (
+    FileClass,
+    ListedFile,
+    ListedManifest,
+    ManifestListing,
+    NamedFile,
+    Roots,
+)
+from icewright.model.iceberg.tables import TableMetadata
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.lake import Entry, Manifest
 from tests.doubles.tables import LIST_BYTES, METADATA_BYTES

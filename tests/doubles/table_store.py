@@ -7,23 +7,24 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
-from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict, LookLost, NotFound
-from icewright.domain.event_messages import SHARE_MAX, WAITING_MAX
-from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
-from icewright.domain.files import Partition
-from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
-from icewright.domain.jobs import OptimizerHello
-from icewright.domain.layouts import Run
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Plan
-from icewright.domain.reasons import Reason
-from icewright.domain.retention import RETENTION, Retention, RowKind
-from icewright.domain.times import Instant
-from icewright.ports.audit import acting
+from icewright.audit.port import acting
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, LookLost, NotFound
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
+from icewright.model.events.messages import SHARE_MAX, WAITING_MAX
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.model.iceberg.layouts import Run
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Plan
+from icewright.model.work.jobs import OptimizerHello
+from icewright.model.work.lifecycle import LIVE_STATES
+from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.ports.census import TableCensus
-from icewright.ports.clock import Clock
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import (
     AT_ONCE,
@@ -34,7 +35,6 @@ from icewright.ports.store import (
     TableRecord,
     WaitingPlan,
 )
-from icewright.scheduling.lifecycle import LIVE_STATES
 from tests.doubles.findings import MemoryFindings
 from tests.doubles.inbox import MemoryInbox
 from tests.doubles.names import MemoryNames

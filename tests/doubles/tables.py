@@ -9,12 +9,15 @@ from threading import RLock
 from typing import Any
 from uuid import UUID
 
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected
-from icewright.domain.files import FileContent
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsFile
-from icewright.domain.tables import (
+from icewright.actions.expire_snapshots.commit import trimmed
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, NotAllowed, NotFound, Rejected
+from icewright.core.times import Instant
+from icewright.model.iceberg.files import FileContent
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.statistics_files import PartitionStatisticsFile, StatisticsFile
+from icewright.model.iceberg.tables import (
     MAIN_BRANCH,
     Json,
     LoggedMetadata,
@@ -28,9 +31,6 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
-from icewright.domain.times import Instant
-from icewright.planning.expiry_commit import trimmed
-from icewright.ports.clock import Clock
 from tests.doubles.lake import Commit, Entry, MemoryFile, MemoryTable, committed, head, with_ref
 from tests.doubles.objects import MemoryStorage
 

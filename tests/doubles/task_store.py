@@ -7,17 +7,21 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.action_types import shareable_bytes
-from icewright.domain.admission import FREE, Facts, InLane, Lane, Line, Terms, Took
-from icewright.domain.audit import of_expedited, of_task
-from icewright.domain.errors import Conflict, NotAllowed, NotFound
-from icewright.domain.halts import halt_over
-from icewright.domain.history import Ending
-from icewright.domain.names import TableId
-from icewright.domain.plans import Reason
-from icewright.domain.retention import RowKind
-from icewright.domain.tasks import (
+from icewright.audit.model import of_expedited, of_task
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, NotAllowed, NotFound
+from icewright.core.times import Instant
+from icewright.feed.task_events import fact_of
+from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.actions.action_types import shareable_bytes
+from icewright.model.iceberg.names import TableId
+from icewright.model.plans.plans import Reason
+from icewright.model.work import lifecycle
+from icewright.model.work.admission import FREE, Facts, InLane, Lane, Line, Terms, Took
+from icewright.model.work.halts import halt_over
+from icewright.model.work.history import Ending
+from icewright.model.work.retention import RowKind
+from icewright.model.work.tasks import (
     ACTIVE_STATES,
     TERMINAL_STATES,
     Attempt,
@@ -29,17 +33,13 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
-from icewright.domain.times import Instant
-from icewright.domain.totals import TotalKey
+from icewright.model.work.totals import TotalKey
 from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX, LANES_MAX, TOOK_MAX
 from icewright.ports.census import TaskCensus, WaitingTask
-from icewright.ports.clock import Clock
 from icewright.ports.store import Change, Enqueued, TaskFilter
-from icewright.scheduling import lifecycle
-from icewright.scheduling.admission import HELD_MS, Admission, chosen, in_turn, use_of
-from icewright.scheduling.rank import AGED_MS, rank, ranked_at
-from icewright.scheduling.told import fact_of
-from icewright.scheduling.totals import added
+from icewright.store_admin.task_totals import added
+from icewright.work.groups.admission import HELD_MS, Admission, chosen, in_turn, use_of
+from icewright.work.groups.rank import AGED_MS, rank, ranked_at
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.feed import MemoryFeed
 from tests.doubles.halts import MemoryHalts

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
-from icewright.domain.expire_data import tag_of
-from icewright.domain.tables import TASK_ID_KEY, Json
-from icewright.domain.tasks import TERMINAL_STATES, TaskState
+from icewright.model.actions.expire_data import tag_of
+from icewright.model.iceberg.tables import TASK_ID_KEY, Json
+from icewright.model.work.tasks import TERMINAL_STATES, TaskState
 from tests.cli.command_line import icewright
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import writer

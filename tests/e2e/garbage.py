@@ -14,15 +14,15 @@ from uuid import uuid4
 
 from pyiceberg.table import Table
 
-from icewright.adapters.http.client import Client
-from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.engine import open_store
-from icewright.domain.asked import AskedRemoveOrphanFiles
-from icewright.domain.deletion import Intent, IntentState
-from icewright.domain.events import CommitEvent
-from icewright.domain.faults import Fault
-from icewright.domain.tables import Json
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.api_client.client import Client
+from icewright.core.fault_points import Fault
+from icewright.model.actions.deletion import Intent, IntentState
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.tables import Json
+from icewright.model.plans.requests import AskedRemoveOrphanFiles
 from icewright.ports.deletions import HELD_STATES, DeletionStore
+from icewright.store.engine import open_store
 from tests.e2e.kills import DELETER, Mortals
 from tests.e2e.processes import wait_for
 from tests.lakes.house import DAY_MS, all_there, files, litter, location

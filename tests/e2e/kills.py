@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 import psutil
 from pyiceberg.table import Table
 
-from icewright.adapters.http.client import Client
-from icewright.domain.errors import IcewrightError
-from icewright.domain.events import CommitEvent
-from icewright.domain.faults import Fault
-from icewright.domain.tables import TASK_ID_KEY, Json
-from icewright.domain.tasks import TERMINAL_STATES, TaskState
+from icewright.api_client.client import Client
+from icewright.core.errors import IcewrightError
+from icewright.core.fault_points import Fault
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.tables import TASK_ID_KEY, Json
+from icewright.model.work.tasks import TERMINAL_STATES, TaskState
 from tests.e2e.processes import Answer, Processes, wait_for
 from tests.lakes.sqlite import append, files_of, make_table, table_name, writer
 from tests.readers.duck import duckdb_with_iceberg

@@ -18,10 +18,10 @@ from typing import TypeVar
 import psutil
 from sqlalchemy import make_url
 
-from icewright.adapters.http.client import Client
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import IcewrightError
-from icewright.domain.tables import Json
+from icewright.api_client.client import Client
+from icewright.core.errors import IcewrightError
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.tables import Json
 from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS
 
 _CONFIGURATION = """\

@@ -20,12 +20,12 @@ import pytest
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import make_url
 
-from icewright.adapters.http.client import Client
-from icewright.domain.access import Role
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import IcewrightError
-from icewright.domain.identity import NewToken
-from icewright.domain.names import TableName
+from icewright.api_client.client import Client
+from icewright.core.errors import IcewrightError
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import Role
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table
 from tests.servers.postgres import PostgresServer

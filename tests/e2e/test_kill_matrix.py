@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.deletion import IntentState
-from icewright.domain.faults import Fault
-from icewright.domain.tasks import TaskState
+from icewright.core.fault_points import Fault
+from icewright.model.actions.deletion import IntentState
+from icewright.model.work.tasks import TaskState
 from tests.e2e.expiries import ask_for_expiry, ask_for_undo, check_back, check_expired, make_history
 from tests.e2e.garbage import (
     BACK,

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from icewright.app.pack import pack
-from icewright.domain.optimizers import BacklogRequest
-from icewright.domain.tables import TASK_ID_KEY
+from icewright.model.iceberg.tables import TASK_ID_KEY
+from icewright.model.work.optimizers import BacklogRequest
+from icewright.work.launch.pack import pack
 from tests.e2e.processes import Processes, wait_for
 from tests.e2e.test_optimizer_e2e import below
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table, writer

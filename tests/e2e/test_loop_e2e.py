@@ -12,8 +12,8 @@ import pytest
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
-from icewright.adapters.http.client import Client
-from icewright.domain.tables import TASK_ID_KEY, Json
+from icewright.api_client.client import Client
+from icewright.model.iceberg.tables import TASK_ID_KEY, Json
 from tests.e2e.asked import check_asked, make_aged
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import BY_CITY, append, make_table, writer

@@ -9,7 +9,7 @@ import sys
 import psutil
 import pytest
 
-from icewright.domain.tables import TASK_ID_KEY
+from icewright.model.iceberg.tables import TASK_ID_KEY
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import BY_CITY, append, make_table, writer
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from pyarrow.fs import FileSelector
 
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import append, make_table, with_tables, writer
 from tests.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server

@@ -12,13 +12,13 @@ import pytest
 from pyiceberg.table import Table
 from sqlalchemy import make_url
 
-from icewright.adapters.http.client import Client
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Unavailable
-from icewright.domain.events import CommitEvent
-from icewright.domain.jobs import PROTOCOL_VERSION, Failed, Heartbeat, OptimizerHello, TaskReport, TaskSpec
-from icewright.domain.tables import Json
-from icewright.domain.tasks import Progress
+from icewright.api_client.client import Client
+from icewright.core.errors import Unavailable
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.tables import Json
+from icewright.model.work.jobs import PROTOCOL_VERSION, Failed, Heartbeat, OptimizerHello, TaskReport, TaskSpec
+from icewright.model.work.tasks import Progress
 from icewright_spark.server import Server
 from tests.e2e.processes import SHARED_TOKEN, Processes, led_by, several_servers, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table, table_name

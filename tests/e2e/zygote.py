@@ -15,11 +15,13 @@ import sys
 import time
 from pathlib import Path
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.sql import transactions
-from icewright.app import leadership, optimizer, server
-from icewright.config.load import load_config
-from icewright.scheduling import retry
+from icewright.configuration.load import load_config
+from icewright.core.system_clock import SystemClock
+from icewright.server import server
+from icewright.server.cluster import leadership
+from icewright.store import transactions
+from icewright.work.launch import optimizer
+from icewright.work.tasks import retry
 
 _PR_SET_PDEATHSIG = 1
 

@@ -14,40 +14,40 @@ from uuid import NAMESPACE_URL, uuid5
 import uvicorn
 from pyiceberg.table import Table
 
-from icewright.adapters.clock import SystemIds
-from icewright.adapters.objects.local import real_folder
-from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
-from icewright.adapters.pyiceberg.second_tables import PyIcebergSecondTables
-from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
-from icewright.adapters.spool import open_disk_spool
-from icewright.adapters.sql.answers import SqlAnswers
-from icewright.adapters.sql.audit import SqlAudit
-from icewright.adapters.sql.claims import SqlClaims
-from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.identity import SqlIdentities
-from icewright.adapters.sql.kept import SqlKept
-from icewright.adapters.sql.sightings import SqlSightings
-from icewright.adapters.sql.table_store import SqlTableStore
-from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.api.access import Access, loopback_hosts
-from icewright.api.app import create_app
-from icewright.app.address import ServerAddress, write_address
-from icewright.app.server import lasting_token, listen
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedRemoveOrphanFiles
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.clock_notes import Uptime
-from icewright.domain.names import TableName
-from icewright.domain.plans import Plan
-from icewright.domain.tasks import Task
-from icewright.planning.place_rules import place_rules
-from icewright.ports.removals import CatalogFiles, RemovalPorts
+from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.actions.remove_files.adapters.opened import CatalogObjects, CatalogQuarantine
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
+from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
+from icewright.actions.undo.second_tables_iceberg import PyIcebergSecondTables
+from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.audit.sql import SqlAudit
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.storage.local import real_folder
+from icewright.core.clock_jumps import Uptime
+from icewright.core.system_clock import SystemIds
+from icewright.identity.authentication import Access, loopback_hosts
+from icewright.identity.sql import SqlIdentities
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Plan
+from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.model.work.tasks import Task
+from icewright.notifications.service import Telling
+from icewright.observation.sql import SqlTableStore
+from icewright.ownership.claims_sql import SqlClaims
+from icewright.ownership.location_rules import place_rules
 from icewright.ports.store import TaskFilter
-from icewright.services.control import ControlPlane, build_control_plane
-from icewright.services.notifications import Telling
+from icewright.server.control import ControlPlane, build_control_plane
+from icewright.server.http.app import create_app
+from icewright.server.server import lasting_token, listen
+from icewright.store.engine import open_store
+from icewright.terminal.address import ServerAddress, write_address
+from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import append, files_of, make_lake, make_table
 from tests.lakes.stores import sqlite_store

@@ -21,7 +21,7 @@ from pyiceberg.manifest import (
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
-from icewright.domain.tables import Snapshot
+from icewright.model.iceberg.tables import Snapshot
 
 ADDED, EXISTING, DELETED = ManifestEntryStatus.ADDED, ManifestEntryStatus.EXISTING, ManifestEntryStatus.DELETED
 SNAPSHOT_ID, SEQUENCE_NUMBER = 99, 7

@@ -18,9 +18,9 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.names import TableName
-from icewright.domain.sql_urls import SqliteFile
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.sql_urls import SqliteFile
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.sql import migrate
-from icewright.adapters.sql.engine import open_store
+from icewright.store import migrate
+from icewright.store.engine import open_store
 from tests.servers.postgres import PostgresServer
 
 _NEXT = """

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from icewright.domain.expire_data import ExpireData, ExpireDataPrediction
-from icewright.domain.files import DataFile, Partition
-from icewright.domain.observation import Observation
-from icewright.domain.policy import Policy
-from icewright.domain.tables import Json, PartitionField, PartitionSpec, Snapshot
-from icewright.domain.times import Instant
-from icewright.planning.expire_data import DataChoice, DataDecision, choose_data, plan_data
+from icewright.actions.expire_data.plan import DataChoice, DataDecision, choose_data, plan_data
+from icewright.core.times import Instant
+from icewright.model.actions.expire_data import ExpireData, ExpireDataPrediction
+from icewright.model.iceberg.files import DataFile, Partition
+from icewright.model.iceberg.tables import Json, PartitionField, PartitionSpec, Snapshot
+from icewright.model.plans.observation import Observation
+from icewright.model.policy.policy import Policy
 from tests.planning.observations import DAY_MS, data_file, observe, policy, snapshot, table
 
 COLUMNS: tuple[Json, ...] = (

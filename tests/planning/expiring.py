@@ -8,12 +8,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import ExpiryRule, Hold
-from icewright.domain.policy import Policy
-from icewright.domain.tables import MAIN_BRANCH, LoggedSnapshot, Ref, RefKind, Snapshot, TableMetadata
-from icewright.domain.times import Instant
-from icewright.planning.expire_snapshots import ExpiryDecision, decide_expiry
-from icewright.planning.policy import effective_policy
+from icewright.actions.expire_snapshots.plan import ExpiryDecision, decide_expiry
+from icewright.core.times import Instant
+from icewright.model.actions.expire_snapshots import ExpiryRule, Hold
+from icewright.model.iceberg.tables import MAIN_BRANCH, LoggedSnapshot, Ref, RefKind, Snapshot, TableMetadata
+from icewright.model.policy.policy import Policy
+from icewright.policy.effective import effective_policy
 from tests.planning.observations import DAY_MS, HOUR_MS, NOW, snapshot, table
 
 AGED = ExpiryRule(5 * DAY_MS, 1)

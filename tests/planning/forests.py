@@ -10,13 +10,13 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from icewright.domain.knowledge import Complete
-from icewright.domain.locations import CanonicalPath, declared
-from icewright.domain.names import TableId, TableName
-from icewright.domain.ownership import Place
-from icewright.domain.tables import TableMetadata
-from icewright.planning import claims, ownership
-from icewright.planning.place_rules import PlaceRules
+from icewright.core.completeness import Complete
+from icewright.model.iceberg.locations import CanonicalPath, declared
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.ownership import claims, ownership
+from icewright.ownership.location_rules import PlaceRules
+from icewright.ownership.model import Place
 from tests.planning.test_footprint import snapshot, table
 
 ALIASES = declared({"s3://old": "s3://new", "hdfs://node:8020": "hdfs://cluster"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from tests.planning.observations import (
     WHOLE,
     data_file,

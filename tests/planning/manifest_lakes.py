@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from icewright.domain.files import FileContent, Partition
-from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionCounts, PartitionSummary
-from icewright.domain.observation import Observation
-from icewright.domain.tables import TableMetadata
+from icewright.model.iceberg.files import FileContent, Partition
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionCounts, PartitionSummary
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.plans.observation import Observation
 from tests.planning.observations import observe, table
 
 KIB = 1024

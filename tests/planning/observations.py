@@ -8,8 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from icewright.domain.files import UNPARTITIONED, DataFile, DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.inventory import (
+from icewright.core.times import Instant
+from icewright.inventory import histogram
+from icewright.model.iceberg.files import UNPARTITIONED, DataFile, DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.inventory import (
     Inventory,
     ManifestKey,
     PartitionCounts,
@@ -17,11 +19,9 @@ from icewright.domain.inventory import (
     RunCounts,
     SizeHistogram,
 )
-from icewright.domain.layouts import runs_of
-from icewright.domain.names import TableId, TableName
-from icewright.domain.observation import Observation, Removals, WorkerAccess
-from icewright.domain.policy import Policy, Trigger
-from icewright.domain.tables import (
+from icewright.model.iceberg.layouts import runs_of
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import (
     MAIN_BRANCH,
     Json,
     Operation,
@@ -34,9 +34,9 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
-from icewright.domain.times import Instant
-from icewright.planning import histogram
-from icewright.planning.policy import effective_policy
+from icewright.model.plans.observation import Observation, Removals, WorkerAccess
+from icewright.model.policy.policy import Policy, Trigger
+from icewright.policy.effective import effective_policy
 
 MIB = 1024 * 1024
 NOW: Instant = 1_357_000_000_000

@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import Operation, Schema, TableMetadata
-from icewright.planning.action_types import still_applies
+from icewright.maintenance.registry.planning import still_applies
+from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import Operation, Schema, TableMetadata
 from tests.cases import each_case
 from tests.planning.observations import BY_MONTH, FIELDS, NO_FIELDS, NOW, month, snapshot, table
 

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold, RefAt
-from icewright.domain.tables import LoggedSnapshot, Ref, RefKind, TableMetadata
-from icewright.planning.check_expiry import check_expiry
+from icewright.actions.expire_snapshots.check import check_expiry
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold, RefAt
+from icewright.model.iceberg.tables import LoggedSnapshot, Ref, RefKind, TableMetadata
 from tests.cases import each_case
 from tests.planning.expiring import AGED, DAYS, decided, histories, line, of, policy, rules
 from tests.planning.observations import DAY_MS, HOUR_MS, MINUTE_MS, NOW

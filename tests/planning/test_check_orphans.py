@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.knowledge import Complete, Gaps
-from icewright.domain.locations import Aliases, CanonicalPath, declared
-from icewright.domain.names import TableName
-from icewright.domain.objects import ListedObject
-from icewright.domain.orphans import FoundFile, Sighting
-from icewright.domain.ownership import GoneUuid, Place
-from icewright.domain.reachable import FileClass, ReachableFile
-from icewright.domain.remove_orphan_files import Doubt, OrphanFile, RemoveOrphanFiles
-from icewright.domain.tables import PartitionField, PartitionSpec
-from icewright.planning.check_orphans import OrphanEvidence, check_orphans
+from icewright.actions.remove_files.orphans.check import OrphanEvidence, check_orphans
+from icewright.core.completeness import Complete, Gaps
+from icewright.model.actions.orphans import FoundFile, Sighting
+from icewright.model.actions.remove_orphan_files import Doubt, OrphanFile, RemoveOrphanFiles
+from icewright.model.iceberg.locations import Aliases, CanonicalPath, declared
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.objects import ListedObject
+from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
+from icewright.model.iceberg.tables import PartitionField, PartitionSpec
+from icewright.ownership.model import GoneUuid, Place
 from tests.cases import each_case
 from tests.planning.test_footprint import snapshot, table
 
@@ -309,7 +309,7 @@ def test_o1_views_that_disagree_are_found() -> None:
 def test_o1_files_that_are_not_needed_do_not_stand_for_needed_ones(
     sample_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icewright.planning.check_orphans._SAMPLE_MAX", sample_max)
+    monkeypatch.setattr("icewright.actions.remove_files.orphans.check._SAMPLE_MAX", sample_max)
     needed = tuple(f"data/{number}" for number in range(1_000))
 
     def young_instead(evidence: OrphanEvidence, gone: int) -> OrphanEvidence:

@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.names import TableId
-from icewright.domain.observation import Observation, Removal, Removals, WorkerAccess
-from icewright.domain.plans import Plan, Reason, RewritePrediction, Verdict
-from icewright.domain.policy import Mode, Policy, PolicyProblem
-from icewright.domain.tables import PartitionField, PartitionSpec, Schema, SortField, TableMetadata
-from icewright.planning.check_moves import move_violations
-from icewright.planning.check_order import order_violations
-from icewright.planning.check_plan import check_plan
-from icewright.planning.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
-from icewright.planning.check_waits import wait_violations
-from icewright.planning.executors import table_executors
-from icewright.planning.placement import column_types, placement_obstacle
-from icewright.planning.plan_table import plan_table
-from icewright.planning.shortlist import shortlist
+from icewright.actions.rewrite_data_files.check.moves import move_violations
+from icewright.actions.rewrite_data_files.check.order import order_violations
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.check.waits import wait_violations
+from icewright.actions.rewrite_data_files.executors import table_executors
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.inventory.placement import column_types, placement_obstacle
+from icewright.model.actions.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.names import TableId
+from icewright.model.iceberg.tables import PartitionField, PartitionSpec, Schema, SortField, TableMetadata
+from icewright.model.plans.observation import Observation, Removal, Removals, WorkerAccess
+from icewright.model.plans.plans import Plan, Reason, RewritePrediction, Verdict
+from icewright.model.policy.policy import Mode, Policy, PolicyProblem
+from icewright.plans.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
 from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,

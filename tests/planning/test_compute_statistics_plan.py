@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.compute_statistics import ComputeStatistics, PartitionTotals, StatisticsColumn
-from icewright.domain.observation import Observation
-from icewright.domain.statistics_files import (
+from icewright.actions.compute_statistics.check import statistics_violations
+from icewright.actions.compute_statistics.commit import computed, problem_of_statistics, statistics_conflict
+from icewright.actions.compute_statistics.due import changed_since_statistics, due_because
+from icewright.actions.compute_statistics.plan import StatisticsDecision, decide_statistics
+from icewright.actions.compute_statistics.settings import column_list
+from icewright.inventory.commit_search import commit_in_log
+from icewright.model.actions.compute_statistics import ComputeStatistics, PartitionTotals, StatisticsColumn
+from icewright.model.iceberg.statistics_files import (
     NDV_KEY,
     THETA_SKETCH,
     PartitionStatisticsFile,
     StatisticsBlob,
     StatisticsFile,
 )
-from icewright.domain.tables import Operation, PartitionField, PartitionSpec, Snapshot, TableMetadata
-from icewright.planning.check_statistics import statistics_violations
-from icewright.planning.commit_search import commit_in_log
-from icewright.planning.compute_statistics import StatisticsDecision, decide_statistics
-from icewright.planning.statistics_commit import computed, problem_of_statistics, statistics_conflict
-from icewright.planning.statistics_due import changed_since_statistics, due_because
-from icewright.planning.statistics_settings import column_list
+from icewright.model.iceberg.tables import Operation, PartitionField, PartitionSpec, Snapshot, TableMetadata
+from icewright.model.plans.observation import Observation
 from tests.cases import each_case
 from tests.planning.observations import NO_FIELDS, data_file, month, observe, policy, snapshot, table
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icewright.domain.policy import PolicyRule
-from icewright.domain.tables import Ref, RefKind, TableMetadata
-from icewright.planning.consumers import Consumer, declared_consumers, flink_sinks
-from icewright.planning.expiry_staying import staying
-from icewright.planning.policy import effective_policy
+from icewright.actions.expire_snapshots.consumers import Consumer, declared_consumers, flink_sinks
+from icewright.actions.expire_snapshots.staying_files import staying
+from icewright.model.iceberg.tables import Ref, RefKind, TableMetadata
+from icewright.model.policy.policy import PolicyRule
+from icewright.policy.effective import effective_policy
 from tests.cases import each_case
 from tests.planning.expiring import AGED, DAYS, EVERYTHING, decided, gone, line, of
 from tests.planning.observations import DAY_MS, HOUR_MS, NOW, table

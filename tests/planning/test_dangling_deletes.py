@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.delete_costs import DeleteCosts
-from icewright.domain.files import DeleteFile, FileContent, Partition
-from icewright.domain.remove_dangling_deletes import (
+from icewright.actions.rewrite_delete_files import dangling_deletes
+from icewright.actions.rewrite_delete_files.check_dangling import dangling_violations
+from icewright.actions.rewrite_delete_files.dangling_deletes import DanglingDecision, Oldest, plan_dangling
+from icewright.inventory.applied_deletes import DeleteIndex
+from icewright.model.actions.remove_dangling_deletes import (
     DANGLING_MAX,
     RemoveDanglingDeletes,
     RemoveDanglingDeletesPrediction,
     own_bytes,
 )
-from icewright.domain.tables import PartitionField, PartitionSpec
-from icewright.planning import dangling_deletes
-from icewright.planning.check_dangling import dangling_violations
-from icewright.planning.dangling_deletes import DanglingDecision, Oldest, plan_dangling
-from icewright.planning.deletes import DeleteIndex
+from icewright.model.iceberg.delete_costs import DeleteCosts
+from icewright.model.iceberg.files import DeleteFile, FileContent, Partition
+from icewright.model.iceberg.tables import PartitionField, PartitionSpec
 from tests.cases import each_case
 from tests.planning.little_tables import READERS, LittleTable, Reader, little_tables, visible
 from tests.planning.observations import (

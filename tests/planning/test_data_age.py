@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.expire_data import ExpireData, ExpiringPartition, IntegerTime
-from icewright.domain.files import Partition
-from icewright.domain.tables import PartitionField, PartitionSpec
-from icewright.planning.check_data import _is_older, _last
-from icewright.planning.data_age import End, Limits, Measure, end_of, limits
+from icewright.actions.expire_data.age import End, Limits, Measure, end_of, limits
+from icewright.actions.expire_data.check import _is_older, _last
+from icewright.model.actions.expire_data import ExpireData, ExpiringPartition, IntegerTime
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.tables import PartitionField, PartitionSpec
 from tests.cases import each_case
 from tests.planning.observations import DAY_MS, HOUR_MS, observe, table
 

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from icewright.domain.action_types import RunsOn, names_in, traits_of
-from icewright.domain.actions import Action, ActionFigures, UndoExpireData
-from icewright.domain.codec import from_json, to_json
-from icewright.domain.expire_data import tag_of
-from icewright.domain.files import DataFile, DeleteFile
-from icewright.domain.plans import Prediction
-from icewright.domain.reasons import Reason
-from icewright.domain.tables import (
+from icewright.actions.undo.data_undo_plan import DataUndoDecision, data_undo_obstacle, frame_of, plan_data_undo
+from icewright.core.codec import from_json, to_json
+from icewright.core.reasons import Reason
+from icewright.maintenance.registry.planning import still_applies
+from icewright.model.actions.action_types import RunsOn, names_in, traits_of
+from icewright.model.actions.actions import Action, ActionFigures, UndoExpireData
+from icewright.model.actions.expire_data import tag_of
+from icewright.model.actions.undo_data import MOVED_FILES_MAX, SOURCE_KEY
+from icewright.model.iceberg.files import DataFile, DeleteFile
+from icewright.model.iceberg.tables import (
     MAIN_BRANCH,
     TASK_ID_KEY,
     UNDONE_KEY,
@@ -24,9 +26,7 @@ from icewright.domain.tables import (
     Schema,
     Snapshot,
 )
-from icewright.domain.undo_data import MOVED_FILES_MAX, SOURCE_KEY
-from icewright.planning.action_types import still_applies
-from icewright.planning.data_undo import DataUndoDecision, data_undo_obstacle, frame_of, plan_data_undo
+from icewright.model.plans.plans import Prediction
 from tests.cases import each_case
 from tests.planning.aging import COLUMNS, SPECS, aging, day, days, decide, planned, rules
 from tests.planning.observations import (

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
-from icewright.planning.deletes import Burden, DeleteIndex, only_data_file, too_many_deletes
+from icewright.inventory.applied_deletes import Burden, DeleteIndex, only_data_file, too_many_deletes
+from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from tests.cases import each_case
 from tests.planning.observations import (
     WHOLE,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.files import DataFile, FileFormat
+from icewright.model.iceberg.files import DataFile, FileFormat
 from tests.planning import test_dangling_deletes as dangling
 from tests.planning import test_position_deletes as position
 from tests.planning.little_tables import READERS, Deleting, LittleTable, Rows, append, as_iceberg, delete, visible

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.planning.depth import IN_ORDER_DEPTH, overlap_depth
+from icewright.actions.rewrite_data_files.layouts.depth import IN_ORDER_DEPTH, overlap_depth
 
 values = st.integers(-5, 5).map(lambda number: (1, number)) | st.just((0, None)) | st.just((2, None))
 spans = st.tuples(values, values).map(lambda ends: tuple(sorted(ends, key=lambda end: (end[0], end[1] or 0))))

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DeleteFile
-from icewright.domain.observation import Observation, Removals
-from icewright.domain.plans import Risk
-from icewright.domain.tables import Snapshot
-from icewright.planning.commits import commits_said
-from icewright.planning.estimates import estimate
-from icewright.planning.policy import effective_policy
+from icewright.inventory.commit_rate import commits_said
+from icewright.model.actions.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import DeleteFile
+from icewright.model.iceberg.tables import Snapshot
+from icewright.model.plans.observation import Observation, Removals
+from icewright.model.plans.plans import Risk
+from icewright.plans.estimates import estimate
+from icewright.policy.effective import effective_policy
 from tests.cases import each_case
 from tests.planning.observations import (
     HOUR_MS,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import Executor
-from icewright.domain.files import FileFormat
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.plans import Reason
-from icewright.domain.tables import Schema, TableMetadata
-from icewright.planning.executors import MERGED, STITCHED, Choice, choose_executor, table_executors
+from icewright.actions.rewrite_data_files.executors import MERGED, STITCHED, Choice, choose_executor, table_executors
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.files import FileFormat
+from icewright.model.iceberg.tables import Schema, TableMetadata
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.plans.plans import Reason
 from tests.cases import each_case
 from tests.planning.observations import (
     MIB,

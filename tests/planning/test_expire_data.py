@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.expire_data import FILES_MAX, ExpireData, ExpireDataPrediction, IntegerTime
-from icewright.domain.files import FileFormat, Partition
-from icewright.domain.plans import Reason
-from icewright.domain.policy import Policy, PolicyProblem
-from icewright.domain.tables import Operation, Schema, Snapshot
-from icewright.domain.times import Instant
-from icewright.planning.action_types import obstacle_of, still_applies
-from icewright.planning.check_data import data_violations
-from icewright.planning.data_age import end_of
-from icewright.planning.data_column import column_moved
+from icewright.actions.expire_data.age import end_of
+from icewright.actions.expire_data.check import data_violations
+from icewright.actions.expire_data.column import column_moved
+from icewright.core.times import Instant
+from icewright.maintenance.registry.planning import obstacle_of, still_applies
+from icewright.model.actions.expire_data import FILES_MAX, ExpireData, ExpireDataPrediction, IntegerTime
+from icewright.model.iceberg.files import FileFormat, Partition
+from icewright.model.iceberg.tables import Operation, Schema, Snapshot
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.policy import Policy, PolicyProblem
 from tests.cases import each_case
 from tests.planning.aging import COLUMNS, NOW, SPECS, aging, day, days, decide, expiring, planned, rules
 from tests.planning.observations import DAY_MS, HOUR_MS, MINUTE_MS, data_file, snapshot
@@ -396,10 +396,12 @@ class TestChecker:
         assert codes(prediction=replace(PREDICTION, needs_approval=True)) == {"wrong-budget"}
 
     def test_it_shares_nothing_with_the_planner(self) -> None:
-        import icewright.planning.check_data as checker  # noqa: PLC0415 - looked at as a module
+        import icewright.actions.expire_data.check as checker  # noqa: PLC0415 - looked at as a module
 
         assert end_of not in vars(checker).values()
         assert not any(
-            getattr(value, "__module__", "").startswith(("icewright.planning.expire_data", "icewright.planning.data_"))
+            getattr(value, "__module__", "").startswith(
+                ("icewright.actions.expire_data.plan", "icewright.planning.data_")
+            )
             for value in vars(checker).values()
         )

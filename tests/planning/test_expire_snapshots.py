@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import ExpiryRule, Hold, RefAt
-from icewright.domain.plans import Reason
-from icewright.domain.tables import LoggedMetadata, LoggedSnapshot, Ref, RefKind, TableMetadata
-from icewright.planning import expire_snapshots
-from icewright.planning.check_expiry import check_expiry
-from icewright.planning.expire_snapshots import asked_rule, automatic_rule
-from icewright.planning.expiry_settings import AGE_FLOOR_MS, MAX_AGE_KEY
-from icewright.planning.retention import retained_refs, retained_snapshots
+from icewright.actions.expire_snapshots import plan as expire_snapshots
+from icewright.actions.expire_snapshots.check import check_expiry
+from icewright.actions.expire_snapshots.plan import asked_rule, automatic_rule
+from icewright.actions.expire_snapshots.settings import AGE_FLOOR_MS, MAX_AGE_KEY
+from icewright.inventory.snapshot_retention import retained_refs, retained_snapshots
+from icewright.model.actions.expire_snapshots import ExpiryRule, Hold, RefAt
+from icewright.model.iceberg.tables import LoggedMetadata, LoggedSnapshot, Ref, RefKind, TableMetadata
+from icewright.model.plans.plans import Reason
 from tests.cases import each_case
 from tests.planning.expiring import (
     AGED,

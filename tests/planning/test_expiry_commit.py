@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold, RefAt
-from icewright.domain.names import TableId
-from icewright.domain.tables import LoggedSnapshot, Ref, RefKind, TableMetadata
-from icewright.planning.expiry_commit import expiry_conflict, is_expired, problem_of_expiry, trimmed
+from icewright.actions.expire_snapshots.commit import expiry_conflict, is_expired, problem_of_expiry, trimmed
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold, RefAt
+from icewright.model.iceberg.names import TableId
+from icewright.model.iceberg.tables import LoggedSnapshot, Ref, RefKind, TableMetadata
 from tests.cases import each_case
 from tests.planning.expiring import AGED, DAYS, decided, histories, of, rules
 from tests.planning.observations import DAY_MS, HOUR_MS, NOW

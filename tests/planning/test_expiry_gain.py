@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import ExpireSnapshots, RefAt
-from icewright.domain.tables import RefKind
-from icewright.planning.expiry_gain import LEAST, LONGEST_MS, too_little
+from icewright.actions.expire_snapshots.gain import LEAST, LONGEST_MS, too_little
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, RefAt
+from icewright.model.iceberg.tables import RefKind
 from tests.cases import each_case
 from tests.planning.expiring import DAYS, decided
 

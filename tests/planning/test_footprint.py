@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import ExpiryRule
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.reachable import FileClass, ReachableFile
-from icewright.domain.tables import (
+from icewright.inventory import keepers as keepers_module
+from icewright.inventory.footprint import Amount, distinct, footprint
+from icewright.inventory.keepers import Keepers, keepers
+from icewright.inventory.snapshot_retention import retained_snapshots
+from icewright.model.actions.expire_snapshots import ExpiryRule
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
+from icewright.model.iceberg.tables import (
     PartitionSpec,
     Ref,
     RefKind,
@@ -21,10 +25,6 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
-from icewright.planning import keepers as keepers_module
-from icewright.planning.footprint import Amount, distinct, footprint
-from icewright.planning.keepers import Keepers, keepers
-from icewright.planning.retention import retained_snapshots
 
 NOW = 1_000
 RULES = (ExpiryRule(300), ExpiryRule(0, 1), ExpiryRule(0, 2), ExpiryRule(600, 3), ExpiryRule(0))

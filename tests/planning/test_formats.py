@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icewright.domain.actions import Executor
-from icewright.domain.files import DataFile, FileFormat
-from icewright.domain.plans import Plan, Verdict
-from icewright.domain.policy import Policy
-from icewright.planning.check_plan import check_plan
-from icewright.planning.plan_table import plan_table
-from icewright.planning.shortlist import shortlist
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.files import DataFile, FileFormat
+from icewright.model.plans.plans import Plan, Verdict
+from icewright.model.policy.policy import Policy
 from tests.cases import each_case
 from tests.planning.observations import MIB, NOW, data_files, month, observe, policy, snapshot, table
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.names import TableName
-from icewright.domain.policies import NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
-from icewright.domain.resource_groups import OPEN_DEFAULT, ResourceGroup, TenantCaps
-from icewright.planning.group_wins import GroupSource, applied_source, caps_said, group_win
+from icewright.model.iceberg.names import TableName
+from icewright.model.policy.policies import NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
+from icewright.model.policy.resource_groups import OPEN_DEFAULT, ResourceGroup, TenantCaps
+from icewright.policy.groups.precedence import GroupSource, applied_source, caps_said, group_win
 from tests.services.lakehouse import Lakehouse
 
 ORDERS = TableName("lake", ("sales",), "orders")

@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
-from icewright.domain.inventory import ManifestKey, PartitionCounts, SizeHistogram
-from icewright.domain.names import TableName
-from icewright.domain.tables import TASK_ID_KEY, PartitionField, Snapshot, TableMetadata
-from icewright.planning import histogram
-from icewright.planning.commits import commit_interval_ms
-from icewright.planning.histogram import NegativeCount, bucket
-from icewright.planning.inventory import (
+from icewright.inventory import histogram
+from icewright.inventory.arithmetic import (
     EMPTY,
     add,
     advance,
@@ -27,8 +21,14 @@ from icewright.planning.inventory import (
     recompute,
     subtract,
 )
-from icewright.planning.partitions import human_value, partition_path
-from icewright.planning.tally import ManifestTally
+from icewright.inventory.commit_rate import commit_interval_ms
+from icewright.inventory.histogram import NegativeCount, bucket
+from icewright.inventory.manifest_summary import ManifestTally
+from icewright.inventory.partitions import human_value, partition_path
+from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
+from icewright.model.iceberg.inventory import ManifestKey, PartitionCounts, SizeHistogram
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TASK_ID_KEY, PartitionField, Snapshot, TableMetadata
 from tests.cases import each_case
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock

@@ -13,17 +13,24 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
-from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
-from icewright.domain.layouts import Run, runs_of
-from icewright.domain.names import TableName
-from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, MAIN_BRANCH, TASK_ID_KEY, PartitionField, TableMetadata
-from icewright.planning.inventory import (
+from icewright.inventory.arithmetic import (
     advance,
     affected_partitions,
     manifest_changes,
     needing_remaining,
     recompute,
+)
+from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.model.iceberg.layouts import Run, runs_of
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import (
+    LAYOUT_KEY,
+    LEVEL_KEY,
+    MAIN_BRANCH,
+    TASK_ID_KEY,
+    PartitionField,
+    TableMetadata,
 )
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock

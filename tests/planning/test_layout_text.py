@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.layouts import NO_LAYOUT, Curve, LayoutColumn, LayoutExpression
-from icewright.planning.layout_text import COLUMNS_MAX, LayoutTextError, parse_layout
-from icewright.planning.policy import effective_policy
-from icewright.planning.settings import BY_KEY, LAYOUT_KEY, value_problem
+from icewright.model.iceberg.layouts import NO_LAYOUT, Curve, LayoutColumn, LayoutExpression
+from icewright.policy.effective import effective_policy
+from icewright.policy.layout_text import COLUMNS_MAX, LayoutTextError, parse_layout
+from icewright.policy.settings import BY_KEY, LAYOUT_KEY, value_problem
 from tests.cases import each_case
 from tests.planning.observations import table
 

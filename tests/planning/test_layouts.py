@@ -5,13 +5,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.plans import Reason
-from icewright.domain.policy import PolicyRule
-from icewright.domain.tables import Json, Schema, SortField, SortOrder, TableMetadata
-from icewright.planning.layouts import resolve
-from icewright.planning.policy import effective_policy
-from icewright.planning.settings import LAYOUT_KEY
+from icewright.actions.rewrite_data_files.layouts.layouts import resolve
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.tables import Json, Schema, SortField, SortOrder, TableMetadata
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.policy import PolicyRule
+from icewright.policy.effective import effective_policy
+from icewright.policy.settings import LAYOUT_KEY
 from tests.cases import each_case
 from tests.planning.observations import table
 

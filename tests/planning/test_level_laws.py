@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain import codec
-from icewright.domain.actions import Executor, RewriteDataFiles
-from icewright.domain.files import DataFile, FileFormat, Span
-from icewright.domain.layouts import Curve, Layout, Level
-from icewright.domain.plans import Plan, Verdict
-from icewright.domain.tables import (
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.executors import SORTED_BYTES_MAX
+from icewright.actions.rewrite_data_files.layouts.ordering import Levels
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.core import codec
+from icewright.model.actions.actions import Executor, RewriteDataFiles
+from icewright.model.iceberg.files import DataFile, FileFormat, Span
+from icewright.model.iceberg.layouts import Curve, Layout, Level
+from icewright.model.iceberg.tables import (
     LAYOUT_KEY,
     LEVEL_KEY,
     TASK_ID_KEY,
@@ -22,11 +26,7 @@ from icewright.domain.tables import (
     SortField,
     TableMetadata,
 )
-from icewright.planning.check_plan import check_plan
-from icewright.planning.executors import SORTED_BYTES_MAX
-from icewright.planning.ordering import Levels
-from icewright.planning.plan_table import plan_table
-from icewright.planning.shortlist import shortlist
+from icewright.model.plans.plans import Plan, Verdict
 from tests.conftest import CAMPAIGN
 from tests.planning.observations import HOUR_MS, NOW, Case, cases, observe
 

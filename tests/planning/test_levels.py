@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DataFile, DeleteFile
-from icewright.domain.layouts import Curve, Layout, Level
-from icewright.domain.plans import Plan, Reason, Verdict
-from icewright.domain.policy import Policy
-from icewright.domain.tables import LEVEL_KEY, TASK_ID_KEY, Snapshot, SortField, TableMetadata
-from icewright.planning.check_plan import check_plan
-from icewright.planning.explain import explain
-from icewright.planning.level2 import level_2_piece
-from icewright.planning.ordering import PARTITIONS_LOOKED_AT, Levels, Ordering
-from icewright.planning.outcome import unordered
-from icewright.planning.pieces import NoPiece, Piece, PieceBounds
-from icewright.planning.plan_table import plan_table
-from icewright.planning.shortlist import shortlist
-from icewright.planning.turns import FORGOTTEN_AFTER_MS, MERGING, TURNS, next_turn
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.layouts.level2 import level_2_piece
+from icewright.actions.rewrite_data_files.layouts.ordering import PARTITIONS_LOOKED_AT, Levels, Ordering
+from icewright.actions.rewrite_data_files.layouts.pieces import NoPiece, Piece, PieceBounds
+from icewright.actions.rewrite_data_files.level_rotation import FORGOTTEN_AFTER_MS, MERGING, TURNS, next_turn
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.maintenance.explain import explain
+from icewright.maintenance.outcome import unordered
+from icewright.model.actions.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import DataFile, DeleteFile
+from icewright.model.iceberg.layouts import Curve, Layout, Level
+from icewright.model.iceberg.tables import LEVEL_KEY, TASK_ID_KEY, Snapshot, SortField, TableMetadata
+from icewright.model.plans.plans import Plan, Reason, Verdict
+from icewright.model.policy.policy import Policy
 from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import Span
-from icewright.domain.layouts import Curve, Layout, Level
-from icewright.domain.plans import Lookup
-from icewright.planning.depth import opened_by_bounds
-from icewright.planning.lookups import FEW_VALUES, few_values, lookups, said
+from icewright.actions.rewrite_data_files.layouts.depth import opened_by_bounds
+from icewright.actions.rewrite_data_files.layouts.lookups import FEW_VALUES, few_values, lookups, said
+from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import Span
+from icewright.model.iceberg.layouts import Curve, Layout, Level
+from icewright.model.plans.plans import Lookup
 from tests.cases import each_case
 from tests.planning.observations import MIB, data_file, month, table
 from tests.planning.test_levels import CURVED, SORTED

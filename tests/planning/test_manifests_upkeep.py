@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.inventory import ManifestSummary
-from icewright.planning.manifests_upkeep import DANGER_OPENED, in_danger, in_order, may_be_in_danger
-from icewright.planning.rewrite_manifests import FEWER_MIN, plan_manifests
+from icewright.actions.rewrite_manifests.due import DANGER_OPENED, in_danger, in_order, may_be_in_danger
+from icewright.actions.rewrite_manifests.plan import FEWER_MIN, plan_manifests
+from icewright.model.iceberg.inventory import ManifestSummary
 from tests.planning.manifest_lakes import KIB, lakes, manifest, of_manifests
 from tests.planning.observations import NOW, month, policy
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.errors import Unreadable
-from icewright.domain.locations import CanonicalPath
-from icewright.planning.metadata_files import SCANNED_MAX, is_metadata_file, uuid_of
+from icewright.actions.remove_files.orphans.metadata_files import SCANNED_MAX, is_metadata_file, uuid_of
+from icewright.core.errors import Unreadable
+from icewright.model.iceberg.locations import CanonicalPath
 from tests.cases import each_case
 
 values = st.recursive(

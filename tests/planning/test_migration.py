@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from icewright.domain.files import DataFile, FileFormat, Partition
-from icewright.domain.plans import Migration, Plan, Verdict
-from icewright.domain.policy import MigrateSpec, Mode, Policy
-from icewright.planning.check_plan import check_plan
-from icewright.planning.explain import explain
-from icewright.planning.migration import only_to_migrate, to_migrate
-from icewright.planning.plan_table import plan_table
-from icewright.planning.shortlist import shortlist
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.migration import only_to_migrate, to_migrate
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.maintenance.explain import explain
+from icewright.model.iceberg.files import DataFile, FileFormat, Partition
+from icewright.model.plans.plans import Migration, Plan, Verdict
+from icewright.model.policy.policy import MigrateSpec, Mode, Policy
 from tests.cases import each_case
 from tests.planning.observations import MIB, NOW, data_files, observe, policy
 from tests.planning.test_specs import OLD, evolved, groups_of

@@ -8,12 +8,12 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.files import DataFile, Partition
-from icewright.domain.plans import Plan, Verdict
-from icewright.domain.policy import MigrateSpec
-from icewright.domain.tables import PartitionField, PartitionSpec
-from icewright.planning.check_plan import check_plan
-from icewright.planning.specs import PARTITIONS_MAX
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.inventory.specs import PARTITIONS_MAX
+from icewright.model.iceberg.files import DataFile, Partition
+from icewright.model.iceberg.tables import PartitionField, PartitionSpec
+from icewright.model.plans.plans import Plan, Verdict
+from icewright.model.policy.policy import MigrateSpec
 from tests.conftest import CAMPAIGN
 from tests.planning.observations import BY_MONTH, NO_FIELDS, WHOLE, Case, cases, data_files, observe, policy, table
 from tests.planning.test_plan_laws import committed, groups_of, plan_of

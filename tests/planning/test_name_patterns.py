@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.errors import InvalidName
-from icewright.domain.names import TableName, quote_part
-from icewright.planning.name_patterns import glob, name_pattern
+from icewright.core.errors import InvalidName
+from icewright.model.iceberg.names import TableName, quote_part
+from icewright.policy.rules.name_patterns import glob, name_pattern
 from tests.cases import each_case
 
 PARTS = st.text("ab.*`", min_size=1, max_size=5)

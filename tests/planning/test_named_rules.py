@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.names import TableName
-from icewright.domain.policies import NamedRule, Policies, Rule, RuleMatch
-from icewright.domain.policy import Mode, PolicyRule
-from icewright.planning.named_rules import check_policies, faults, matching
-from icewright.planning.policy import TABLE_ORIGIN, effective_policy, policy_of
-from icewright.planning.policy_wins import wins
-from icewright.planning.settings import BY_KEY, SETTINGS
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.iceberg.names import TableName
+from icewright.model.policy.policies import NamedRule, Policies, Rule, RuleMatch
+from icewright.model.policy.policy import Mode, PolicyRule
+from icewright.policy.effective import TABLE_ORIGIN, effective_policy, policy_of
+from icewright.policy.rules.named_rules import check_policies, faults, matching
+from icewright.policy.rules.precedence import wins
+from icewright.policy.settings import BY_KEY, SETTINGS
 from tests.cases import each_case, for_each
 from tests.planning.observations import table
 

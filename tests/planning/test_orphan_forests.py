@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.adapters import spool as on_disk
-from icewright.adapters.spool import open_disk_spool
-from icewright.domain.likeness import likeness
-from icewright.domain.locations import Aliases, CanonicalPath, declared, is_ambiguous
-from icewright.domain.names import TableName
-from icewright.domain.ownership import Place
-from icewright.services.orphans import OrphansRefused
+from icewright.actions.remove_files.orphans.service import OrphansRefused
+from icewright.catalogs import local_spool as on_disk
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.model.iceberg.locations import Aliases, CanonicalPath, declared, is_ambiguous
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.path_aliasing import likeness
+from icewright.ownership.model import Place
 from tests.conftest import CAMPAIGN
 from tests.services.orphan_lake import DAY_MS, PLAIN, LakeTable, OrphanLake, planned
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DeleteFile
-from icewright.domain.layouts import Level
-from icewright.domain.observation import Observation, Written
-from icewright.planning.output_bytes import OVERHEAD_MAX, OutputBytes, file_bytes, output_bytes, ratio
+from icewright.inventory.output_bytes import OVERHEAD_MAX, OutputBytes, file_bytes, output_bytes, ratio
+from icewright.model.actions.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import DeleteFile
+from icewright.model.iceberg.layouts import Level
+from icewright.model.plans.observation import Observation, Written
 from tests.planning.observations import MIB, equality_deletes, month, observe, position_deletes, table
 
 EACH = file_bytes(table())

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.knowledge import Complete, Partial
-from icewright.domain.locations import Aliases, CanonicalPath, declared
-from icewright.domain.names import TableId, TableName
-from icewright.domain.ownership import Claim, Missing, Place
-from icewright.domain.reasons import Reason
-from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsFile
-from icewright.domain.tables import LoggedMetadata, TableMetadata
-from icewright.planning import claims, ownership
-from icewright.planning.claims import PATH_KEYS, REACHES_MAX, claim, claim_of_other, coarsened, followed, outside
-from icewright.planning.ownership import Ownership
-from icewright.planning.place_rules import PlaceRules, place_rules
+from icewright.core.completeness import Complete, Partial
+from icewright.core.errors import InvalidConfiguration
+from icewright.core.reasons import Reason
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.locations import Aliases, CanonicalPath, declared
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.statistics_files import PartitionStatisticsFile, StatisticsFile
+from icewright.model.iceberg.tables import LoggedMetadata, TableMetadata
+from icewright.ownership import claims, ownership
+from icewright.ownership.claims import PATH_KEYS, REACHES_MAX, claim, claim_of_other, coarsened, followed, outside
+from icewright.ownership.location_rules import PlaceRules, place_rules
+from icewright.ownership.model import Claim, Missing, Place
+from icewright.ownership.ownership import Ownership
 from tests.conftest import CAMPAIGN
 from tests.planning.forests import UNFOUNDED, forest, violations
 from tests.planning.test_footprint import snapshot, table

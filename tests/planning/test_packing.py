@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from math import log2
 
-from icewright.domain.files import DataFile
-from icewright.planning.packing import Bounds, in_order, pack
+from icewright.actions.rewrite_data_files.packing import Bounds, in_order, pack
+from icewright.model.iceberg.files import DataFile
 from tests.cases import each_case
 from tests.planning.observations import data_file, month
 

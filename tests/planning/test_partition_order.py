@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.tables import PartitionField, PartitionSpec
-from icewright.planning.partition_order import SAMPLE_MAX, PartitionOrder, Pruning
+from icewright.inventory.partition_order import SAMPLE_MAX, PartitionOrder, Pruning
+from icewright.model.iceberg.tables import PartitionField, PartitionSpec
 from tests.cases import each_case
 from tests.planning.observations import table
 

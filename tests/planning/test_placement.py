@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from icewright.domain.files import Partition
-from icewright.domain.tables import PartitionField, PartitionSpec
-from icewright.planning.shortlist import shortlist
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.tables import PartitionField, PartitionSpec
 from tests.cases import each_case
 from tests.planning.observations import NOW, WHOLE, data_files, month, observe, policy, table
 

@@ -11,13 +11,13 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain import codec
-from icewright.domain.actions import FileGroup, InputFile
-from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat
-from icewright.domain.plans import Plan, Verdict
-from icewright.planning.check_plan import check_plan
-from icewright.planning.plan_table import plan_table
-from icewright.planning.shortlist import shortlist
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.core import codec
+from icewright.model.actions.actions import FileGroup, InputFile
+from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, FileFormat
+from icewright.model.plans.plans import Plan, Verdict
 from tests.conftest import CAMPAIGN
 from tests.planning.observations import MINUTE_MS, Case, cases, observe
 from tests.predictions import predicted

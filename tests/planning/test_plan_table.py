@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.files import DataFile
-from icewright.domain.observation import Observation
-from icewright.domain.plans import Plan, Verdict
-from icewright.domain.policy import Policy
-from icewright.planning import candidates
-from icewright.planning import plan_table as plan_module
-from icewright.planning.outcome import VERDICTS_LISTED_MAX
-from icewright.planning.plan_table import plan_table
-from icewright.planning.shortlist import shortlist
+from icewright.actions.rewrite_data_files import candidates
+from icewright.actions.rewrite_data_files import plan as plan_module
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.maintenance.outcome import VERDICTS_LISTED_MAX
+from icewright.model.iceberg.files import DataFile
+from icewright.model.plans.observation import Observation
+from icewright.model.plans.plans import Plan, Verdict
+from icewright.model.policy.policy import Policy
 from tests.planning.observations import (
     DAY_MS,
     HOUR_MS,

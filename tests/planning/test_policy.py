@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.policy import Mode, PolicyRule, Trigger
-from icewright.planning.policy import DEFAULT_ORIGIN, TABLE_ORIGIN, effective_policy, rule_problems
-from icewright.planning.setting_values import Setting, duration_ms, value_text
-from icewright.planning.settings import BY_KEY, SETTINGS, documentation
+from icewright.model.policy.policy import Mode, PolicyRule, Trigger
+from icewright.model.policy.setting_values import Setting, duration_ms, value_text
+from icewright.policy.effective import DEFAULT_ORIGIN, TABLE_ORIGIN, effective_policy, rule_problems
+from icewright.policy.settings import BY_KEY, SETTINGS, documentation
 from tests.cases import each_case
 from tests.planning.observations import HOUR_MS, MIB, table
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from icewright.domain.names import TableId, TableName
-from icewright.domain.policies import NamedRule, Policies, RuleMatch
-from icewright.domain.policy import PolicyRule
-from icewright.planning.known_properties import KNOWN_CHARACTERS_MAX, known_properties
-from icewright.planning.policy_difference import TABLES_SHOWN, Comparison, PolicyDifference, RuleChange, SettingChange
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.policy.policies import NamedRule, Policies, RuleMatch
+from icewright.model.policy.policy import PolicyRule
+from icewright.policy.known_properties import KNOWN_CHARACTERS_MAX, known_properties
+from icewright.policy.rules.difference import TABLES_SHOWN, Comparison, PolicyDifference, RuleChange, SettingChange
 
 MODE = "icewright.mode"
 EXPIRES = "icewright.expire-snapshots.enabled"

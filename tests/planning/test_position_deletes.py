@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.delete_costs import DeleteCosts
-from icewright.domain.files import DataFile, DeleteFile, FileFormat
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.rewrite_position_deletes import DeleteGroup, RewritePositionDeletes
-from icewright.domain.tables import PartitionSpec
-from icewright.planning import position_deletes as planner
-from icewright.planning.check_position_deletes import position_deletes_violations
-from icewright.planning.deletes import DeleteIndex
-from icewright.planning.position_deletes import PositionDeletesDecision, plan_position_deletes
+from icewright.actions.rewrite_delete_files import position_deletes as planner
+from icewright.actions.rewrite_delete_files.check_position_deletes import position_deletes_violations
+from icewright.actions.rewrite_delete_files.position_deletes import PositionDeletesDecision, plan_position_deletes
+from icewright.inventory.applied_deletes import DeleteIndex
+from icewright.model.actions.rewrite_position_deletes import DeleteGroup, RewritePositionDeletes
+from icewright.model.iceberg.delete_costs import DeleteCosts
+from icewright.model.iceberg.files import DataFile, DeleteFile, FileFormat
+from icewright.model.iceberg.tables import PartitionSpec
+from icewright.model.plans.observation import WorkerAccess
 from tests.cases import each_case
 from tests.planning.little_tables import READERS, Deleting, LittleTable, Reader, little_tables, visible
 from tests.planning.observations import (

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from icewright.domain.actions import FileGroup
-from icewright.domain.curves import hilbert_table
-from icewright.domain.files import DataFile, FileFormat
-from icewright.domain.layouts import Level
-from icewright.domain.plans import Verdict
-from icewright.domain.policy import Policy
-from icewright.domain.tables import Snapshot
-from icewright.planning.check_plan import check_plan
-from icewright.planning.ordering import Ordering
-from icewright.planning.pieces import PieceBounds
-from icewright.planning.regions import OLDER_BYTES_MAX, region
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.layouts.ordering import Ordering
+from icewright.actions.rewrite_data_files.layouts.pieces import PieceBounds
+from icewright.actions.rewrite_data_files.layouts.regions import OLDER_BYTES_MAX, region
+from icewright.model.actions.actions import FileGroup
+from icewright.model.iceberg.curves import hilbert_table
+from icewright.model.iceberg.files import DataFile, FileFormat
+from icewright.model.iceberg.layouts import Level
+from icewright.model.iceberg.tables import Snapshot
+from icewright.model.plans.plans import Verdict
+from icewright.model.policy.policy import Policy
 from tests.cases import each_case
 from tests.planning.observations import DAY_MS, MIB, NOW, data_file, month, observe, policy, snapshot, table
 from tests.planning.test_level_laws import ours

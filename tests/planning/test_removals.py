@@ -12,17 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.actions import Executor
-from icewright.domain.files import Partition
-from icewright.domain.observation import Experience, Observation, Removal, Removals
-from icewright.domain.plans import Plan, Verdict
-from icewright.planning.check_waits import wait_violations
-from icewright.planning.commits import has_rhythm, rhythm_ms
-from icewright.planning.estimates import bytes_within, cpu_ms
-from icewright.planning.explain import explain
-from icewright.planning.pieces import PieceBounds, hurried
-from icewright.planning.plan_table import plan_table
-from icewright.planning.removals import (
+from icewright.actions.rewrite_data_files.check.waits import wait_violations
+from icewright.actions.rewrite_data_files.layouts.pieces import PieceBounds, hurried
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.inventory.commit_rate import has_rhythm, rhythm_ms
+from icewright.inventory.row_removals import (
     OVERHEAD_MS,
     SPACING_MS_MAX,
     STATEMENTS_APART,
@@ -37,7 +32,12 @@ from icewright.planning.removals import (
     statement_ms,
     task_ms_max,
 )
-from icewright.planning.shortlist import shortlist
+from icewright.maintenance.explain import explain
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.files import Partition
+from icewright.model.plans.observation import Experience, Observation, Removal, Removals
+from icewright.model.plans.plans import Plan, Verdict
+from icewright.plans.estimates import bytes_within, cpu_ms
 from tests.cases import each_case
 from tests.planning.observations import (
     HOUR_MS,

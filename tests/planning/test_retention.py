@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import ExpiryRule
-from icewright.domain.tables import Ref, RefKind, TableMetadata
-from icewright.planning.retention import retained_snapshots
+from icewright.inventory.snapshot_retention import retained_snapshots
+from icewright.model.actions.expire_snapshots import ExpiryRule
+from icewright.model.iceberg.tables import Ref, RefKind, TableMetadata
 from tests.planning.test_footprint import NOW, snapshot, table, tables
 
 LINE = tuple(snapshot(number, number - 1 or None, number * 100) for number in range(1, 6))

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.files import Partition
-from icewright.domain.inventory import ManifestKey, ManifestSummary
-from icewright.domain.observation import Removals
-from icewright.domain.policy import Policy
-from icewright.domain.rewrite_manifests import ManifestCause, ManifestContent, RewriteManifests
-from icewright.domain.tables import PartitionField, PartitionSpec
-from icewright.planning.check_manifests import manifest_violations
-from icewright.planning.rewrite_manifests import ManifestsDecision, plan_manifests
+from icewright.actions.rewrite_manifests.check import manifest_violations
+from icewright.actions.rewrite_manifests.plan import ManifestsDecision, plan_manifests
+from icewright.model.actions.rewrite_manifests import ManifestCause, ManifestContent, RewriteManifests
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary
+from icewright.model.iceberg.tables import PartitionField, PartitionSpec
+from icewright.model.plans.observation import Removals
+from icewright.model.policy.policy import Policy
 from tests.planning.manifest_lakes import KIB, lakes, manifest, of_manifests
 from tests.planning.observations import HOUR_MS, MINUTE_MS, NOW, WHOLE, month, policy, table
 

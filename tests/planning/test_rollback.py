@@ -7,10 +7,16 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import Hold
-from icewright.domain.rollback import Commits, Rollback
-from icewright.domain.tables import Operation, Ref, RefKind, TableMetadata
-from icewright.planning.rollback import RollbackDecision, commits_of, decide_forward, decide_rollback, rollback_conflict
+from icewright.actions.rollback.plan import (
+    RollbackDecision,
+    commits_of,
+    decide_forward,
+    decide_rollback,
+    rollback_conflict,
+)
+from icewright.model.actions.expire_snapshots import Hold
+from icewright.model.actions.rollback import Commits, Rollback
+from icewright.model.iceberg.tables import Operation, Ref, RefKind, TableMetadata
 from tests.cases import each_case
 from tests.planning.expiring import DAYS, histories, line, of, policy
 from tests.planning.observations import DAY_MS, NOW

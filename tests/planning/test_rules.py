@@ -6,14 +6,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.files import DataFile
-from icewright.domain.layouts import Layout, Level
-from icewright.domain.plans import Reason
-from icewright.domain.tables import Snapshot
-from icewright.planning.layouts import resolve
-from icewright.planning.policy import effective_policy
-from icewright.planning.rules import rules
-from icewright.planning.settings import LAYOUT_KEY, LEVEL_1_SIZE_KEY, LEVEL_2_RUNS_KEY, MODE_KEY, TRIGGER_KEY
+from icewright.actions.rewrite_data_files.layouts.layouts import resolve
+from icewright.model.iceberg.files import DataFile
+from icewright.model.iceberg.layouts import Layout, Level
+from icewright.model.iceberg.tables import Snapshot
+from icewright.model.plans.plans import Reason
+from icewright.policy.effective import effective_policy
+from icewright.policy.missing_rules import rules
+from icewright.policy.settings import LAYOUT_KEY, LEVEL_1_SIZE_KEY, LEVEL_2_RUNS_KEY, MODE_KEY, TRIGGER_KEY
 from tests.planning.observations import DAY_MS, MIB, NOW, data_files, month, observe, snapshot, table
 from tests.planning.test_level_laws import ours
 from tests.planning.test_levels import SORTED

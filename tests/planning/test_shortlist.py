@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.files import DataFile, FileFormat, Partition
-from icewright.domain.observation import Removals, WorkerAccess
-from icewright.domain.plans import PartitionVerdict, Verdict
-from icewright.planning.removals import removal_wait_ms
-from icewright.planning.shortlist import shortlist
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.inventory.row_removals import removal_wait_ms
+from icewright.model.iceberg.files import DataFile, FileFormat, Partition
+from icewright.model.plans.observation import Removals, WorkerAccess
+from icewright.model.plans.plans import PartitionVerdict, Verdict
 from tests.cases import each_case
 from tests.planning.observations import (
     BY_MONTH,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.layouts import Curve
-from icewright.planning.depth import Opened
-from icewright.planning.slices import FILES_WALKED, opened
+from icewright.actions.rewrite_data_files.layouts.depth import Opened
+from icewright.actions.rewrite_data_files.layouts.slices import FILES_WALKED, opened
+from icewright.model.iceberg.layouts import Curve
 from tests.cases import each_case
 from tests.spark_layouts.test_curves import interleaved, skilling
 

@@ -6,13 +6,16 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from icewright.domain.actions import Executor, FileGroup
-from icewright.domain.files import DataFile, DeleteFile, Partition
-from icewright.domain.layouts import Curve, Layout, Level
-from icewright.domain.observation import Observation
-from icewright.domain.plans import Plan, Verdict
-from icewright.domain.policy import MigrateSpec, Policy
-from icewright.domain.tables import (
+from icewright.actions.rewrite_data_files.candidates import asked_fields
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.inventory.specs import PARTITIONS_MAX, Moves, current_spec_obstacle, span_field, spec_said
+from icewright.maintenance.registry.planning import still_applies
+from icewright.model.actions.actions import Executor, FileGroup
+from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
+from icewright.model.iceberg.layouts import Curve, Layout, Level
+from icewright.model.iceberg.tables import (
     LAYOUT_KEY,
     LEVEL_KEY,
     TASK_ID_KEY,
@@ -22,15 +25,12 @@ from icewright.domain.tables import (
     SortField,
     TableMetadata,
 )
-from icewright.planning.action_types import still_applies
-from icewright.planning.candidates import asked_fields
-from icewright.planning.check_plan import check_plan
-from icewright.planning.plan_table import plan_table
-from icewright.planning.policy import effective_policy
-from icewright.planning.rules import rules
-from icewright.planning.settings import MIGRATE_SPEC_KEY
-from icewright.planning.shortlist import shortlist
-from icewright.planning.specs import PARTITIONS_MAX, Moves, current_spec_obstacle, span_field, spec_said
+from icewright.model.plans.observation import Observation
+from icewright.model.plans.plans import Plan, Verdict
+from icewright.model.policy.policy import MigrateSpec, Policy
+from icewright.policy.effective import effective_policy
+from icewright.policy.missing_rules import rules
+from icewright.policy.settings import MIGRATE_SPEC_KEY
 from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from icewright.domain.plans import Verdict
-from icewright.domain.policy import Trigger
-from icewright.planning.check_plan import check_plan
-from icewright.planning.shortlist import shortlist
-from icewright.planning.triggers import Judge
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.actions.rewrite_data_files.triggers.triggers import Judge
+from icewright.model.plans.plans import Verdict
+from icewright.model.policy.policy import Trigger
 from tests.conftest import CAMPAIGN
 from tests.planning.observations import Case, cases
 from tests.planning.test_plan_laws import carried_out, groups_of, is_burdened, plan_of

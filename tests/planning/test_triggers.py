@@ -10,20 +10,20 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.files import DataFile, FileContent
-from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionSummary
-from icewright.domain.observation import Observation
-from icewright.domain.plans import PartitionVerdict, Plan, Verdict
-from icewright.domain.policy import Policy, Trigger
-from icewright.domain.tables import TASK_ID_KEY, Operation
-from icewright.planning import histogram
-from icewright.planning.commits import arrival_bytes_per_ms
-from icewright.planning.explain import explain
-from icewright.planning.opinions import Opinion, Rule
-from icewright.planning.plan_table import plan_table
-from icewright.planning.shortlist import shortlist
-from icewright.planning.tiered import tiered
-from icewright.planning.triggers import Judge, mse, our_commits, rewritten_at
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.actions.rewrite_data_files.triggers.tiered import tiered
+from icewright.actions.rewrite_data_files.triggers.trigger_result import Opinion, Rule
+from icewright.actions.rewrite_data_files.triggers.triggers import Judge, mse, our_commits, rewritten_at
+from icewright.inventory import histogram
+from icewright.inventory.commit_rate import arrival_bytes_per_ms
+from icewright.maintenance.explain import explain
+from icewright.model.iceberg.files import DataFile, FileContent
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionSummary
+from icewright.model.iceberg.tables import TASK_ID_KEY, Operation
+from icewright.model.plans.observation import Observation
+from icewright.model.plans.plans import PartitionVerdict, Plan, Verdict
+from icewright.model.policy.policy import Policy, Trigger
 from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.plans import PartitionVerdict, Plan, Reason, Verdict
-from icewright.domain.policy import Mode, Policy
-from icewright.domain.rollback import RollbackPrediction
-from icewright.domain.tasks import Attempt, AttemptState, ListedTask, Outcome, TaskState
-from icewright.domain.why import Considered, Next, Stance, StartEstimate, Wait, Why, WhyKind
-from icewright.planning import wording
-from icewright.planning.policy import policy_of
-from icewright.planning.why import why
-from icewright.planning.why_known import Known, WaitingForAPerson
+from icewright.core import formatting as wording
+from icewright.explain.inputs import Known, WaitingForAPerson
+from icewright.explain.plan import why
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.rollback import RollbackPrediction
+from icewright.model.plans.plans import PartitionVerdict, Plan, Reason, Verdict
+from icewright.model.policy.policy import Mode, Policy
+from icewright.model.work.tasks import Attempt, AttemptState, ListedTask, Outcome, TaskState
+from icewright.model.work.why import Considered, Next, Stance, StartEstimate, Wait, Why, WhyKind
+from icewright.policy.effective import policy_of
 from tests.contracts.samples import plan as sample_plan
 from tests.contracts.samples import table_id
 from tests.planning.observations import month

@@ -15,12 +15,10 @@ from cronsim import CronSim, CronSimError
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from icewright.domain.names import TableId
-from icewright.domain.policy import PolicyRule
-from icewright.domain.times import Window
-from icewright.planning.policy import effective_policy
-from icewright.planning.settings import BY_KEY, value_problem
-from icewright.planning.windows import (
+from icewright.core.times import Window
+from icewright.model.iceberg.names import TableId
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.policy.time_windows import (
     CRON_LENGTH_MAX,
     WindowTextError,
     opens_at,
@@ -29,6 +27,8 @@ from icewright.planning.windows import (
     spread,
     window_of,
 )
+from icewright.policy.effective import effective_policy
+from icewright.policy.settings import BY_KEY, value_problem
 from tests.cases import each_case
 from tests.planning.observations import policy, table
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.access import EVERYTHING, Scope, covers
-from icewright.domain.names import TableName
-from icewright.planning import wording
-from icewright.planning.place_shown import OTHER_TABLE
-from icewright.planning.words_shown import Words
+from icewright.core import formatting as wording
+from icewright.model.access.permissions import EVERYTHING, Scope, covers
+from icewright.model.access.redacted_text import Words
+from icewright.model.iceberg.names import TableName
+from icewright.ownership.location_redaction import OTHER_TABLE
 from tests.cases import each_case
 
 WORDS = Words(["lake", "lake2", "od`d one"])

@@ -7,11 +7,22 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from icewright.domain.admission import FREE, NO_LANE, Facts, Holding, Lane, Refusal, RefusalKind, Terms, Urgency, Use
-from icewright.domain.plans import Reason
-from icewright.domain.resource_groups import EVERY_QUEUE, Queue, ResourceGroup, TenantCaps
-from icewright.scheduling.admission import Admission, chosen, in_turn, use_of
-from icewright.scheduling.rank import Candidate
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.resource_groups import EVERY_QUEUE, Queue, ResourceGroup, TenantCaps
+from icewright.model.work.admission import (
+    FREE,
+    NO_LANE,
+    Facts,
+    Holding,
+    Lane,
+    Refusal,
+    RefusalKind,
+    Terms,
+    Urgency,
+    Use,
+)
+from icewright.work.groups.admission import Admission, chosen, in_turn, use_of
+from icewright.work.groups.rank import Candidate
 
 TENANTS = ("", "ops", "sales")
 caps = st.none() | st.integers(1, 12)

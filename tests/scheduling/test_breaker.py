@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.causes import Cause
-from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
-from icewright.domain.plans import Reason
-from icewright.domain.tasks import Outcome, Task, TaskState
-from icewright.planning.breaker_settings import BREAKER_SETTINGS
-from icewright.scheduling import lifecycle
-from icewright.scheduling.breaker import (
+from icewright.core.failure_causes import Cause
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsPrediction
+from icewright.model.plans.plans import Reason
+from icewright.model.work import lifecycle
+from icewright.model.work.breaker import (
     FAILURES_MAX,
     PARKED_MS,
     TASKS_LOOKED_AT,
@@ -25,6 +23,8 @@ from icewright.scheduling.breaker import (
     is_half_open,
     parked,
 )
+from icewright.model.work.tasks import Outcome, Task, TaskState
+from icewright.work.tasks.breaker_settings import BREAKER_SETTINGS
 from tests.cases import each_case
 from tests.contracts.samples import new_task
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 import icewright
-from icewright.domain import errors
-from icewright.domain.causes import Cause
-from icewright.domain.errors import IcewrightError, Unavailable
-from icewright.scheduling.causes import CAUSES, CAUSES_BY_CODE, cause_of, end_of
-from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
+from icewright.core import errors
+from icewright.core.errors import IcewrightError, Unavailable
+from icewright.core.failure_causes import Cause
+from icewright.work.tasks.causes import CAUSES, CAUSES_BY_CODE, cause_of, end_of
+from icewright.work.tasks.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright_spark.merge import errors as merge_errors
 from tests.cases import each_case
 
@@ -50,7 +50,7 @@ def everything_imported() -> None:
 
 def test_each_class_of_the_error_tree_has_a_cause_of_its_own() -> None:
     undecided = [kind.__name__ for kind in tree(errors.__name__) if kind not in CAUSES]
-    assert undecided == [], "decide in icewright.scheduling.causes what a task comes to that fails with it"
+    assert undecided == [], "decide in icewright.work.tasks.causes what a task comes to that fails with it"
 
 
 def test_a_class_without_a_decision_is_noticed() -> None:

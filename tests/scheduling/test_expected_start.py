@@ -6,11 +6,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from icewright.domain.admission import FREE, Facts, InLane, Lane, Line, Urgency
-from icewright.domain.resource_groups import Queue
-from icewright.scheduling.admission import chosen
-from icewright.scheduling.expected_start import NO_TIME, Spans, before, left, spans, turn_in
-from icewright.scheduling.rank import AGED_MS, Candidate, is_aged, rank
+from icewright.model.policy.resource_groups import Queue
+from icewright.model.work.admission import FREE, Facts, InLane, Lane, Line, Urgency
+from icewright.work.groups.admission import chosen
+from icewright.work.groups.rank import AGED_MS, Candidate, is_aged, rank
+from icewright.work.tasks.expected_start import NO_TIME, Spans, before, left, spans, turn_in
 from tests.cases import each_case
 
 NOW = 2 * AGED_MS

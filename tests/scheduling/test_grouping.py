@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.feed import Fact, FactKind, Told
-from icewright.domain.names import TableId, TableName
-from icewright.domain.notifications import MENTIONS_MAX, GroupBy, Receiver, ReceiverKind
-from icewright.domain.plans import Reason
-from icewright.scheduling.grouping import GRAVITY, MESSAGES_MAX, Owned, messages
-from icewright.scheduling.sending import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX, next_try
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.notifications import MENTIONS_MAX, GroupBy, Receiver, ReceiverKind
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Reason
+from icewright.notifications.grouping import GRAVITY, MESSAGES_MAX, Owned, messages
+from icewright.notifications.sending import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX, next_try
 
 ALL = tuple(FactKind)
 OWNERS = Receiver("team", ReceiverKind.WEBHOOK, ALL)

@@ -5,12 +5,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.admission import Lane
-from icewright.domain.plans import Reason
-from icewright.domain.resource_groups import Queue
-from icewright.domain.tasks import ListedTask, Outcome, TaskState
-from icewright.scheduling import lifecycle
-from icewright.scheduling.large import queue_after
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.resource_groups import Queue
+from icewright.model.work import lifecycle
+from icewright.model.work.admission import Lane
+from icewright.model.work.large import queue_after
+from icewright.model.work.tasks import ListedTask, Outcome, TaskState
 from tests.cases import each_case
 from tests.contracts.samples import new_task
 

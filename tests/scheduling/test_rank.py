@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.admission import NO_LANE, Lane, Urgency
-from icewright.domain.resource_groups import Queue
-from icewright.scheduling.rank import AGED_MS, AGEING_MS, Candidate, Served, rank, ranked_at, turn
+from icewright.model.policy.resource_groups import Queue
+from icewright.model.work.admission import NO_LANE, Lane, Urgency
+from icewright.work.groups.rank import AGED_MS, AGEING_MS, Candidate, Served, rank, ranked_at, turn
 
 instants = st.integers(0, 2**42)
 priorities = st.integers(-100, 100)

@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.events import Channel, Reporting, Told, Untold
-from icewright.domain.files import Partition
-from icewright.domain.names import TableName
-from icewright.domain.tables import TableMetadata
-from icewright.scheduling.reporting import GRACE_MS, UNTOLD_MAX, counted, new_commits, wanted
+from icewright.events.reporting import GRACE_MS, UNTOLD_MAX, counted, new_commits, wanted
+from icewright.model.events.events import Channel, Reporting, Told, Untold
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile

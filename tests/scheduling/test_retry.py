@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.causes import Cause
-from icewright.domain.tasks import Outcome, Task, TaskState
-from icewright.scheduling import lifecycle
-from icewright.scheduling.retry import (
+from icewright.core.failure_causes import Cause
+from icewright.model.work import lifecycle
+from icewright.model.work.tasks import Outcome, Task, TaskState
+from icewright.work.tasks.retry import (
     BACKOFF_BASE_MS,
     BACKOFF_MAX_MS,
     CONFLICT_BASE_MS,

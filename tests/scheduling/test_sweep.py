@@ -1,7 +1,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from icewright.scheduling.sweep import INTERVAL_MAX_MS, INTERVAL_MIN_MS, next_look
+from icewright.observation.sweep import INTERVAL_MAX_MS, INTERVAL_MIN_MS, next_look
 
 NOW = 1_700_000_000_000
 DAY_MS = 24 * 60 * 60 * 1000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icewright.domain.reasons import Reason
-from icewright.domain.tasks import TERMINAL_STATES, Outcome, Task, TaskState
-from icewright.scheduling import lifecycle
-from icewright.scheduling.upkeep import INTERVAL_MS, last_done, pause, person_wanted
+from icewright.core.reasons import Reason
+from icewright.model.work import lifecycle
+from icewright.model.work.tasks import TERMINAL_STATES, Outcome, Task, TaskState
+from icewright.plans.upkeep_due import INTERVAL_MS, last_done, pause, person_wanted
 from tests.cases import each_case
 from tests.contracts.samples import new_task
 

@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from icewright.domain import faults
-from icewright.domain.deletion import (
+from icewright.actions.remove_files.deleter import Batch, Deleter
+from icewright.actions.remove_files.quarantine_port import Quarantine
+from icewright.core import fault_points as faults
+from icewright.core.completeness import Complete, Gap, Gaps, Known
+from icewright.core.errors import NotFound
+from icewright.core.fault_points import Fault
+from icewright.core.times import Instant
+from icewright.model.actions.deletion import (
     Candidate,
     Cause,
     DeletePlan,
@@ -17,17 +23,11 @@ from icewright.domain.deletion import (
     Needs,
     plan_deletes,
 )
-from icewright.domain.errors import NotFound
-from icewright.domain.faults import Fault
-from icewright.domain.knowledge import Complete, Gap, Gaps, Known
-from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.ownership import Place
-from icewright.domain.plans import Reason
-from icewright.domain.times import Instant
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Reason
+from icewright.ownership.model import Place
 from icewright.ports.deletions import DeletionStore
-from icewright.ports.quarantine import Quarantine
-from icewright.services.deleter import Batch, Deleter
 from tests.doubles.clock import ManualClock
 from tests.doubles.deletion_store import MemoryDeletionStore
 from tests.doubles.objects import MemoryObjects, MemoryStorage

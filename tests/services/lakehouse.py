@@ -5,25 +5,25 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.events import Channel, CommitEvent
-from icewright.domain.files import Partition
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.policy import PolicyRule
-from icewright.domain.resource_groups import ResourceGroup
-from icewright.domain.tables import PartitionField, Snapshot, TableMetadata
-from icewright.domain.tasks import Task, TaskState
-from icewright.domain.times import Instant
-from icewright.ports.catalog import Catalog
-from icewright.ports.clock import Clock
-from icewright.ports.removals import CatalogFiles
-from icewright.ports.second_tables import SecondTables
+from icewright.actions.remove_files.removals_port import CatalogFiles
+from icewright.actions.undo.second_tables_port import SecondTables
+from icewright.catalogs.port import Catalog
+from icewright.core.clock import Clock
+from icewright.core.times import Instant
+from icewright.maintenance.dispatch.dispatcher import DispatchLimits
+from icewright.maintenance.dispatch.server_tasks import Carrier
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.events import Channel, CommitEvent
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import PartitionField, Snapshot, TableMetadata
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.policy.resource_groups import ResourceGroup
+from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
-from icewright.services.control import ControlPlane, build_control_plane
-from icewright.services.dispatcher import DispatchLimits
-from icewright.services.housekeeper import Carrier
+from icewright.server.control import ControlPlane, build_control_plane
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.expiry import MemoryExpiry

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from icewright.domain.feed import FactKind
-from icewright.domain.notifications import Receiver, ReceiverKind
-from icewright.domain.times import Instant
-from icewright.ports.clock import Clock
-from icewright.ports.notifications import Outgoing
-from icewright.services.notifications import Telling
+from icewright.core.clock import Clock
+from icewright.core.times import Instant
+from icewright.model.events.feed import FactKind
+from icewright.model.events.notifications import Receiver, ReceiverKind
+from icewright.notifications.port import Outgoing
+from icewright.notifications.service import Telling
 from tests.doubles.message_store import MemoryMessages
 
 

@@ -6,15 +6,27 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from icewright.domain.knowledge import Gap, Gaps, Known
-from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.objects import Listed, ListedObject
-from icewright.domain.ownership import Place
-from icewright.domain.reachable import FileClass, ListedFile, ListedManifest, ManifestListing, NamedFile, Roots
-from icewright.domain.reasons import Reason
-from icewright.domain.remove_orphan_files import OrphanBudget, OrphanPolicy
-from icewright.domain.tables import (
+from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
+from icewright.actions.remove_files.orphans.service import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
+from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.catalogs.objects import Objects
+from icewright.catalogs.spool_port import OpenSpool
+from icewright.catalogs.table_files_port import TableFiles
+from icewright.core.completeness import Gap, Gaps, Known
+from icewright.core.reasons import Reason
+from icewright.model.actions.remove_orphan_files import OrphanBudget, OrphanPolicy
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.objects import Listed, ListedObject
+from icewright.model.iceberg.reachable_files import (
+    FileClass,
+    ListedFile,
+    ListedManifest,
+    ManifestListing,
+    NamedFile,
+    Roots,
+)
+from icewright.model.iceberg.tables import (
     MAIN_BRANCH,
     LoggedMetadata,
     Operation,
@@ -27,12 +39,7 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
-from icewright.ports.objects import Objects
-from icewright.ports.sightings import Sightings
-from icewright.ports.spool import OpenSpool
-from icewright.ports.table_files import TableFiles
-from icewright.services.foreign import MetadataUuids
-from icewright.services.orphans import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
+from icewright.ownership.model import Place
 from tests.doubles.clock import ManualClock
 from tests.doubles.objects import MemoryObjects, MemoryStorage
 from tests.doubles.sightings import MemorySightings

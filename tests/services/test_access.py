@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.errors import InvalidMessage, NotAllowed
-from icewright.domain.jobs import Failed
-from icewright.domain.names import TableName
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.policy import PolicyRule
-from icewright.domain.storage import AccessRecord, ProbeReport, ProbeReports, ProbeRequest
-from icewright.domain.tasks import TaskState
+from icewright.core.errors import InvalidMessage, NotAllowed
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.work.jobs import Failed
+from icewright.model.work.storage import AccessRecord, ProbeReport, ProbeReports, ProbeRequest
+from icewright.model.work.tasks import TaskState
 from icewright.ports.store import AT_ONCE
-from icewright.services.access import ASKED_FOR_MS, PROBES_MAX, PROVED_FOR_MS, REFUSED_FOR_MS, assumed
+from icewright.work.optimizers.access import ASKED_FOR_MS, PROBES_MAX, PROVED_FOR_MS, REFUSED_FOR_MS, assumed
 from tests.services.lakehouse import NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from icewright.adapters.sql import deletion_store
-from icewright.adapters.sql.audit import SqlAudit
-from icewright.domain.audit import AuditEntry, digest_of, verify
-from icewright.domain.deletion import IntentState
-from icewright.domain.errors import Unavailable
+from icewright.actions.remove_files.adapters import deletion_store
+from icewright.audit.model import AuditEntry, digest_of, verify
+from icewright.audit.sql import SqlAudit
+from icewright.core.errors import Unavailable
+from icewright.model.actions.deletion import IntentState
 from tests.lakes.house import House, files, litter, location
 
 NAMES = ("one.parquet", "two.parquet", "three.parquet")

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.asked import AskedRemoveDanglingDeletes
-from icewright.domain.errors import NotAllowed, Unreadable
-from icewright.domain.files import FileContent
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
-from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
-from icewright.domain.tasks import Task, TaskState
-from icewright.planning.action_types import still_applies
-from icewright.services import delete_planner
+from icewright.actions.rewrite_delete_files import service as delete_planner
+from icewright.core.errors import NotAllowed, Unreadable
+from icewright.maintenance.registry.planning import still_applies
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.iceberg.files import FileContent
+from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
+from icewright.model.plans.requests import AskedRemoveDanglingDeletes
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
+from icewright.model.work.tasks import Task, TaskState
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.services.worker import Worker
 

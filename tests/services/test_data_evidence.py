@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from icewright.domain.expire_data import TAG_AGE_MS, ExpireData, ExpiringFile, ExpiringPartition, tag_of
-from icewright.domain.tables import PROOF_KEY, Operation, Ref, RefKind
-from icewright.services.data_evidence import DataChanged, problem_of_data, verified_data
-from icewright.services.manifest_evidence import live_entries
+from icewright.actions.expire_data.evidence import DataChanged, problem_of_data, verified_data
+from icewright.actions.rewrite_manifests.evidence import live_entries
+from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, ExpiringFile, ExpiringPartition, tag_of
+from icewright.model.iceberg.tables import PROOF_KEY, Operation, Ref, RefKind
 from tests.cases import each_case
 from tests.planning.observations import DAY_MS, NOW, data_file, month, position_deletes, snapshot, table
 

@@ -7,14 +7,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from icewright.domain.asked import AskedExpireData
-from icewright.domain.errors import Conflict, InvalidMessage, NotAllowed
-from icewright.domain.expire_data import TAG_AGE_MS, ExpireData, tag_of
-from icewright.domain.files import FileContent, FileFormat, Partition
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, Result, TaskReport, TaskSpec
-from icewright.domain.plans import Plan
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
-from icewright.domain.tasks import Task, TaskState
+from icewright.core.errors import Conflict, InvalidMessage, NotAllowed
+from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, tag_of
+from icewright.model.iceberg.files import FileContent, FileFormat, Partition
+from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
+from icewright.model.plans.plans import Plan
+from icewright.model.plans.requests import AskedExpireData
+from icewright.model.work.jobs import (
+    PROTOCOL_VERSION,
+    Committed,
+    CommitUnknown,
+    Conflicted,
+    Result,
+    TaskReport,
+    TaskSpec,
+)
+from icewright.model.work.tasks import Task, TaskState
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import HOUR_MS, MIB, NAME, Lakehouse

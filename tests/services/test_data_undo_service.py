@@ -8,16 +8,24 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import ActionKind, FileGroup, UndoExpireData
-from icewright.domain.asked import AskedExpireData
-from icewright.domain.errors import Conflict, NotAllowed
-from icewright.domain.expire_data import ExpireData, tag_of
-from icewright.domain.files import FileContent, FileFormat, Partition
-from icewright.domain.jobs import TaskSpec
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, UNDONE_KEY, Operation, PartitionField, Snapshot
-from icewright.domain.tasks import Task, TaskState
-from icewright.domain.undo_data import SOURCE_KEY
-from icewright.services.data_undo_evidence import Inserted, Share, problem_of_insert
+from icewright.actions.undo.data_undo_evidence import Inserted, Share, problem_of_insert
+from icewright.core.errors import Conflict, NotAllowed
+from icewright.model.actions.actions import ActionKind, FileGroup, UndoExpireData
+from icewright.model.actions.expire_data import ExpireData, tag_of
+from icewright.model.actions.undo_data import SOURCE_KEY
+from icewright.model.iceberg.files import FileContent, FileFormat, Partition
+from icewright.model.iceberg.tables import (
+    ATTEMPT_KEY,
+    PROOF_KEY,
+    TASK_ID_KEY,
+    UNDONE_KEY,
+    Operation,
+    PartitionField,
+    Snapshot,
+)
+from icewright.model.plans.requests import AskedExpireData
+from icewright.model.work.jobs import TaskSpec
+from icewright.model.work.tasks import Task, TaskState
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 from tests.planning.aging import day as old_day

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict
-from icewright.domain.expire_data import TAG_AGE_MS, ExpireData, ExpiringFile
-from icewright.domain.tasks import Task, TaskState
-from icewright.scheduling.upkeep import UPKEEP_PRIORITY
+from icewright.core.errors import Conflict
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, ExpiringFile
+from icewright.model.work.tasks import Task, TaskState
+from icewright.plans.upkeep_due import UPKEEP_PRIORITY
 from tests.services.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.test_data_service import DAY_MS, day, delete, house, plan, tag, verified
 from tests.services.worker import Worker

@@ -7,9 +7,26 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain import faults
-from icewright.domain.approvals import Approval
-from icewright.domain.deletion import (
+from icewright.actions.remove_files.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
+from icewright.actions.remove_files.may_delete import Facts, may_be_purged, why_not
+from icewright.core import fault_points as faults
+from icewright.core.completeness import Complete, Known, Partial
+from icewright.core.errors import (
+    Conflict,
+    IcewrightError,
+    LeaseLost,
+    NotAllowed,
+    NotFound,
+    StorageAway,
+    StoreAway,
+    StoreTaken,
+    Unavailable,
+    Unknown,
+)
+from icewright.core.fault_points import Fault
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.model.actions.deletion import (
     BUDGET_FILES,
     FILES_PER_MINUTE,
     FUTURE_MAX_MS,
@@ -26,28 +43,11 @@ from icewright.domain.deletion import (
     Step,
     plan_deletes,
 )
-from icewright.domain.errors import (
-    Conflict,
-    IcewrightError,
-    LeaseLost,
-    NotAllowed,
-    NotFound,
-    StorageAway,
-    StoreAway,
-    StoreTaken,
-    Unavailable,
-    Unknown,
-)
-from icewright.domain.faults import Fault
-from icewright.domain.knowledge import Complete, Known, Partial
-from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.objects import ListedObject
-from icewright.domain.ownership import Place
-from icewright.domain.reasons import Reason
-from icewright.domain.times import Instant
-from icewright.planning.may_delete import Facts, may_be_purged, why_not
-from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.objects import ListedObject
+from icewright.model.plans.approvals import Approval
+from icewright.ownership.model import Place
 from tests.doubles.clock import ManualClock
 from tests.doubles.deletion_store import MemoryDeletionStore
 from tests.doubles.objects import MemoryObjects

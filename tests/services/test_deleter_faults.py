@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from icewright.domain import faults
-from icewright.domain.deletion import WINDOW_FLOOR_MS, Step
-from icewright.domain.errors import Unknown
-from icewright.domain.faults import Fault
-from icewright.domain.locations import CanonicalPath
+from icewright.core import fault_points as faults
+from icewright.core.errors import Unknown
+from icewright.core.fault_points import Fault
+from icewright.model.actions.deletion import WINDOW_FLOOR_MS, Step
+from icewright.model.iceberg.locations import CanonicalPath
 from tests.cases import each_case
 from tests.doubles.quarantine import AFTER, MemoryQuarantine
 from tests.services.deletions import HELD, Died, World, dying_at, tended, undone

@@ -25,17 +25,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from icewright.domain import faults
-from icewright.domain.deletion import WINDOW_FLOOR_MS, DeletePlan, Intent, IntentState, Needs, Step
-from icewright.domain.errors import Conflict
-from icewright.domain.faults import Fault, fault
-from icewright.domain.knowledge import Complete, Gaps, Known
-from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
-from icewright.planning import may_delete
-from icewright.planning.may_delete import Facts
-from icewright.services.deleter import Deleter
+from icewright.actions.remove_files import may_delete
+from icewright.actions.remove_files.deleter import Deleter
+from icewright.actions.remove_files.may_delete import Facts
+from icewright.core import fault_points as faults
+from icewright.core.completeness import Complete, Gaps, Known
+from icewright.core.errors import Conflict
+from icewright.core.fault_points import Fault, fault
+from icewright.model.actions.deletion import WINDOW_FLOOR_MS, DeletePlan, Intent, IntentState, Needs, Step
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
 from tests.conftest import CAMPAIGN
 from tests.doubles import quarantine as memory_quarantine
 from tests.services.deletions import DAY_MS, HELD, HOUR_MS, Died, World, at, dying_at

@@ -6,9 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.causes import Cause
-from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound, Unavailable, VersionMismatch
-from icewright.domain.jobs import (
+from icewright.core.errors import Conflict, LeaseLost, NotAllowed, NotFound, Unavailable, VersionMismatch
+from icewright.core.failure_causes import Cause
+from icewright.maintenance.dispatch.dispatcher import Dispatcher
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Plan, Reason
+from icewright.model.policy.policy import Mode
+from icewright.model.work.breaker import FAILURES_MAX
+from icewright.model.work.jobs import (
     PROTOCOL_VERSION,
     Committed,
     CommitUnknown,
@@ -17,13 +22,8 @@ from icewright.domain.jobs import (
     Result,
     TaskReport,
 )
-from icewright.domain.names import TableName
-from icewright.domain.plans import Plan, Reason
-from icewright.domain.policy import Mode
-from icewright.domain.tasks import AttemptState, Task, TaskState
-from icewright.scheduling.breaker import FAILURES_MAX
-from icewright.scheduling.retry import BACKOFF_BASE_MS, BACKOFF_MAX_MS
-from icewright.services.dispatcher import Dispatcher
+from icewright.model.work.tasks import AttemptState, Task, TaskState
+from icewright.work.tasks.retry import BACKOFF_BASE_MS, BACKOFF_MAX_MS
 from tests.services.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, STOPPED, Worker, hello
 

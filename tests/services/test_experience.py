@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from icewright.domain.jobs import Conflicted
-from icewright.domain.observation import Experience
-from icewright.domain.tasks import TaskState
-from icewright.planning.removals import duration_ms
-from icewright.services.experience import PACE_MAX, experience
+from icewright.inventory.row_removals import duration_ms
+from icewright.model.plans.observation import Experience
+from icewright.model.work.jobs import Conflicted
+from icewright.model.work.tasks import TaskState
+from icewright.observation.task_throughput import PACE_MAX, experience
 from tests.predictions import estimated
 from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import Conflict, Unreadable, Unsupported
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.objects import Listed
-from icewright.domain.tasks import Task
-from icewright.planning.expiry_settings import REMOVES_FILES_KEY
-from icewright.planning.orphan_settings import REMOVES_KEY
+from icewright.actions.expire_snapshots.settings import REMOVES_FILES_KEY
+from icewright.actions.remove_files.orphans.settings import REMOVES_KEY
+from icewright.core.errors import Conflict, Unreadable, Unsupported
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import Listed
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.work.tasks import Task
 from tests.doubles.objects import MemoryObjects
 from tests.services.lakehouse import BONN, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import Conflict, InvalidMessage, NotAllowed, TableReplaced
-from icewright.domain.expire_snapshots import ExpireSnapshots
-from icewright.domain.names import TableName
-from icewright.domain.plans import Plan
-from icewright.domain.tables import RefKind
-from icewright.domain.tasks import Task, TaskState
-from icewright.planning.expire_snapshots import decide_expiry
-from icewright.services import expiry_planner
-from icewright.services.expirer import holds_of_tasks
-from icewright.services.refused import PlanRefused
+from icewright.actions.expire_snapshots import service as expiry_planner
+from icewright.actions.expire_snapshots.expirer import holds_of_tasks
+from icewright.actions.expire_snapshots.plan import decide_expiry
+from icewright.core.errors import Conflict, InvalidMessage, NotAllowed, TableReplaced
+from icewright.model.actions.expire_snapshots import ExpireSnapshots
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import RefKind
+from icewright.model.plans.plans import Plan
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.work.tasks import Task, TaskState
+from icewright.plans.rejection import PlanRefused
 from tests.cases import each_case
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 

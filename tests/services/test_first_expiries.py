@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict
-from icewright.domain.expire_snapshots import ExpireSnapshots
-from icewright.domain.feed import FactKind, FeedFilter
-from icewright.domain.plans import Reason
-from icewright.domain.tables import RefKind
-from icewright.domain.tasks import Task, TaskState
-from icewright.domain.undo import UNDO_WINDOW_MS
+from icewright.approvals.service import APPROVED_BY
+from icewright.core.errors import Conflict
+from icewright.maintenance.first_run_approval import RENEWED_MS
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshots
+from icewright.model.actions.undo import UNDO_WINDOW_MS
+from icewright.model.events.feed import FactKind, FeedFilter
+from icewright.model.iceberg.tables import RefKind
+from icewright.model.plans.plans import Reason
+from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter, WaitingPlan
-from icewright.services.approvals import APPROVED_BY
-from icewright.services.first_expiries import RENEWED_MS
 from tests.services.lakehouse import HOUR_MS, NAME, Lakehouse
 from tests.services.test_upkeep import DAY_MS, KEPT_UP, expiries, lakehouse, live_on
 

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from icewright.adapters.objects.local import LocalObjects
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import StorageAway, Unreadable, Unsupported
-from icewright.domain.knowledge import Complete
-from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.objects import Listed, OddEntry
-from icewright.domain.ownership import Place
-from icewright.domain.reasons import Reason
-from icewright.domain.tables import LoggedMetadata
-from icewright.planning.claims import claim
-from icewright.planning.ownership import ownership
-from icewright.services.foreign import ForeignMetadata, MetadataUuids, TablesAround
+from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata, MetadataUuids, TablesAround
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.storage.local import LocalObjects
+from icewright.core.completeness import Complete
+from icewright.core.errors import StorageAway, Unreadable, Unsupported
+from icewright.core.reasons import Reason
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.objects import Listed, OddEntry
+from icewright.model.iceberg.tables import LoggedMetadata
+from icewright.ownership.claims import claim
+from icewright.ownership.model import Place
+from icewright.ownership.ownership import ownership
 from tests.cases import each_case
 from tests.doubles.clock import ManualClock
 from tests.doubles.objects import MemoryObjects, MemoryStorage

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from icewright.domain.deletion import WINDOW_FLOOR_MS
-from icewright.domain.errors import NotAllowed
-from icewright.domain.knowledge import Gap, Gaps, Known
-from icewright.domain.locations import Aliases
-from icewright.domain.names import TableId, TableName
-from icewright.domain.ownership import GoneUuid
-from icewright.domain.reasons import Reason
-from icewright.services.deleter import Batch, Deleter
-from icewright.services.gone_tables import GoneTables
-from icewright.services.removals import GONE_BATCHES, Hands, OfGone, Remover
+from icewright.actions.remove_files.deleter import Batch, Deleter
+from icewright.actions.remove_files.gone_tables import GoneTables
+from icewright.actions.remove_files.service import GONE_BATCHES, Hands, OfGone, Remover
+from icewright.core.completeness import Gap, Gaps, Known
+from icewright.core.errors import NotAllowed
+from icewright.core.reasons import Reason
+from icewright.model.actions.deletion import WINDOW_FLOOR_MS
+from icewright.model.iceberg.locations import Aliases
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.ownership.model import GoneUuid
 from tests.doubles.task_store import MemoryTaskStore
 from tests.services.deletions import DAY_MS, HELD, NAME, TABLE, World, tended
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.admission import Lane
-from icewright.domain.errors import NotFound
-from icewright.domain.halts import EVERYTHING, HaltState, Part, PartKind
-from icewright.domain.policies import NewRevision, Policies
-from icewright.domain.resource_groups import OPEN_DEFAULT, ResourceGroup
-from icewright.domain.times import Window
-from icewright.services.group_views import GroupView, Held
-from icewright.services.groups import Origin
+from icewright.core.errors import NotFound
+from icewright.core.times import Window
+from icewright.model.policy.policies import NewRevision, Policies
+from icewright.model.policy.resource_groups import OPEN_DEFAULT, ResourceGroup
+from icewright.model.work.admission import Lane
+from icewright.model.work.halts import EVERYTHING, HaltState, Part, PartKind
+from icewright.work.groups.definitions import Origin
+from icewright.work.groups.views import GroupView, Held
 from tests.services.lakehouse import Lakehouse
 from tests.services.test_queue_waits import introduce, lakehouse, run_one
 from tests.services.worker import hello

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.errors import Conflict, NotAllowed, NotFound
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Plan
-from icewright.domain.tables import TableMetadata
-from icewright.domain.tasks import Task, TaskState
-from icewright.domain.undo import UNDO_WINDOW_MS
+from icewright.core.errors import Conflict, NotAllowed, NotFound
+from icewright.model.actions.undo import UNDO_WINDOW_MS
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.plans.plans import Plan
+from icewright.model.work.tasks import Task, TaskState
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.second_tables import MemorySecondTables
 from tests.services.lakehouse import ALL_AUTO, NAME, Lakehouse

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import LeaseLost, NotFound
-from icewright.domain.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
-from icewright.domain.jobs import Cancelled, Result
-from icewright.domain.names import TableName
-from icewright.domain.optimizers import BacklogRequest
-from icewright.domain.storage import ProbeRequest
-from icewright.domain.tasks import COMMITTING, REMOVING, RESTORING, AttemptState, Task, TaskState
-from icewright.services.expirer import Expirer
-from icewright.services.resource_groups import SERVER
+from icewright.actions.expire_snapshots.expirer import Expirer
+from icewright.core.errors import LeaseLost, NotFound
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.work.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
+from icewright.model.work.jobs import Cancelled, Result
+from icewright.model.work.optimizers import BacklogRequest
+from icewright.model.work.storage import ProbeRequest
+from icewright.model.work.tasks import COMMITTING, REMOVING, RESTORING, AttemptState, Task, TaskState
+from icewright.work.groups.service import SERVER
 from tests.services.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import RETRYABLE, STOPPED, Worker
 

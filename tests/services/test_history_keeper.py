@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.domain.errors import Conflict, Unavailable, Unknown
-from icewright.domain.history import EndedTask, Ending
-from icewright.domain.plans import Reason
-from icewright.domain.tasks import TaskState
-from icewright.services import history as module
-from icewright.services.history import SETTLED_MS, HistoryKeeper, HistoryProgress
+from icewright.core.errors import Conflict, Unavailable, Unknown
+from icewright.model.plans.plans import Reason
+from icewright.model.work.history import EndedTask, Ending
+from icewright.model.work.tasks import TaskState
+from icewright.retention import history as module
+from icewright.retention.history import SETTLED_MS, HistoryKeeper, HistoryProgress
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME
 from tests.contracts.test_task_store_contract import move, started

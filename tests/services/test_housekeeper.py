@@ -9,19 +9,20 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, StorageAway, Unknown, Unsupported
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule, RefAt
-from icewright.domain.jobs import Result
-from icewright.domain.plans import Reason
-from icewright.domain.tables import RefKind
-from icewright.domain.tasks import NewTask, Task, TaskState
-from icewright.planning.expiry_commit import EXPIRY_UNSEEN
-from icewright.scheduling.breaker import UNVERIFIED
-from icewright.services import expirer, housekeeper
-from icewright.services.leave import APPROVED
-from icewright.services.resource_groups import SERVER
-from icewright.services.verification import COMMIT_NOT_FOUND, expired
+from icewright.actions.expire_snapshots import expirer
+from icewright.actions.expire_snapshots.commit import EXPIRY_UNSEEN
+from icewright.core.errors import Conflict, IcewrightError, NotAllowed, StorageAway, Unknown, Unsupported
+from icewright.maintenance.dispatch import server_tasks as housekeeper
+from icewright.maintenance.dispatch.task_gate import APPROVED
+from icewright.maintenance.dispatch.verification import COMMIT_NOT_FOUND, expired
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule, RefAt
+from icewright.model.iceberg.tables import RefKind
+from icewright.model.plans.plans import Reason
+from icewright.model.work.breaker import UNVERIFIED
+from icewright.model.work.jobs import Result
+from icewright.model.work.tasks import NewTask, Task, TaskState
+from icewright.work.groups.service import SERVER
 from tests.doubles.expiry import MemoryExpiry
 from tests.services.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker, hello

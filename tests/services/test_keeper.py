@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.asked import AskedRewriteManifests
-from icewright.domain.codec import dumps
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
-from icewright.domain.feed import FactKind, FeedFilter
-from icewright.domain.files import Partition
-from icewright.domain.inventory import ManifestKey
-from icewright.domain.jobs import Cancelled, Conflicted
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Plan, Reason
-from icewright.domain.tables import Snapshot, TableMetadata
-from icewright.domain.tasks import Task, TaskState
-from icewright.planning.plan_table import plan_table
-from icewright.scheduling.breaker import FAILURES_MAX, PARKED_MS
-from icewright.scheduling.retry import CONFLICT_BASE_MS
-from icewright.scheduling.sweep import INTERVAL_MAX_MS
-from icewright.services import planner as planner_module
-from icewright.services.refused import PlanRefused
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.core.codec import dumps
+from icewright.core.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
+from icewright.maintenance import planner as planner_module
+from icewright.model.events.feed import FactKind, FeedFilter
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.inventory import ManifestKey
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import Snapshot, TableMetadata
+from icewright.model.plans.plans import Plan, Reason
+from icewright.model.plans.requests import AskedRewriteManifests
+from icewright.model.work.breaker import FAILURES_MAX, PARKED_MS
+from icewright.model.work.jobs import Cancelled, Conflicted
+from icewright.model.work.tasks import Task, TaskState
+from icewright.observation.sweep import INTERVAL_MAX_MS
+from icewright.plans.rejection import PlanRefused
+from icewright.work.tasks.retry import CONFLICT_BASE_MS
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.domain.names import TableName
-from icewright.domain.tables import TASK_ID_KEY
-from icewright.domain.tasks import AttemptState, Task, TaskState
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TASK_ID_KEY
+from icewright.model.work.tasks import AttemptState, Task, TaskState
 from tests.services.lakehouse import HOUR_MS, LEASE_MS, NAME, Lakehouse
 from tests.services.test_verifier import two_groups
 from tests.services.worker import FINAL, STOPPED, Worker

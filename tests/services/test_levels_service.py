@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from icewright.domain.layouts import Level
-from icewright.domain.plans import Plan
-from icewright.domain.tables import MAIN_BRANCH, SortField
-from icewright.domain.tasks import TaskState
+from icewright.model.iceberg.layouts import Level
+from icewright.model.iceberg.tables import MAIN_BRANCH, SortField
+from icewright.model.plans.plans import Plan
+from icewright.model.work.tasks import TaskState
 from tests.predictions import estimated
 from tests.services.lakehouse import MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker

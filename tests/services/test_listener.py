@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.domain.errors import StoreAway, Unavailable
-from icewright.domain.events import Channel, CommitEvent
-from icewright.domain.names import TableName
-from icewright.services import listener as listener_module
-from icewright.services.listener import Listener
+from icewright.core.errors import StoreAway, Unavailable
+from icewright.events import listener as listener_module
+from icewright.events.listener import Listener
+from icewright.model.events.events import Channel, CommitEvent
+from icewright.model.iceberg.names import TableName
 from tests.doubles.event_source import MemoryEventSource, MemoryTopic
 from tests.services.lakehouse import NAME, Lakehouse
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.access import Grant, Role, Scope
-from icewright.domain.errors import LoginRefused, Unavailable
-from icewright.domain.identity import IDLE_MS, SESSION_MS, Session, digest
-from icewright.domain.people import Person, RoleRule
-from icewright.ports.people import Attempt
-from icewright.services import logins as module
-from icewright.services.logins import AT_ONCE_MAX, ATTEMPT_MS, TOKENS_AT_ONCE_MAX, Begun, Came, Logins
+from icewright.core.errors import LoginRefused, Unavailable
+from icewright.identity import logins as module
+from icewright.identity.logins import AT_ONCE_MAX, ATTEMPT_MS, TOKENS_AT_ONCE_MAX, Begun, Came, Logins
+from icewright.identity.people_port import Attempt
+from icewright.model.access.identity import IDLE_MS, SESSION_MS, Session, digest
+from icewright.model.access.people import Person, RoleRule
+from icewright.model.access.permissions import Grant, Role, Scope
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock
 from tests.doubles.identity import MemoryIdentities

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.domain.errors import Conflict, StorageAway, StoreAway, Unavailable, Unknown
-from icewright.domain.events import Channel, CommitEvent, Lag
-from icewright.domain.names import TableName
-from icewright.domain.retention import RETENTION
-from icewright.domain.tasks import Task, TaskState
+from icewright.core.errors import Conflict, StorageAway, StoreAway, Unavailable, Unknown
+from icewright.events.inbox import UNKNOWN_MAX
+from icewright.events.reporting import GRACE_MS
+from icewright.maintenance.table_keeper import Looked
+from icewright.model.events.events import Channel, CommitEvent, Lag
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.retention import RETENTION
+from icewright.model.work.tasks import Task, TaskState
+from icewright.observation.outages import CATALOG_PAUSE_MS, STORAGE_AWAY_MAX, STORAGE_PAUSE_MS
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import AT_ONCE
-from icewright.scheduling.reporting import GRACE_MS
-from icewright.services import loop as loop_module
-from icewright.services import pruning as pruning_module
-from icewright.services.inbox import UNKNOWN_MAX
-from icewright.services.keeper import Looked
-from icewright.services.loop import DISCOVERY_INTERVAL_MS, ROUND_MS_MAX
-from icewright.services.outages import CATALOG_PAUSE_MS, STORAGE_AWAY_MAX, STORAGE_PAUSE_MS
-from icewright.services.pruning import PRUNING_INTERVAL_MS
+from icewright.retention import pruning as pruning_module
+from icewright.retention.pruning import PRUNING_INTERVAL_MS
+from icewright.server import loop as loop_module
+from icewright.server.loop import DISCOVERY_INTERVAL_MS, ROUND_MS_MAX
 from tests.contracts.samples import REASON, new_task
 from tests.services.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
@@ -626,7 +626,7 @@ def test_a_log_that_cannot_be_written_does_not_end_the_loop(house: Lakehouse, mo
         loop.wake()
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("icewright.services.loop._log", type("Full", (), {"exception": full})())
+    monkeypatch.setattr("icewright.server.loop._log", type("Full", (), {"exception": full})())
     monkeypatch.setattr(loop, "_work_inbox", broken)
     broken.__name__ = "_work_inbox"
     began_at = house.clock.now()

@@ -8,17 +8,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
-from icewright.domain.policy import PolicyRule
-from icewright.domain.tasks import Task, TaskState
-from icewright.domain.times import Window
-from icewright.planning import windows
-from icewright.services import dispatcher
-from icewright.services.maintenance import Closed
-from icewright.services.resource_groups import SERVER
+from icewright.core.times import Window
+from icewright.maintenance.dispatch import dispatcher
+from icewright.maintenance.window import Closed
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.policy import time_windows as windows
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.work.tasks import Task, TaskState
+from icewright.work.groups.service import SERVER
 from tests.cases import each_case
 from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icewright.domain.files import DataFile, Partition
-from icewright.domain.inventory import ManifestKey
-from icewright.domain.rewrite_manifests import (
+from icewright.actions.rewrite_manifests.evidence import (
+    ManifestsChanged,
+    live_entries,
+    problem_of_manifests,
+    verified_manifests,
+)
+from icewright.model.actions.rewrite_manifests import (
     InputManifest,
     ManifestCause,
     ManifestClass,
@@ -15,13 +19,9 @@ from icewright.domain.rewrite_manifests import (
     RewriteManifests,
     Share,
 )
-from icewright.domain.tables import PROOF_KEY, Operation, Snapshot
-from icewright.services.manifest_evidence import (
-    ManifestsChanged,
-    live_entries,
-    problem_of_manifests,
-    verified_manifests,
-)
+from icewright.model.iceberg.files import DataFile, Partition
+from icewright.model.iceberg.inventory import ManifestKey
+from icewright.model.iceberg.tables import PROOF_KEY, Operation, Snapshot
 from tests.cases import each_case
 from tests.planning.observations import WHOLE, data_file, month, position_deletes, snapshot
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.asked import AskedRewriteManifests
-from icewright.domain.errors import NotAllowed
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
-from icewright.domain.rewrite_manifests import RewriteManifests
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright.domain.tasks import Task, TaskState
-from icewright.planning.action_types import still_applies
+from icewright.core.errors import NotAllowed
+from icewright.maintenance.registry.planning import still_applies
+from icewright.model.actions.rewrite_manifests import RewriteManifests
+from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.model.plans.requests import AskedRewriteManifests
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
+from icewright.model.work.tasks import Task, TaskState
 from tests.services.lakehouse import BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedRewriteManifests
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, Conflicted, Result, TaskReport, TaskSpec
-from icewright.domain.rewrite_manifests import RewriteManifests
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright.domain.tasks import Task, TaskState
-from icewright.planning import manifests_upkeep
-from icewright.scheduling.upkeep import DANGER_PRIORITY, UPKEEP_PRIORITY
-from icewright.services import upkeep
-from icewright.services.manifests_planner import ManifestsPlanner
+from icewright.actions.rewrite_manifests import due as manifests_upkeep
+from icewright.actions.rewrite_manifests.service import ManifestsPlanner
+from icewright.maintenance import upkeep
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.rewrite_manifests import RewriteManifests
+from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.model.plans.requests import AskedRewriteManifests
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, Conflicted, Result, TaskReport, TaskSpec
+from icewright.model.work.tasks import Task, TaskState
+from icewright.plans.upkeep_due import DANGER_PRIORITY, UPKEEP_PRIORITY
 from tests.cases import each_case
 from tests.services.lakehouse import BONN, HOUR_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icewright.domain.codec import dumps
-from icewright.domain.jobs import (
+from icewright.core.codec import dumps
+from icewright.model.work.jobs import (
     PROTOCOL_VERSION,
     Committed,
     CommitUnknown,
@@ -17,8 +17,8 @@ from icewright.domain.jobs import (
     Result,
     TaskReport,
 )
-from icewright.domain.tasks import Attempt, AttemptState
-from icewright.services.measures import measured
+from icewright.model.work.tasks import Attempt, AttemptState
+from icewright.plans.evidence.measures import measured
 
 CONFLICT = GroupLeft(1, "conflict", "a delete", retryable=True)
 

@@ -9,13 +9,13 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.feed import Fact, FactKind, Told
-from icewright.domain.names import TableId, TableName
-from icewright.domain.notifications import Mention, Message
-from icewright.domain.plans import Reason
-from icewright.ports.notifications import Outgoing
-from icewright.services.message_text import outgoing, shown_name, tame, trial
+from icewright.model.actions.actions import ActionKind
+from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.notifications import Mention, Message
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Reason
+from icewright.notifications.message_text import outgoing, shown_name, tame, trial
+from icewright.notifications.port import Outgoing
 from tests.cases import each_case
 from tests.contracts.samples import HOSTILE_PARTS
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.asked import AskedRewriteDataFiles
-from icewright.domain.errors import NotAllowed
-from icewright.domain.layouts import Level
-from icewright.domain.plans import Migration
-from icewright.domain.tables import PartitionField
-from icewright.domain.tasks import TaskState
+from icewright.core.errors import NotAllowed
+from icewright.model.iceberg.layouts import Level
+from icewright.model.iceberg.tables import PartitionField
+from icewright.model.plans.plans import Migration
+from icewright.model.plans.requests import AskedRewriteDataFiles
+from icewright.model.work.tasks import TaskState
 from tests.services.lakehouse import BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.errors import Rejected, StoreAway, Unavailable
-from icewright.domain.feed import Fact, FactKind
-from icewright.domain.names import TableId, TableName
-from icewright.domain.notifications import Message, Receiver, ReceiverKind
-from icewright.domain.plans import Reason
-from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatch
-from icewright.ports.notifications import TryLater
+from icewright.core.errors import Rejected, StoreAway, Unavailable
+from icewright.model.events.feed import Fact, FactKind
+from icewright.model.events.notifications import Message, Receiver, ReceiverKind
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
+from icewright.notifications.notifier import FACTS_AT_ONCE, NOTED_MS, Notifier
+from icewright.notifications.owners import KNOWN_FOR_MS, Owners
+from icewright.notifications.port import TryLater
+from icewright.notifications.sending import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX
+from icewright.notifications.service import LATE_MS, SILENT_MS, Notifications, Telling
+from icewright.policy.source import PolicySource
 from icewright.ports.store import TableRecord
-from icewright.scheduling.sending import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX
-from icewright.services.notifications import LATE_MS, SILENT_MS, Notifications, Telling
-from icewright.services.notifier import FACTS_AT_ONCE, NOTED_MS, Notifier
-from icewright.services.owners import KNOWN_FOR_MS, Owners
-from icewright.services.policy_source import PolicySource
 from tests.doubles.clock import ManualClock
 from tests.doubles.feed import MemoryFeed
 from tests.doubles.message_store import MemoryMessages

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.errors import NotFound, Unavailable, Unreadable
-from icewright.domain.files import UNPARTITIONED, FileContent, Partition
-from icewright.domain.inventory import ManifestKey, ManifestSummary
-from icewright.domain.names import TableName
-from icewright.domain.observation import Removal, Removals
-from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Snapshot, TableMetadata
-from icewright.planning.inventory import recompute
+from icewright.core.errors import NotFound, Unavailable, Unreadable
+from icewright.inventory.arithmetic import recompute
+from icewright.model.iceberg.files import UNPARTITIONED, FileContent, Partition
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Snapshot, TableMetadata
+from icewright.model.plans.observation import Removal, Removals
+from icewright.observation import observer as observer_module
+from icewright.observation.observer import REMOVALS_LOOKED_AT, CatalogNotConfigured, Observer
 from icewright.ports.store import InventoryUpdate
-from icewright.services import observer as observer_module
-from icewright.services.observer import REMOVALS_LOOKED_AT, CatalogNotConfigured, Observer
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, MINUTE_MS, NAME, Lakehouse

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
-from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
-from icewright.domain.reachable import FileClass, NamedFile
-from icewright.services.orphans import OrphansFound, OrphansRefused
+from icewright.actions.remove_files.orphans.service import OrphansFound, OrphansRefused
+from icewright.core.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.model.iceberg.reachable_files import FileClass, NamedFile
 from tests.cases import each_case
 from tests.services.orphan_lake import DAY_MS, LakeTable, OrphanLake, planned
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from icewright.adapters import spool as on_disk
-from icewright.adapters.spool import open_disk_spool
-from icewright.domain.knowledge import Gaps
-from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.objects import Listed, ListedObject
-from icewright.domain.ownership import Place
-from icewright.domain.remove_orphan_files import OrphanPolicy
-from icewright.ports.objects import Objects
-from icewright.services.foreign import MetadataUuids
-from icewright.services.orphans import OrphanFinder, OrphansFound
+from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
+from icewright.actions.remove_files.orphans.service import OrphanFinder, OrphansFound
+from icewright.catalogs import local_spool as on_disk
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.catalogs.objects import Objects
+from icewright.core.completeness import Gaps
+from icewright.model.actions.remove_orphan_files import OrphanPolicy
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.objects import Listed, ListedObject
+from icewright.ownership.model import Place
 from tests.doubles.clock import ManualClock
 from tests.doubles.sightings import MemorySightings
 from tests.planning.test_inventory_histories import NAME

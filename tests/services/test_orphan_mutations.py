@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.knowledge import Complete, Partial
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.objects import Listed
-from icewright.domain.ownership import Place
-from icewright.domain.reachable import FileClass, NamedFile, Roots
-from icewright.planning import metadata_anchors, orphans
-from icewright.planning.orphan_rules import OrphanRules
-from icewright.services import orphans as service
-from icewright.services.foreign import ForeignMetadata
-from icewright.services.refused import PlanRefused
+from icewright.actions.remove_files.orphans import metadata_anchors, service
+from icewright.actions.remove_files.orphans import survey as orphans
+from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata
+from icewright.actions.remove_files.orphans.rules import OrphanRules
+from icewright.core.completeness import Complete, Partial
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import Listed
+from icewright.model.iceberg.reachable_files import FileClass, NamedFile, Roots
+from icewright.ownership.model import Place
+from icewright.plans.rejection import PlanRefused
 from tests.cases import each_case
 from tests.services.orphan_lake import DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, owns, planned
 
@@ -175,7 +175,7 @@ def refs_only(patch: Patch, _lake: OrphanLake, table: LakeTable) -> None:
 
 def partial_is_complete(patch: Patch, _lake: OrphanLake, table: LakeTable) -> None:
     """O13: what could not be read is passed over."""
-    from icewright.domain.errors import Unreadable  # noqa: PLC0415 - one use
+    from icewright.core.errors import Unreadable  # noqa: PLC0415 - one use
 
     manifests = table.manifests
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.locations import CanonicalPath
+from icewright.model.iceberg.locations import CanonicalPath
 from tests.conftest import CAMPAIGN
 from tests.services.orphan_lake import DAY_MS, HOUR_MS, OrphanLake, planned
 

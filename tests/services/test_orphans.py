@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.errors import StorageAway, TableReplaced
-from icewright.domain.knowledge import Gap, Gaps
-from icewright.domain.locations import CanonicalPath, declared
-from icewright.domain.objects import Listed, OddEntry
-from icewright.domain.orphans import SeenFiles, SeenOrphans
-from icewright.domain.reachable import FileClass, NamedFile
-from icewright.domain.reasons import Reason
-from icewright.domain.remove_orphan_files import OrphanBudget, OrphanPolicy
-from icewright.domain.tables import PartitionField
-from icewright.services.orphans import OrphansRefused
-from icewright.services.refused import PlanRefused
+from icewright.actions.remove_files.orphans.service import OrphansRefused
+from icewright.core.completeness import Gap, Gaps
+from icewright.core.errors import StorageAway, TableReplaced
+from icewright.core.reasons import Reason
+from icewright.model.actions.orphans import SeenFiles, SeenOrphans
+from icewright.model.actions.remove_orphan_files import OrphanBudget, OrphanPolicy
+from icewright.model.iceberg.locations import CanonicalPath, declared
+from icewright.model.iceberg.objects import Listed, OddEntry
+from icewright.model.iceberg.reachable_files import FileClass, NamedFile
+from icewright.model.iceberg.tables import PartitionField
+from icewright.plans.rejection import PlanRefused
 from tests.services.orphan_lake import ALL, DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, complete, owns, planned
 
 
@@ -454,7 +454,7 @@ class TestDisagreement:
         lake.storage.remove(CanonicalPath(f"s3://b/t/data/{number}.parquet"))
         for young in range(20):
             lake.write(f"s3://b/t/data/young-{young}.parquet")
-        monkeypatch.setattr("icewright.planning.orphans.MISSING_SHARE_MAX", 1.0)
+        monkeypatch.setattr("icewright.actions.remove_files.orphans.survey.MISSING_SHARE_MAX", 1.0)
         with pytest.raises(PlanRefused, match="views-disagree"):
             lake.look(table)
 
@@ -615,7 +615,7 @@ class TestBudget:
         lake.pass_time(10 * DAY_MS)
         of_bytes = lake.found(table, policy=policy)
         grow(lake, table)
-        monkeypatch.setattr("icewright.domain.remove_orphan_files.BUDGET_FILES", 2)
+        monkeypatch.setattr("icewright.model.actions.remove_orphan_files.BUDGET_FILES", 2)
         of_files = lake.found(table, policy=policy)
         for found in (of_bytes, of_files):
             assert found.action is not None
@@ -624,7 +624,7 @@ class TestBudget:
     def test_i11_the_budget_is_of_all_that_may_go_also_of_what_is_left_for_later(
         self, lake: OrphanLake, table: LakeTable, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("icewright.planning.orphan_plan.FILES_MAX", 1)
+        monkeypatch.setattr("icewright.actions.remove_files.orphans.plan.FILES_MAX", 1)
         policy = OrphanPolicy(budget=OrphanBudget(1.0, 2))
         lake.look(table, policy=policy)
         lake.pass_time(10 * DAY_MS)
@@ -639,7 +639,7 @@ class TestBudget:
 def test_more_than_are_remembered_wait_for_their_turn(
     lake: OrphanLake, table: LakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icewright.services.orphans.SIGHTINGS_MAX", 2)
+    monkeypatch.setattr("icewright.actions.remove_files.orphans.service.SIGHTINGS_MAX", 2)
     first = lake.found(table)
     assert (first.finished.files, first.kept) == (2, {"young": 2, "too-many": 1})
     lake.pass_time(10 * DAY_MS)

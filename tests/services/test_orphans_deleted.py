@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.approvals import Approval
-from icewright.domain.deletion import Candidate, Cause, DeletePlan, DeleteSettings, plan_deletes
-from icewright.domain.knowledge import Complete
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableName
-from icewright.domain.objects import ListedObject
-from icewright.domain.remove_orphan_files import RemoveOrphanFiles
-from icewright.services.deleter import Deleter
-from icewright.services.needs import TableNeeds
+from icewright.actions.remove_files.deleter import Deleter
+from icewright.core.completeness import Complete
+from icewright.model.actions.deletion import Candidate, Cause, DeletePlan, DeleteSettings, plan_deletes
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.objects import ListedObject
+from icewright.model.plans.approvals import Approval
+from icewright.ownership.needed_files import TableNeeds
 from tests.doubles.deletion_store import MemoryDeletionStore
 from tests.doubles.quarantine import MemoryQuarantine
 from tests.services.deletions import no_other

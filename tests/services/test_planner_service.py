@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.errors import Unavailable
-from icewright.domain.plans import Plan
-from icewright.domain.tables import MAIN_BRANCH
-from icewright.planning.plan_table import plan_table
-from icewright.services import planner as planner_module
-from icewright.services.refused import PlanRefused
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.core.errors import Unavailable
+from icewright.maintenance import planner as planner_module
+from icewright.model.iceberg.tables import MAIN_BRANCH
+from icewright.model.plans.plans import Plan
+from icewright.plans.rejection import PlanRefused
 from tests.services.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
 

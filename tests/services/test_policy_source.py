@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.errors import NotAllowed, NotFound, Unavailable
-from icewright.domain.names import TableName
-from icewright.domain.plans import Plan
-from icewright.domain.policies import NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
-from icewright.domain.policy import Mode, PolicyRule
-from icewright.domain.tasks import TaskState
-from icewright.services.policy_source import NothingApplied, PolicySource
+from icewright.core.errors import NotAllowed, NotFound, Unavailable
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Plan
+from icewright.model.policy.policies import NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
+from icewright.model.policy.policy import Mode, PolicyRule
+from icewright.model.work.tasks import TaskState
+from icewright.policy.source import NothingApplied, PolicySource
 from tests.doubles.clock import ManualClock
 from tests.doubles.policies import MemoryPolicies
 from tests.services.lakehouse import NAME, Lakehouse

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.domain.audit import Act, verify
-from icewright.domain.names import TableId
-from icewright.domain.policies import NewRevision, Policies
-from icewright.domain.retention import DAY_MS, RETENTION, Retention, RowKind
-from icewright.domain.undo import UNDO_KEPT_MS, Kept
+from icewright.audit.model import Act, verify
+from icewright.model.actions.undo import UNDO_KEPT_MS, Kept
+from icewright.model.iceberg.names import TableId
+from icewright.model.policy.policies import NewRevision, Policies
+from icewright.model.work.retention import DAY_MS, RETENTION, Retention, RowKind
 from icewright.ports.store import ROWS_AT_ONCE_MAX
-from icewright.services import pruning
-from icewright.services.history import SETTLED_MS, HistoryKeeper, HistoryProgress
-from icewright.services.pruning import PRUNING_INTERVAL_MS, Keeping, Past, Pruner
+from icewright.retention import pruning
+from icewright.retention.history import SETTLED_MS, HistoryKeeper, HistoryProgress
+from icewright.retention.pruning import PRUNING_INTERVAL_MS, Keeping, Past, Pruner
 from tests.contracts.samples import REASON, new_task, plan, record
 from tests.contracts.test_deletion_store_contract import approval, remove
 from tests.contracts.test_messages_contract import message

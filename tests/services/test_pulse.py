@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.errors import IcewrightError
-from icewright.ports.objects import Objects
-from icewright.ports.removals import CatalogFiles, RemovalPorts
-from icewright.ports.table_files import TableFiles
-from icewright.services.pulse import SILENT_MS_MAX, Doing, Pulse, heard
+from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
+from icewright.catalogs.objects import Objects
+from icewright.catalogs.table_files_port import TableFiles
+from icewright.core.errors import IcewrightError
+from icewright.server.liveness import SILENT_MS_MAX, Doing, Pulse, heard
 from tests.doubles.clock import ManualClock
 
 NOTHING: Any = None

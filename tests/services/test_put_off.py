@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from icewright.domain.plans import Verdict
-from icewright.domain.tasks import TaskHead, TaskState
-from icewright.domain.times import Instant
-from icewright.scheduling.retry import PUT_OFF_BASE_MS
-from icewright.services.put_off import with_failed_files
-from icewright.services.unfit import NOT_STITCHABLE
+from icewright.core.times import Instant
+from icewright.model.plans.plans import Verdict
+from icewright.model.work.tasks import TaskHead, TaskState
+from icewright.work.optimizers.executor_exclusions import NOT_STITCHABLE
+from icewright.work.optimizers.file_backoff import with_failed_files
+from icewright.work.tasks.retry import PUT_OFF_BASE_MS
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from icewright.domain.halts import HaltState, PartKind
-from icewright.domain.jobs import ANY_TASK
-from icewright.domain.names import TableName
-from icewright.domain.optimizers import BacklogRequest, Submitting
-from icewright.domain.plans import Reason
-from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
-from icewright.domain.tasks import Task, TaskState
-from icewright.domain.times import Window
-from icewright.domain.why import Wait
+from icewright.core.times import Window
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.model.work.halts import HaltState, PartKind
+from icewright.model.work.jobs import ANY_TASK
+from icewright.model.work.optimizers import BacklogRequest, Submitting
+from icewright.model.work.tasks import Task, TaskState
+from icewright.model.work.why import Wait
 from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, Lakehouse
 from tests.services.worker import RETRYABLE, Worker, hello
 

@@ -13,16 +13,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from icewright.adapters import spool as on_disk
-from icewright.adapters.spool import open_disk_spool
-from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
-from icewright.domain.expire_snapshots import ExpiryRule
-from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
-from icewright.domain.knowledge import GAPS_KEPT_MAX, Complete, Gap, Known, Partial
-from icewright.domain.locations import Aliases, CanonicalPath, declared
-from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
-from icewright.domain.reachable import (
+from icewright.catalogs import local_spool as on_disk
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.catalogs.spool_port import OpenSpool
+from icewright.catalogs.table_files_port import TableFiles
+from icewright.core.completeness import GAPS_KEPT_MAX, Complete, Gap, Known, Partial
+from icewright.core.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.footprint.storage_views import storage_view
+from icewright.inventory.keepers import Keepers, keepers
+from icewright.inventory.snapshot_retention import retained_snapshots
+from icewright.model.actions.expire_snapshots import ExpiryRule
+from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
+from icewright.model.iceberg.locations import Aliases, CanonicalPath, declared
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.reachable_files import (
     FileClass,
     ListedFile,
     ListedManifest,
@@ -31,13 +35,9 @@ from icewright.domain.reachable import (
     ReachableFile,
     Roots,
 )
-from icewright.domain.tables import MAIN_BRANCH, RefKind, Snapshot, TableMetadata
-from icewright.planning.keepers import Keepers, keepers
-from icewright.planning.retention import retained_snapshots
-from icewright.ports.spool import OpenSpool
-from icewright.ports.table_files import TableFiles
-from icewright.services.reachable import Reachable, Step, reachable
-from icewright.services.storage_views import storage_view
+from icewright.model.iceberg.tables import MAIN_BRANCH, RefKind, Snapshot, TableMetadata
+from icewright.model.plans.plans import Reason
+from icewright.ownership.reachable import Reachable, Step, reachable
 from tests.cases import each_case
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock

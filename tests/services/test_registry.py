@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.errors import NotFound, StoreAway, Unreadable
-from icewright.domain.files import UNPARTITIONED, Partition
-from icewright.domain.knowledge import Complete, Known, Partial
-from icewright.domain.names import TableName
-from icewright.domain.ownership import Claim, GoneUuid, Place, SeenClaim
-from icewright.domain.reasons import Reason
-from icewright.domain.tables import RefKind, TableMetadata
-from icewright.planning.ownership import Ownership, ownership
-from icewright.planning.place_rules import PlaceRules
-from icewright.ports.catalog import TablePointers
-from icewright.services import registry as registry_module
-from icewright.services.claim_book import GONE_KEPT_MS, KEPT_AGAIN_MS, ClaimBook
-from icewright.services.reach import AlreadyRead, Reach
-from icewright.services.registry import (
+from icewright.catalogs.port import TablePointers
+from icewright.core.completeness import Complete, Known, Partial
+from icewright.core.errors import NotFound, StoreAway, Unreadable
+from icewright.core.reasons import Reason
+from icewright.model.iceberg.files import UNPARTITIONED, Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import RefKind, TableMetadata
+from icewright.ownership import registry as registry_module
+from icewright.ownership.claim_book import GONE_KEPT_MS, KEPT_AGAIN_MS, ClaimBook
+from icewright.ownership.location_rules import PlaceRules
+from icewright.ownership.model import Claim, GoneUuid, Place, SeenClaim
+from icewright.ownership.ownership import Ownership, ownership
+from icewright.ownership.reachable_folders import AlreadyRead, Reach
+from icewright.ownership.registry import (
     CLAIM_FRESH_MS,
     LISTING_FRESH_MS,
     LOADED_MAX,

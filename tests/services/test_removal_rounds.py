@@ -9,19 +9,24 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.domain.deletion import DeletionRun, IntentState
-from icewright.domain.errors import NotAllowed, StorageAway, StoreTaken
-from icewright.domain.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
-from icewright.domain.knowledge import Gaps, Known
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.ownership import Place
-from icewright.domain.reasons import Reason
-from icewright.services import removal_rounds
-from icewright.services.deleter import Batch
-from icewright.services.removal_rounds import TEND_AGAIN_MS, TEND_INTERVAL_MS, LookedAfter, RemovalRounds
-from icewright.services.removals import Hands, Remover
-from icewright.services.resource_groups import SERVER_FILES
+from icewright.actions.remove_files import quarantine_scheduler as removal_rounds
+from icewright.actions.remove_files.deleter import Batch
+from icewright.actions.remove_files.quarantine_scheduler import (
+    TEND_AGAIN_MS,
+    TEND_INTERVAL_MS,
+    LookedAfter,
+    RemovalRounds,
+)
+from icewright.actions.remove_files.service import Hands, Remover
+from icewright.core.completeness import Gaps, Known
+from icewright.core.errors import NotAllowed, StorageAway, StoreTaken
+from icewright.core.reasons import Reason
+from icewright.model.actions.deletion import DeletionRun, IntentState
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.work.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
+from icewright.ownership.model import Place
+from icewright.work.groups.service import SERVER_FILES
 from tests.doubles.sightings import MemorySightings
 from tests.doubles.task_store import MemoryTaskStore
 from tests.services.deletions import DAY_MS, HOUR_MS, World, undone

@@ -6,17 +6,17 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots, AskedRollback
-from icewright.domain.errors import Conflict, InvalidMessage, NotAllowed, Unknown
-from icewright.domain.jobs import Result
-from icewright.domain.plans import Plan
-from icewright.domain.rollback import Rollback, RollbackPrediction
-from icewright.domain.tables import RefKind, TableMetadata
-from icewright.domain.tasks import Task, TaskState
-from icewright.domain.times import Instant
-from icewright.domain.undo import UNDO_WINDOW_MS
-from icewright.services.rollback import Rollbacker
+from icewright.actions.rollback.service import Rollbacker
+from icewright.core.errors import Conflict, InvalidMessage, NotAllowed, Unknown
+from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.rollback import Rollback, RollbackPrediction
+from icewright.model.actions.undo import UNDO_WINDOW_MS
+from icewright.model.iceberg.tables import RefKind, TableMetadata
+from icewright.model.plans.plans import Plan
+from icewright.model.plans.requests import AskedExpireSnapshots, AskedRollback
+from icewright.model.work.jobs import Result
+from icewright.model.work.tasks import Task, TaskState
 from tests.cases import each_case
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, NAME, Lakehouse
 from tests.services.test_expiry_service import ended, ids

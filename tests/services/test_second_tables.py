@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots, AskedRemoveOrphanFiles, AskedRewriteManifests
-from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, NotFound, Unavailable, Unknown
-from icewright.domain.knowledge import Complete
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Plan
-from icewright.domain.policy import PolicyRule
-from icewright.domain.tables import RefKind, TableMetadata
-from icewright.domain.tasks import Task, TaskState
-from icewright.domain.undo import SIGNATURE_KEY, UNDO_WINDOW_MS, SecondTable, UndoExpiryPrediction
-from icewright.ports.second_tables import SecondTables
-from icewright.services.removals import Remover
+from icewright.actions.remove_files.service import Remover
+from icewright.actions.undo.second_tables_port import SecondTables
+from icewright.core.completeness import Complete
+from icewright.core.errors import Conflict, IcewrightError, NotAllowed, NotFound, Unavailable, Unknown
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_WINDOW_MS, SecondTable, UndoExpiryPrediction
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import RefKind, TableMetadata
+from icewright.model.plans.plans import Plan
+from icewright.model.plans.requests import AskedExpireSnapshots, AskedRemoveOrphanFiles, AskedRewriteManifests
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.work.tasks import Task, TaskState
 from tests.doubles.second_tables import MemorySecondTables
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.test_expiry_service import ended, ids

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.domain.errors import LookLost
-from icewright.domain.jobs import Conflicted
-from icewright.domain.plans import Plan
-from icewright.domain.tasks import TaskState
+from icewright.core.errors import LookLost
+from icewright.maintenance.table_keeper import LOOKS_MAX
+from icewright.model.plans.plans import Plan
+from icewright.model.work.jobs import Conflicted
+from icewright.model.work.tasks import TaskState
 from icewright.ports.store import AT_ONCE, InventoryUpdate
-from icewright.services.keeper import LOOKS_MAX
 from tests.services.lakehouse import NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
 

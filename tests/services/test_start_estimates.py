@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.admission import Lane
-from icewright.domain.halts import HaltState, Part, PartKind
-from icewright.domain.jobs import ANY_TASK
-from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
-from icewright.domain.tasks import AttemptState, Task, TaskState
-from icewright.domain.times import Window
-from icewright.domain.why import StartEstimate
+from icewright.core.times import Window
+from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.model.work.admission import Lane
+from icewright.model.work.halts import HaltState, Part, PartKind
+from icewright.model.work.jobs import ANY_TASK
+from icewright.model.work.tasks import AttemptState, Task, TaskState
+from icewright.model.work.why import StartEstimate
 from icewright.ports import admissions
 from icewright.ports.store import Change
-from icewright.scheduling.expected_start import MEASURED_MIN
+from icewright.work.tasks.expected_start import MEASURED_MIN
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME, new_task
 from tests.services.lakehouse import HOUR_MS, MINUTE_MS, SECOND_MS, Lakehouse

@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedComputeStatistics
-from icewright.domain.compute_statistics import ComputeStatistics
-from icewright.domain.errors import InvalidMessage
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
-from icewright.domain.policy import PolicyRule
-from icewright.domain.statistics_files import (
+from icewright.actions.compute_statistics import service as statistics_planner
+from icewright.core.errors import InvalidMessage
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.compute_statistics import ComputeStatistics
+from icewright.model.iceberg.statistics_files import (
     NDV_KEY,
     THETA_SKETCH,
     PartitionStatisticsFile,
     StatisticsBlob,
     StatisticsFile,
 )
-from icewright.domain.tables import Snapshot
-from icewright.domain.tasks import Task, TaskState
+from icewright.model.iceberg.tables import Snapshot
+from icewright.model.plans.requests import AskedComputeStatistics
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
+from icewright.model.work.tasks import Task, TaskState
+from icewright.plans.rejection import PlanRefused
 from icewright.ports.store import TaskFilter
-from icewright.services import statistics_planner
-from icewright.services.refused import PlanRefused
 from tests.cases import each_case
 from tests.services.lakehouse import ALL_AUTO, AUTO, BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.worker import Worker

@@ -15,21 +15,21 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from icewright.adapters.launchers.submission import Submission
-from icewright.app.address import ServerAddress
-from icewright.app.logs import configure_logs
-from icewright.app.optimizer import settings_of
-from icewright.app.tracing import export_spans
-from icewright.config.load import load_config
 from icewright.config.model import KafkaConfig
-from icewright.domain.access import Role
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import InvalidConfiguration, Unavailable
-from icewright.domain.identity import GivenToken, NewToken
-from icewright.domain.jobs import Committed
-from icewright.domain.tasks import TaskState
-from icewright.domain.traces import ATTEMPT, TABLE, TASK_ID, is_wanted, trace_ids
-from icewright.services.telemetry import watched
+from icewright.configuration.load import load_config
+from icewright.core.errors import InvalidConfiguration, Unavailable
+from icewright.core.traces import ATTEMPT, TABLE, TASK_ID, is_wanted, trace_ids
+from icewright.model.access.identity import GivenToken, NewToken
+from icewright.model.access.permissions import Role
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.work.jobs import Committed
+from icewright.model.work.tasks import TaskState
+from icewright.ports.telemetry import watched
+from icewright.server.tracing import export_spans
+from icewright.terminal.address import ServerAddress
+from icewright.terminal.logs import configure_logs
+from icewright.work.launch.optimizer import settings_of
+from icewright.work.launch.submission import Submission
 from icewright_spark.telemetry import attempting, begin_telling
 from tests.services.lakehouse import Lakehouse
 from tests.services.worker import Worker

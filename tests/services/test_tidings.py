@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icewright.domain.feed import Fact, FactKind, FeedFilter
-from icewright.domain.names import TableId
-from icewright.domain.plans import Reason
-from icewright.domain.retention import RETENTION
+from icewright.feed.publisher import AWAY_TOLD_MS, Tidings
+from icewright.model.events.feed import Fact, FactKind, FeedFilter
+from icewright.model.iceberg.names import TableId
+from icewright.model.plans.plans import Reason
+from icewright.model.work.retention import RETENTION
+from icewright.observation.outages import CATALOG_PAUSE_MS
 from icewright.ports.feed import Feed
-from icewright.services.outages import CATALOG_PAUSE_MS
-from icewright.services.tidings import AWAY_TOLD_MS, Tidings
 from tests.doubles.clock import ManualClock
 from tests.doubles.feed import MemoryFeed
 from tests.services.lakehouse import HOUR_MS, NAME, Lakehouse

@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteManifests
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, StorageAway, TableReplaced, Unknown, Unsupported
-from icewright.domain.faults import Fault, arm
-from icewright.domain.jobs import Result
-from icewright.domain.plans import Plan
-from icewright.domain.tables import RefKind, TableMetadata
-from icewright.domain.tasks import Progress, Task, TaskState
-from icewright.domain.undo import SIGNATURE_KEY, UNDO_KEPT_MS, UNDO_WINDOW_MS, Kept, UndoExpiryPrediction
-from icewright.services.housekeeper import COMMITS, Carrier, MayGoOn
-from icewright.services.missing_files import first_missing
-from icewright.services.pruning import BATCHES_MAX, TASKS_AT_ONCE
-from icewright.services.removals import Remover
-from icewright.services.undo import NothingKept
+from icewright.actions.remove_files.service import Remover
+from icewright.actions.undo.missing_files import first_missing
+from icewright.actions.undo.service import NothingKept
+from icewright.core.errors import Conflict, NotAllowed, NotFound, StorageAway, TableReplaced, Unknown, Unsupported
+from icewright.core.fault_points import Fault, arm
+from icewright.maintenance.dispatch.server_tasks import COMMITS, Carrier, MayGoOn
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_KEPT_MS, UNDO_WINDOW_MS, Kept, UndoExpiryPrediction
+from icewright.model.iceberg.tables import RefKind, TableMetadata
+from icewright.model.plans.plans import Plan
+from icewright.model.plans.requests import AskedExpireSnapshots, AskedRewriteManifests
+from icewright.model.work.jobs import Result
+from icewright.model.work.tasks import Progress, Task, TaskState
+from icewright.retention.pruning import BATCHES_MAX, TASKS_AT_ONCE
 from tests.doubles.lake import MemoryTable
 from tests.doubles.table_files import MemoryTableFiles
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from icewright.domain.actions import Executor
-from icewright.domain.files import FileContent
-from icewright.domain.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, GroupLeft, TaskReport
-from icewright.domain.layouts import Level
-from icewright.domain.names import TableId
-from icewright.domain.policy import Mode
-from icewright.domain.tasks import TaskHead, TaskState
-from icewright.domain.times import Instant
+from icewright.core.times import Instant
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.files import FileContent
+from icewright.model.iceberg.layouts import Level
+from icewright.model.iceberg.names import TableId
+from icewright.model.policy.policy import Mode
+from icewright.model.work.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, GroupLeft, TaskReport
+from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.ports.findings import UNFIT_KEPT_MS
 from icewright.ports.store import AT_ONCE
-from icewright.scheduling.retry import PUT_OFF_BASE_MS
-from icewright.services.put_off import with_failed_files
-from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
+from icewright.work.optimizers.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
+from icewright.work.optimizers.file_backoff import with_failed_files
+from icewright.work.tasks.retry import PUT_OFF_BASE_MS
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
 from tests.doubles.table_store import MemoryTableStore

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.expire_snapshots import ExpireSnapshots
-from icewright.domain.faults import Fault, arm
-from icewright.domain.plans import RewritePrediction
-from icewright.domain.policy import PolicyRule
-from icewright.domain.tables import RefKind
-from icewright.domain.tasks import Task, TaskState
-from icewright.planning import expiry_gain
-from icewright.planning.check_expiry import ExpiryViolation
-from icewright.planning.expire_snapshots import ExpiryDecision, decide_expiry
+from icewright.actions.expire_snapshots import gain as expiry_gain
+from icewright.actions.expire_snapshots import service as expiry_planner
+from icewright.actions.expire_snapshots.check import ExpiryViolation
+from icewright.actions.expire_snapshots.plan import ExpiryDecision, decide_expiry
+from icewright.core.fault_points import Fault, arm
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshots
+from icewright.model.iceberg.tables import RefKind
+from icewright.model.plans.plans import RewritePrediction
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
-from icewright.services import expiry_planner
 from tests.cases import each_case
 from tests.services.lakehouse import AUTO, BONN, HOUR_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, Worker

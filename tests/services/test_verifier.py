@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.actions import Executor, RewriteDataFiles
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
-from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
-from icewright.domain.jobs import Committed, CommitUnknown, Result, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.tables import GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright.domain.tasks import AttemptState, Task, TaskState
-from icewright.scheduling.breaker import FAILURES_MAX
-from icewright.services.evidence import Changes, _fewest_files, changes_between, committed_part, problem_of
-from icewright.services.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS
+from icewright.core.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
+from icewright.maintenance.dispatch.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS
+from icewright.model.actions.actions import Executor, RewriteDataFiles
+from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.model.work.breaker import FAILURES_MAX
+from icewright.model.work.jobs import Committed, CommitUnknown, Result, TaskSpec
+from icewright.model.work.tasks import AttemptState, Task, TaskState
+from icewright.plans.evidence.service import Changes, _fewest_files, changes_between, committed_part, problem_of
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.actions import FileGroup, RewriteDataFiles
-from icewright.domain.files import Partition
-from icewright.domain.jobs import Committed
-from icewright.domain.tables import PartitionField, Snapshot
-from icewright.domain.tasks import Task, TaskState
-from icewright.services.evidence import Changes, Delta, changes_between, problem_of
+from icewright.model.actions.actions import FileGroup, RewriteDataFiles
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.tables import PartitionField, Snapshot
+from icewright.model.work.jobs import Committed
+from icewright.model.work.tasks import Task, TaskState
+from icewright.plans.evidence.service import Changes, Delta, changes_between, problem_of
 from tests.services import worker as worker_module
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.services.worker import Worker

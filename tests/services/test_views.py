@@ -8,24 +8,25 @@ from typing import Any
 
 import pytest
 
-from icewright.domain import codec
-from icewright.domain.actions import RewriteFigures
-from icewright.domain.figures import FiguresView
-from icewright.domain.files import FileContent, Partition
-from icewright.domain.names import TableName
-from icewright.domain.orphans import SeenFiles
-from icewright.domain.policy import PolicyRule
-from icewright.domain.reasons import Reason
-from icewright.domain.tables import TASK_ID_KEY, PartitionField, RefKind, SortField, TableMetadata
-from icewright.services import rewrites, views
-from icewright.services.findings import findings, help_with, layout_findings, metadata_findings, orphan_findings
-from icewright.services.observer import Observer
-from icewright.services.place_views import PlaceView
-from icewright.services.plan_views import plan_view
-from icewright.services.planner import Planned, Planner
-from icewright.services.policy_source import PolicySource
-from icewright.services.schema_views import type_text
-from icewright.services.unneeded_views import HeldView, OrphansView, UnneededView
+from icewright.core import codec
+from icewright.core.reasons import Reason
+from icewright.footprint.unneeded_views import HeldView, OrphansView, UnneededView
+from icewright.maintenance.planner import Planned, Planner
+from icewright.model.actions.actions import RewriteFigures
+from icewright.model.actions.orphans import SeenFiles
+from icewright.model.iceberg.files import FileContent, Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TASK_ID_KEY, PartitionField, RefKind, SortField, TableMetadata
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.work.figures import FiguresView
+from icewright.observation import rewritten_partitions as rewrites
+from icewright.observation.observer import Observer
+from icewright.ownership.location_views import PlaceView
+from icewright.plans.views import plan_view
+from icewright.policy.schema_views import type_text
+from icewright.policy.source import PolicySource
+from icewright.tables import views
+from icewright.tables.findings import findings, help_with, layout_findings, metadata_findings, orphan_findings
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.ids import SequentialIds

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import TableReplaced
-from icewright.domain.policy import PolicyRule
-from icewright.domain.tasks import Task
-from icewright.domain.why import Stance, Why, WhyKind
-from icewright.scheduling.breaker import TASKS_LOOKED_AT
-from icewright.services.upkeep import LOOKED_LATELY
+from icewright.core.errors import TableReplaced
+from icewright.maintenance.upkeep import LOOKED_LATELY
+from icewright.model.actions.actions import ActionKind
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.work.breaker import TASKS_LOOKED_AT
+from icewright.model.work.tasks import Task
+from icewright.model.work.why import Stance, Why, WhyKind
 from tests.services.lakehouse import AUTO, BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
 

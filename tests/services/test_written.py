@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from icewright.domain.actions import Executor
-from icewright.domain.layouts import Level
-from icewright.domain.observation import Written
-from icewright.domain.tasks import Task, TaskState
-from icewright.services.written import COMMITS_MAX, written
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.layouts import Level
+from icewright.model.plans.observation import Written
+from icewright.model.work.tasks import Task, TaskState
+from icewright.plans.evidence.written_files import COMMITS_MAX, written
 from tests.cases import each_case
 from tests.predictions import estimated, predicted
 from tests.services.lakehouse import MINUTE_MS, NAME, Lakehouse

@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from icewright.domain.actions import FileGroup, RewriteDataFiles
-from icewright.domain.errors import Conflict, NotFound, TableReplaced
-from icewright.domain.files import Partition
-from icewright.domain.group_ids import group_ids_text
-from icewright.domain.jobs import (
+from icewright.core.errors import Conflict, NotFound, TableReplaced
+from icewright.model.actions.actions import FileGroup, RewriteDataFiles
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.tables import (
+    ATTEMPT_KEY,
+    GROUPS_KEY,
+    LAYOUT_KEY,
+    LEVEL_KEY,
+    PROOF_KEY,
+    TASK_ID_KEY,
+    Snapshot,
+)
+from icewright.model.plans.group_ids import group_ids_text
+from icewright.model.work.jobs import (
     GROUP_CONFLICT,
     PROTOCOL_VERSION,
     Cancelled,
@@ -29,8 +38,7 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
-from icewright.domain.tables import ATTEMPT_KEY, GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
-from icewright.domain.tasks import Progress, Task
+from icewright.model.work.tasks import Progress, Task
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import Lakehouse

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from icewright.domain.deletion import Cause, DeletionRun, Intent, IntentState, Step, same_object
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.objects import prefix_of
-from icewright.domain.times import Instant
+from icewright.core.times import Instant
+from icewright.model.actions.deletion import Cause, DeletionRun, Intent, IntentState, Step, same_object
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.objects import prefix_of
 from icewright.ports.deletions import DeletionStore
 from tests.doubles.objects import MemoryStorage
 from tests.services.lakehouse import HELD, HOUR_MS, Lakehouse

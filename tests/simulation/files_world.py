@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.asked import AskedRollback
-from icewright.domain.deletion import Step
-from icewright.domain.errors import Conflict, NotFound, Rejected, StorageAway
-from icewright.domain.faults import Fault
-from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Plan
-from icewright.domain.tables import RefKind, TableMetadata
-from icewright.domain.times import Instant
-from icewright.planning.expiry_settings import EXPIRES_KEY, MAX_AGE_KEY, MIN_KEPT_KEY, REMOVES_FILES_KEY
-from icewright.planning.orphan_settings import ORPHAN_AGE_KEY, REMOVES_KEY
-from icewright.ports.removals import CatalogFiles, RemovalPorts
+from icewright.actions.expire_snapshots.settings import EXPIRES_KEY, MAX_AGE_KEY, MIN_KEPT_KEY, REMOVES_FILES_KEY
+from icewright.actions.remove_files.orphans.settings import ORPHAN_AGE_KEY, REMOVES_KEY
+from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
+from icewright.core.errors import Conflict, NotFound, Rejected, StorageAway
+from icewright.core.fault_points import Fault
+from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.deletion import Step
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import RefKind, TableMetadata
+from icewright.model.plans.plans import Plan
+from icewright.model.plans.requests import AskedRollback
 from tests.doubles.lake import MemoryFile
 from tests.doubles.objects import MemoryObjects
 from tests.doubles.quarantine import BEFORE, MemoryQuarantine

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.expire_snapshots import ExpireSnapshots
-from icewright.domain.names import TableId
-from icewright.domain.tables import TASK_ID_KEY
-from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, Task, TaskState
-from icewright.domain.undo import UndoExpiry
-from icewright.planning.expiry_commit import is_expired
+from icewright.actions.expire_snapshots.commit import is_expired
+from icewright.model.actions.actions import RewriteDataFiles
+from icewright.model.actions.expire_snapshots import ExpireSnapshots
+from icewright.model.actions.undo import UndoExpiry
+from icewright.model.iceberg.names import TableId
+from icewright.model.iceberg.tables import TASK_ID_KEY
+from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, Task, TaskState
 from tests.simulation.world import World
 from tests.simulation.writers import MODE_KEY, Broken
 

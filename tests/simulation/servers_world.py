@@ -2,7 +2,7 @@
 
 Whatever optimizers, writers and people ask is answered by a server whose writes nobody fences. The loop turns in one
 that leads by an epoch, and what it writes is compared with the present one, as the engines of
-:mod:`icewright.adapters.sql.hold` do it. Leaders are replaced between rounds and in the middle of one, and those that
+:mod:`icewright.store.session_lock` do it. Leaders are replaced between rounds and in the middle of one, and those that
 were go on later, after any time: with what they have read before.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from icewright.domain.errors import StoreTaken
-from icewright.services.control import ControlPlane
+from icewright.core.errors import StoreTaken
+from icewright.server.control import ControlPlane
 from tests.services.lakehouse import MINUTE_MS
 from tests.simulation.world import Mutation, OpenStores, World
 from tests.simulation.writers import Broken

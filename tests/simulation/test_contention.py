@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from icewright.domain.files import FileContent, Partition
-from icewright.domain.jobs import Committed, TaskSpec
-from icewright.domain.tasks import TaskState
+from icewright.model.iceberg.files import FileContent, Partition
+from icewright.model.work.jobs import Committed, TaskSpec
+from icewright.model.work.tasks import TaskState
 from tests.conftest import CAMPAIGN
 from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import MIB, NAME, SECOND_MS, Lakehouse

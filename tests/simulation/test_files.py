@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.deletion import IntentState
-from icewright.domain.errors import Unreadable
-from icewright.domain.knowledge import Complete, Gaps, Known
-from icewright.domain.names import TableId
-from icewright.domain.orphans import Sighting
-from icewright.planning.may_delete import Facts
-from icewright.services.deleter import Deleter
+from icewright.actions.remove_files.deleter import Deleter
+from icewright.actions.remove_files.may_delete import Facts
+from icewright.core.completeness import Complete, Gaps, Known
+from icewright.core.errors import Unreadable
+from icewright.model.actions.deletion import IntentState
+from icewright.model.actions.orphans import Sighting
+from icewright.model.iceberg.names import TableId
 from tests.simulation.files import DAY_MS
 from tests.simulation.files_world import OF_THE_DELETER, FilesWorld
 from tests.simulation.test_simulation import simulate

@@ -16,18 +16,18 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.domain.errors import NotAllowed
-from icewright.domain.faults import Fault, arm
-from icewright.domain.halts import Halt, HaltState
-from icewright.domain.jobs import Heartbeat, HeartbeatReply
-from icewright.domain.layouts import Level
-from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
-from icewright.domain.tables import Operation, TableMetadata
-from icewright.domain.tasks import Outcome, Task, TaskState
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.core.errors import NotAllowed
+from icewright.core.fault_points import Fault, arm
+from icewright.model.iceberg.layouts import Level
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Operation, TableMetadata
+from icewright.model.plans.plans import Reason
+from icewright.model.work.halts import Halt, HaltState
+from icewright.model.work.jobs import Heartbeat, HeartbeatReply
+from icewright.model.work.tasks import Outcome, Task, TaskState
 from icewright.ports.store import Change, TableStore, TaskStore
-from icewright.scheduling.retry import End
+from icewright.work.tasks.retry import End
 from tests.contracts.stores import sql_stores
 from tests.doubles.lake import MemoryFile
 from tests.simulation.invariants import check, check_end

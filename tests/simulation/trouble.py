@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from icewright.domain.errors import NotFound, StoreAway, Unknown
-from icewright.domain.faults import Fault
-from icewright.domain.names import TableName
-from icewright.domain.tables import TableMetadata
+from icewright.core.errors import NotFound, StoreAway, Unknown
+from icewright.core.fault_points import Fault
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
 from tests.doubles.clock import ManualClock
 from tests.services.lakehouse import MINUTE_MS, SECOND_MS
 

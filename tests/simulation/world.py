@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import Conflict, LeaseLost, NotFound, Rejected, Unavailable, Unknown
-from icewright.domain.events import Channel, CommitEvent
-from icewright.domain.faults import Fault
-from icewright.domain.halts import EVERYTHING, Halt, HaltState, Part, PartKind, halt_over
-from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
-from icewright.domain.names import TableId, TableName
-from icewright.domain.policy import Mode
-from icewright.domain.resource_groups import DEFAULT_GROUP, ResourceGroup
-from icewright.domain.tasks import COMMITTING, TERMINAL_STATES, AttemptState, Task
-from icewright.ports.clock import Clock
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, LeaseLost, NotFound, Rejected, Unavailable, Unknown
+from icewright.core.fault_points import Fault
+from icewright.model.events.events import Channel, CommitEvent
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.policy.policy import Mode
+from icewright.model.policy.resource_groups import DEFAULT_GROUP, ResourceGroup
+from icewright.model.work.halts import EVERYTHING, Halt, HaltState, Part, PartKind, halt_over
+from icewright.model.work.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
+from icewright.model.work.tasks import COMMITTING, TERMINAL_STATES, AttemptState, Task
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
-from icewright.services.resource_groups import SERVER
+from icewright.work.groups.service import SERVER
 from tests.services.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
 from tests.simulation.trouble import NEVER, Killed, Moody, Mortal, Trouble

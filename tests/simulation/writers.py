@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.files import FileContent, FileFormat, Partition
-from icewright.domain.jobs import TaskSpec
-from icewright.domain.layouts import Level
-from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import MAIN_BRANCH, TableMetadata
+from icewright.model.actions.actions import RewriteDataFiles
+from icewright.model.iceberg.files import FileContent, FileFormat, Partition
+from icewright.model.iceberg.layouts import Level
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import MAIN_BRANCH, TableMetadata
+from icewright.model.work.jobs import TaskSpec
 from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, Lakehouse
 from tests.services.worker import output_rows

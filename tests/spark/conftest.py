@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.object_stores import AWS_PACKAGE
-from icewright.domain.optimizers import OptimizerSettings
-from icewright.domain.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.object_stores import AWS_PACKAGE
+from icewright.model.iceberg.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
+from icewright.model.work.optimizers import OptimizerSettings
 from tests.lakes.sqlite import make_lake
 
 

@@ -6,10 +6,10 @@ import json
 
 from pyspark.sql import Row, SparkSession
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.jobs import PROTOCOL_VERSION, TaskSpec
-from icewright.domain.names import TableId, TableName
+from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.work.jobs import PROTOCOL_VERSION, TaskSpec
 from icewright_spark.iceberg import SparkTable
 from tests.spark.tables import sql_name
 

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from icewright.adapters.clock import SystemClock, SystemIds
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.jobs import (
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.system_clock import SystemClock, SystemIds
+from icewright.core.times import Instant
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.work.jobs import (
     PROTOCOL_VERSION,
     Heartbeat,
     HeartbeatReply,
@@ -19,14 +22,11 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
-from icewright.domain.names import TableName
-from icewright.domain.policy import PolicyRule
-from icewright.domain.storage import ProbeReport, ProbeReports
-from icewright.domain.tasks import Task
-from icewright.domain.times import Instant
+from icewright.model.work.storage import ProbeReport, ProbeReports
+from icewright.model.work.tasks import Task
 from icewright.ports.store import TaskFilter
-from icewright.scheduling.retry import CONFLICT_BASE_MS
-from icewright.services.control import build_control_plane
+from icewright.server.control import build_control_plane
+from icewright.work.tasks.retry import CONFLICT_BASE_MS
 from icewright_spark.attempt import Attempt
 from icewright_spark.probe import probe
 from tests.doubles.removals import memory_removals

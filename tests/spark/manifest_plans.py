@@ -9,19 +9,19 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.inventory import ManifestSummary
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.observation import Observation
-from icewright.domain.rewrite_manifests import RewriteManifests
-from icewright.planning.check_manifests import manifest_violations
-from icewright.planning.policy import effective_policy
-from icewright.planning.rewrite_manifests import ManifestsDecision, plan_manifests
-from icewright.services.manifest_evidence import manifests_changed, problem_of_manifests
-from icewright.services.observer import Observer
+from icewright.actions.rewrite_manifests.check import manifest_violations
+from icewright.actions.rewrite_manifests.evidence import manifests_changed, problem_of_manifests
+from icewright.actions.rewrite_manifests.plan import ManifestsDecision, plan_manifests
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.system_clock import SystemClock
+from icewright.model.actions.rewrite_manifests import RewriteManifests
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.inventory import ManifestSummary
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.observation import Observation
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskSpec
+from icewright.observation.observer import Observer
+from icewright.policy.effective import effective_policy
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.driver_job import DriverJob
 from icewright_spark.jobs.phase import Phase

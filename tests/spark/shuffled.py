@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Executor
-from icewright.domain.jobs import TaskSpec
-from icewright.domain.layouts import Curve, Layout, Level
-from icewright.domain.names import TableName
-from icewright.domain.tables import SortField
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.layouts import Curve, Layout, Level
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import SortField
+from icewright.model.work.jobs import TaskSpec
 from tests.spark.staged import plan_of
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
-from icewright.domain.names import TableId, TableName
-from icewright.domain.tasks import TaskState
+from icewright.model.actions.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.work.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
+from icewright.model.work.tasks import TaskState
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.rewrite_data_files import Rewrite, rewrite_data_files

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.names import TableName, identifier
+from icewright.model.iceberg.names import TableName, identifier
 from icewright_spark.iceberg import SparkTable
 
 

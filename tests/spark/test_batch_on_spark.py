@@ -10,11 +10,11 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.jobs import Cancelled, ClaimRequest, Committed, Failed, OptimizerHello, TaskReport, TaskSpec
-from icewright.domain.storage import ProbeReports, ProbeRequest
-from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
-from icewright.domain.tasks import TaskState
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.tables import PROOF_KEY, TASK_ID_KEY
+from icewright.model.work.jobs import Cancelled, ClaimRequest, Committed, Failed, OptimizerHello, TaskReport, TaskSpec
+from icewright.model.work.storage import ProbeReports, ProbeRequest
+from icewright.model.work.tasks import TaskState
 from icewright_spark import engine as engine_module
 from icewright_spark.engine import SparkEngine
 from icewright_spark.jobs.groups import Job, Outcome, run_jobs

@@ -14,7 +14,7 @@ from benchmarks.garbage import Garbage
 from benchmarks.lake import Mismatch
 from benchmarks.results import dumps, loads
 from benchmarks.rewriters import ICEWRIGHT, PEER
-from icewright.domain.names import TableName
+from icewright.model.iceberg.names import TableName
 
 pytestmark = pytest.mark.spark
 

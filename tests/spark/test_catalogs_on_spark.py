@@ -12,15 +12,15 @@ from hive_metastore.ttypes import UnlockRequest
 from pyiceberg.catalog.hive import HiveCatalog
 from pyspark.sql import SparkSession
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.pyiceberg import hive_commits
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.properties import PyIcebergProperties
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, Failed
-from icewright.domain.tasks import TaskState
-from icewright.planning.settings import LAYOUT_KEY
+from icewright.catalogs.pointers import hive_commits
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.properties import PyIcebergProperties
+from icewright.core.errors import Conflict
+from icewright.core.system_clock import SystemClock
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, Failed
+from icewright.model.work.tasks import TaskState
+from icewright.policy.settings import LAYOUT_KEY
 from icewright_spark import commit
 from icewright_spark.iceberg import SparkTable
 from tests.contracts.lakes import empty

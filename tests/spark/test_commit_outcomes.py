@@ -18,13 +18,9 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.compute_statistics import ComputeStatistics, StatisticsColumn
-from icewright.domain.files import Partition
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, TaskSpec
-from icewright.domain.names import TableId, TableName
-from icewright.domain.rewrite_manifests import (
+from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.actions.compute_statistics import ComputeStatistics, StatisticsColumn
+from icewright.model.actions.rewrite_manifests import (
     InputManifest,
     ManifestCause,
     ManifestClass,
@@ -33,7 +29,11 @@ from icewright.domain.rewrite_manifests import (
     RewriteManifests,
     Share,
 )
-from icewright.domain.tables import TASK_ID_KEY
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import TASK_ID_KEY
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright_spark.commit import CommitResult, commit_rewrite
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.compute_statistics import compute_statistics

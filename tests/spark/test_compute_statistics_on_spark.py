@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.compute_statistics import ComputeStatistics
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.observation import Observation
-from icewright.domain.tables import TableMetadata
-from icewright.domain.tasks import TaskState
-from icewright.planning.check_statistics import statistics_violations
-from icewright.planning.compute_statistics import StatisticsDecision, decide_statistics
-from icewright.planning.policy import effective_policy
-from icewright.services.observer import Observer
-from icewright.services.statistics_evidence import problem_of_commit
+from icewright.actions.compute_statistics.check import statistics_violations
+from icewright.actions.compute_statistics.evidence import problem_of_commit
+from icewright.actions.compute_statistics.plan import StatisticsDecision, decide_statistics
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Conflict
+from icewright.core.system_clock import SystemClock
+from icewright.model.actions.compute_statistics import ComputeStatistics
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.plans.observation import Observation
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskSpec
+from icewright.model.work.tasks import TaskState
+from icewright.observation.observer import Observer
+from icewright.policy.effective import effective_policy
 from icewright_spark import statistics_files
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.compute_statistics import compute_statistics

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.domain.asked import AskedRemoveDanglingDeletes
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import Committed, Conflicted, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
-from icewright.domain.tasks import TaskState
-from icewright.services.action_types import verify
+from icewright.core.errors import Conflict
+from icewright.maintenance.registry.services import verify
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import AskedRemoveDanglingDeletes
+from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
+from icewright.model.work.tasks import TaskState
 from icewright_spark.commit import CommitResult
 from icewright_spark.dangling import Reach
 from icewright_spark.iceberg import SparkTable, iterate

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.asked import AskedExpireData
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Conflict
-from icewright.domain.expire_data import TAG_AGE_MS, ExpireData, tag_of
-from icewright.domain.faults import Fault, arm
-from icewright.domain.jobs import Committed, Conflicted, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.tasks import TaskState
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Conflict
+from icewright.core.fault_points import Fault, arm
+from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, tag_of
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import AskedExpireData
+from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
+from icewright.model.work.tasks import TaskState
 from icewright_spark import commit_data
 from icewright_spark.commit import make_tag
 from icewright_spark.iceberg import SparkTable

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.adapters.clock import SystemClock
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
-from icewright.adapters.pyiceberg.rollback import PyIcebergRollbacks
-from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Conflict
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule
-from icewright.domain.names import TableName
-from icewright.domain.rollback import Rollback
-from icewright.domain.tables import TableMetadata
-from icewright.planning.expire_snapshots import decide_expiry
-from icewright.planning.expiry_commit import problem_of_expiry
-from icewright.planning.policy import effective_policy
-from icewright.services.missing_files import first_missing
+from icewright.actions.expire_snapshots.commit import problem_of_expiry
+from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
+from icewright.actions.expire_snapshots.plan import decide_expiry
+from icewright.actions.rollback.iceberg import PyIcebergRollbacks
+from icewright.actions.undo.missing_files import first_missing
+from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Conflict
+from icewright.core.system_clock import SystemClock
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpiryRule
+from icewright.model.actions.rollback import Rollback
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.policy.effective import effective_policy
 from icewright_spark.iceberg import SparkTable
 from tests.contracts.undoing import Shelf, decided
 

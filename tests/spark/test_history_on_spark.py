@@ -7,14 +7,14 @@ from collections import Counter
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.adapters.pyiceberg.history import PyIcebergHistory
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.history import END_KEY
-from icewright.domain.plans import Reason
-from icewright.domain.tables import TASK_ID_KEY
-from icewright.domain.tasks import TaskState
-from icewright.services import history as module
-from icewright.services.history import SETTLED_MS, HistoryKeeper
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.tables import TASK_ID_KEY
+from icewright.model.plans.plans import Reason
+from icewright.model.work.history import END_KEY
+from icewright.model.work.tasks import TaskState
+from icewright.retention import history as module
+from icewright.retention.history import SETTLED_MS, HistoryKeeper
+from icewright.retention.history_table import PyIcebergHistory
 from tests.contracts.samples import new_task
 from tests.lakes.sqlite import writer
 from tests.spark.loop import SparkLoop

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Executor
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.files import UNPARTITIONED, DataFile, Partition
-from icewright.domain.layouts import Level, runs_of
-from icewright.domain.names import TableName
-from icewright.domain.tables import SortField
-from icewright.domain.tasks import TaskState
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.files import UNPARTITIONED, DataFile, Partition
+from icewright.model.iceberg.layouts import Level, runs_of
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import SortField
+from icewright.model.work.tasks import TaskState
 from tests.lakes import sqlite
 from tests.spark.loop import SparkLoop
 

@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Executor
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import NotSorted
-from icewright.domain.jobs import Committed, Failed, TaskSpec
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.names import TableName
+from icewright.core.errors import NotSorted
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.jobs import Committed, Failed, TaskSpec
 from icewright_spark.iceberg import SparkTable
 from tests.spark.hand_planned import hand_planned
 from tests.spark.staged import rewrite

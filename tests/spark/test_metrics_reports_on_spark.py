@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.mirror_metrics import Mirror
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.events import Channel
-from icewright.domain.names import TableName
-from icewright.domain.tables import Operation
+from icewright.model.events.events import Channel
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Operation
 from tests.api.served import TOKEN, Served, at_a_port
 from tests.lakes.sqlite import make_table
 from tests.servers.rest import RestCatalogServer

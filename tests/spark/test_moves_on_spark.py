@@ -13,18 +13,18 @@ from pyiceberg.transforms import parse_transform
 from pyiceberg.types import IntegerType, StringType, TimestamptzType
 from pyspark.sql import DataFrame, SparkSession
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.actions import FileGroup
-from icewright.domain.asked import AskedRewriteDataFiles
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Conflict
-from icewright.domain.files import Partition
-from icewright.domain.jobs import Committed, Conflicted, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.plans import Migration
-from icewright.domain.policy import MigrateSpec
-from icewright.domain.tasks import TaskState
-from icewright.planning.specs import current_spec_obstacle
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Conflict
+from icewright.inventory.specs import current_spec_obstacle
+from icewright.model.actions.actions import FileGroup
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Migration
+from icewright.model.plans.requests import AskedRewriteDataFiles
+from icewright.model.policy.policy import MigrateSpec
+from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
+from icewright.model.work.tasks import TaskState
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.merge.errors import ManyPartitions, ProofFailed
 from icewright_spark.session import java_gateway

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from icewright.domain.actions import Executor, FileGroup, InputFile
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.files import DeleteFile
-from icewright.domain.names import TableName
-from icewright.domain.plans import Plan
-from icewright.domain.tasks import TaskState
+from icewright.model.actions.actions import Executor, FileGroup, InputFile
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.files import DeleteFile
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Plan
+from icewright.model.work.tasks import TaskState
 from icewright_spark.iceberg import SparkTable
 from tests.lakes.deletes import delete_where_equal
 from tests.spark.hand_planned import hand_planned

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.domain.asked import AskedRewritePositionDeletes
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import Committed, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
-from icewright.domain.tasks import TaskState
+from icewright.core.errors import Conflict
+from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import AskedRewritePositionDeletes
+from icewright.model.work.jobs import Committed, TaskSpec
+from icewright.model.work.tasks import TaskState
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.rewrite_position_deletes import RewrittenDeletes, rewrite_position_deletes

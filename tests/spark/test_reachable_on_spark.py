@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
-from icewright.adapters.spool import open_disk_spool
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.expire_snapshots import ExpiryRule
-from icewright.domain.knowledge import Complete
-from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.names import TableName
-from icewright.domain.reachable import FileClass, ReachableFile
-from icewright.domain.tables import TableMetadata
-from icewright.planning.keepers import Keepers, keepers
-from icewright.planning.retention import retained_snapshots
-from icewright.services.reachable import reachable
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.core.completeness import Complete
+from icewright.inventory.keepers import Keepers, keepers
+from icewright.inventory.snapshot_retention import retained_snapshots
+from icewright.model.actions.expire_snapshots import ExpiryRule
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.ownership.reachable import reachable
 from icewright_spark.iceberg import SparkTable
 from tests.lakes.deletes import delete_where_equal
 

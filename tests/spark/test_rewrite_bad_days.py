@@ -17,12 +17,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
-from icewright.domain.actions import Executor, FileGroup
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.tasks import TaskState
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.actions.actions import Executor, FileGroup
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskSpec
+from icewright.model.work.tasks import TaskState
 from icewright_spark.attempt import Attempt
 from icewright_spark.engine import SparkEngine
 from icewright_spark.merge.errors import ProofFailed

@@ -16,13 +16,13 @@ from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
-from icewright.domain.actions import FileGroup, InputFile
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.files import Partition
-from icewright.domain.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.tables import GROUPS_KEY, PROOF_KEY
-from icewright.domain.tasks import TaskState
+from icewright.model.actions.actions import FileGroup, InputFile
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import GROUPS_KEY, PROOF_KEY
+from icewright.model.work.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec
+from icewright.model.work.tasks import TaskState
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import PartitionFiles
 from tests.conftest import CAMPAIGN

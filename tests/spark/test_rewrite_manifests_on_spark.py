@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.domain.asked import AskedRewriteManifests
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Conflict
-from icewright.domain.faults import Fault, arm
-from icewright.domain.jobs import Committed, Conflicted
-from icewright.domain.names import TableName
-from icewright.domain.rewrite_manifests import ManifestClass, ManifestContent
-from icewright.domain.tasks import TaskState
-from icewright.planning.manifest_classes import known_classes
+from icewright.actions.rewrite_manifests.classes import known_classes
+from icewright.core.errors import Conflict
+from icewright.core.fault_points import Fault, arm
+from icewright.model.actions.rewrite_manifests import ManifestClass, ManifestContent
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import AskedRewriteManifests
+from icewright.model.work.jobs import Committed, Conflicted
+from icewright.model.work.tasks import TaskState
 from icewright_spark import commit_manifests
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs import rewrite_manifests as job

@@ -14,13 +14,13 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.io import PY_IO_IMPL
 from pyspark.sql import SparkSession
 
-from icewright.adapters.pyiceberg.hdfs_files import open_hdfs
-from icewright.adapters.pyiceberg.patient_files import PatientFiles
-from icewright.domain.actions import Executor
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.names import TableName
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.tasks import TaskState
+from icewright.catalogs.pointers.file_io import PatientFiles
+from icewright.catalogs.pointers.hdfs_files import open_hdfs
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.work.tasks import TaskState
 from tests.lakes.sqlite import with_tables
 from tests.servers.hdfs import Hdfs
 from tests.spark.loop import SparkLoop
@@ -97,7 +97,7 @@ def test_from_commit_to_verified(loop: SparkLoop, spark: SparkSession, cluster: 
 
 
 def test_a_name_node_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icewright.adapters.pyiceberg.hdfs_files.ANSWER_TIMEOUT_MS", 500)
+    monkeypatch.setattr("icewright.catalogs.pointers.hdfs_files.ANSWER_TIMEOUT_MS", 500)
     with closing(socket.socket()) as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

@@ -12,11 +12,11 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import StringType
 from pyspark.sql import SparkSession
 
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.jobs import Committed, Conflicted, Failed, TaskSpec
-from icewright.domain.names import PART_LENGTH_MAX
-from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
-from icewright.domain.tasks import TaskState
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import PART_LENGTH_MAX
+from icewright.model.iceberg.tables import PROOF_KEY, TASK_ID_KEY
+from icewright.model.work.jobs import Committed, Conflicted, Failed, TaskSpec
+from icewright.model.work.tasks import TaskState
 from tests.lakes.sqlite import BY_CITY, SCHEMA, append, make_lake, make_table, rows, writer
 from tests.readers.duck import duckdb_with_iceberg
 from tests.spark.loop import SparkLoop

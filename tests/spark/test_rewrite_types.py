@@ -15,9 +15,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import FixedType, LongType, NestedField, UUIDType
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.names import TableName, quote_part
-from icewright.domain.tasks import TaskState
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName, quote_part
+from icewright.model.work.tasks import TaskState
 from tests.lakes.sqlite import writer
 from tests.spark.loop import SparkLoop
 from tests.spark.tables import contents, sql_name

@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit, when
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Unsupported
-from icewright.domain.jobs import Committed, Conflicted, TaskSpec
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.names import TableName
-from icewright.domain.tables import SortField
-from icewright.services.evidence import changes_between, problem_of
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Unsupported
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import SortField
+from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
+from icewright.plans.evidence.service import changes_between, problem_of
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.jobs.rewrite_data_files import Rewrite
 from icewright_spark.merge.errors import ProofFailed

@@ -14,11 +14,11 @@ from pyiceberg.types import FixedType, LongType, NestedField, UUIDType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit, when
 
-from icewright.domain.actions import Executor, FileGroup
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Unsupported
-from icewright.domain.jobs import Committed, Conflicted, Failed, TaskSpec
-from icewright.domain.names import TableName
+from icewright.core.errors import Unsupported
+from icewright.model.actions.actions import Executor, FileGroup
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.jobs import Committed, Conflicted, Failed, TaskSpec
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.scan_tasks import planned_tasks

@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
-from icewright.domain.actions import Executor
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import NotStitchable
-from icewright.domain.files import Partition
-from icewright.domain.jobs import Failed
-from icewright.domain.names import TableName
-from icewright.domain.tables import PROOF_KEY
-from icewright.domain.tasks import TaskState
+from icewright.core.errors import NotStitchable
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import PROOF_KEY
+from icewright.model.work.jobs import Failed
+from icewright.model.work.tasks import TaskState
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import PartitionFiles
 from icewright_spark.stitch.footer import key_values

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.actions import UndoExpireData
-from icewright.domain.errors import Conflict, NotAllowed
-from icewright.domain.expire_data import tag_of
-from icewright.domain.faults import Fault
-from icewright.domain.jobs import Committed, TaskSpec
-from icewright.domain.names import TableName
-from icewright.domain.tables import UNDONE_KEY, Operation, Snapshot
-from icewright.domain.tasks import Task, TaskState
-from icewright.planning.data_undo import data_undo_conflict
+from icewright.actions.undo.data_undo_plan import data_undo_conflict
+from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.core.errors import Conflict, NotAllowed
+from icewright.core.fault_points import Fault
+from icewright.model.actions.actions import UndoExpireData
+from icewright.model.actions.expire_data import tag_of
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import UNDONE_KEY, Operation, Snapshot
+from icewright.model.work.jobs import Committed, TaskSpec
+from icewright.model.work.tasks import Task, TaskState
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.undo_expire_data import Inserted, undo_expire_data

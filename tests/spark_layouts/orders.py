@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.tables import SortField
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.tables import SortField
 
 PREFIX = "a prefix of exactly forty characters, so"
 _EXACT = Context(prec=60)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icewright.domain.layouts import Curve
+from icewright.model.iceberg.layouts import Curve
 from icewright_spark.layouts import cells_of, sample_rows
 from icewright_spark.layouts.cells import CurveCells
 from icewright_spark.layouts.cuts import TIES, Cuts, Ties

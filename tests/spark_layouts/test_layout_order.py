@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.errors import Unsupported
-from icewright.domain.layouts import Curve
-from icewright.domain.tables import SortField
+from icewright.core.errors import Unsupported
+from icewright.model.iceberg.layouts import Curve
+from icewright.model.iceberg.tables import SortField
 from icewright_spark.layouts import PLACES, Cells, cells_of
 from tests.spark_layouts.orders import KINDS, PREFIX, Kind, array_of, field, layout, place_of
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icewright.domain.layouts import Curve
-from icewright.planning.slices import opened
+from icewright.actions.rewrite_data_files.layouts.slices import opened
+from icewright.model.iceberg.layouts import Curve
 from icewright_spark.layouts import cells_of
 from tests.cases import each_case
 from tests.spark_layouts.orders import field, layout

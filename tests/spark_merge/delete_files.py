@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from icewright.domain.actions import FileGroup, InputFile
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.actions.actions import FileGroup, InputFile
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
 
 PATH_ID, POSITION_ID = b"2147483546", b"2147483545"
 _NUMBERS = itertools.count()

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 
-from icewright.domain.actions import FileGroup, InputFile
-from icewright.domain.files import Partition
+from icewright.model.actions.actions import FileGroup, InputFile
+from icewright.model.iceberg.files import Partition
 from icewright_spark.merge.merge import MergeJob, MergeResult
 
 Json = dict[str, Any]

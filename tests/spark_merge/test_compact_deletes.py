@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.files import DeleteFile, Partition
-from icewright.domain.rewrite_position_deletes import DeleteGroup, Target
+from icewright.model.actions.rewrite_position_deletes import DeleteGroup, Target
+from icewright.model.iceberg.files import DeleteFile, Partition
 from icewright_spark.merge import compact_deletes
 from icewright_spark.merge.compact_deletes import CompactJob, compact, kept_positions
 from icewright_spark.merge.errors import FileChanged, OutputExists, ProofFailed, UnsupportedFile

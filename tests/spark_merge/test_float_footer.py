@@ -14,9 +14,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from icewright.domain.actions import Executor
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.tables import SortField
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.tables import SortField
 from icewright_spark.merge import float_footer
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.errors import ProofFailed, UnsupportedFile

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icewright.domain.actions import InputFile
-from icewright.domain.errors import IcewrightError, InvalidMessage
-from icewright.domain.files import DeleteFile, FileContent, FileFormat
+from icewright.core.errors import IcewrightError, InvalidMessage
+from icewright.model.actions.actions import InputFile
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge import second_opinion
 from icewright_spark.merge.deletes import deleted_positions

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icewright.domain.errors import InvalidMessage, Unsupported
+from icewright.core.errors import InvalidMessage, Unsupported
 from icewright_spark.merge.errors import (
     FileUnreadable,
     UnsupportedColumn,

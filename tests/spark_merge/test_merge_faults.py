@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pytest
 
-from icewright.domain.actions import InputFile
-from icewright.domain.errors import OutOfMemory
-from icewright.domain.writer_settings import WriterSettings
+from icewright.core.errors import OutOfMemory
+from icewright.model.actions.actions import InputFile
+from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.errors import (
     DiskFull,

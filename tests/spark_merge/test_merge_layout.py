@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.writer_settings import WriterSettings
+from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge import read as read_module
 from icewright_spark.merge import write as write_module

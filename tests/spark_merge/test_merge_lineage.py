@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icewright.domain.actions import InputFile
+from icewright.model.actions.actions import InputFile
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.errors import ProofFailed, UnsupportedColumn, UnsupportedFile
 from icewright_spark.merge.lineage import LAST_UPDATED, ROW_ID, inherited

@@ -21,7 +21,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType
 
-from icewright.domain.errors import InvalidConfiguration
+from icewright.core.errors import InvalidConfiguration
 from icewright_spark.merge.errors import UnsupportedColumn
 from icewright_spark.merge.merge import merge_group
 from icewright_spark.merge.metrics import MetricsMode, metrics_mode, serialized, truncated_above, truncated_below

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.actions import Executor
+from icewright.model.actions.actions import Executor
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.digest import RowsDigest
 from icewright_spark.merge.merge import MergeJob, merge_group

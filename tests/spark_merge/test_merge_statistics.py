@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.writer_settings import WriterSettings
+from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.float_footer import FloatFooter

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.actions import InputFile
-from icewright.domain.errors import StorageAway, Unavailable
-from icewright.domain.files import DeleteFile
+from icewright.core.errors import StorageAway, Unavailable
+from icewright.model.actions.actions import InputFile
+from icewright.model.iceberg.files import DeleteFile
 from icewright_spark.merge import storage as storage_module
 from icewright_spark.merge.errors import (
     FileUnreadable,

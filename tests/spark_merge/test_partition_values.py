@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icewright.domain.actions import Executor
-from icewright.domain.errors import NotSorted
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.tables import SortField
+from icewright.core.errors import NotSorted
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.tables import SortField
 from icewright_spark.merge.errors import UnsupportedColumn
 from icewright_spark.merge.merge import merge_group
 from icewright_spark.merge.metrics import ColumnMetrics

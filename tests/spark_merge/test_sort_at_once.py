@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.actions import Executor
-from icewright.domain.errors import InvalidMessage, NotSorted
-from icewright.domain.layouts import Curve
-from icewright.domain.layouts import Layout as RowOrder
-from icewright.domain.tables import SortField
+from icewright.core.errors import InvalidMessage, NotSorted
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.layouts import Curve
+from icewright.model.iceberg.layouts import Layout as RowOrder
+from icewright.model.iceberg.tables import SortField
 from icewright_spark.merge import by_key
 from icewright_spark.merge.by_key import Key, sorted_at_once
 from icewright_spark.merge.errors import ProofFailed, UnsupportedColumn

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.files import Partition
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, TaskReport, TaskSpec
-from icewright.domain.names import TableId, TableName
-from icewright.domain.optimizers import OptimizerSettings
+from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskReport, TaskSpec
+from icewright.model.work.optimizers import OptimizerSettings
 
 BASE_SNAPSHOT_ID = 4_000_000_000_000
 LEASE_S = 30.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from icewright.domain.action_types import ACTION_TRAITS, RunsOn
+from icewright.model.actions.action_types import ACTION_TRAITS, RunsOn
 from icewright_spark.action_types import ACTION_JOBS
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import Executor, FileGroup, InputFile
-from icewright.domain.errors import Conflict, Unsupported
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.core.errors import Conflict, Unsupported
+from icewright.model.actions.actions import Executor, FileGroup, InputFile
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright_spark.applied_deletes import DataEntry, check_applied
 from tests.cases import each_case
 

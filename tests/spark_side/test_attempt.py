@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.domain.errors import (
+from icewright.core.errors import (
     Conflict,
     IcewrightError,
     LeaseLost,
@@ -12,7 +12,7 @@ from icewright.domain.errors import (
     Unreadable,
     Unsupported,
 )
-from icewright.domain.jobs import Cancelled, Conflicted, Failed
+from icewright.model.work.jobs import Cancelled, Conflicted, Failed
 from icewright_spark.attempt import result_of
 from icewright_spark.merge.errors import FileUnreadable, OutputExists, OutputUnwritable, ProofFailed
 from tests.cases import each_case

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from icewright.domain.errors import LeaseLost
-from icewright.domain.jobs import GroupFigures, Receipt
+from icewright.core.errors import LeaseLost
+from icewright.model.work.jobs import GroupFigures, Receipt
 from icewright_spark.batch import Batch, Seat
 from icewright_spark.jobs.groups import Job, Outcome, Refusal, results_and_failures
 from icewright_spark.jobs.phase import Phase

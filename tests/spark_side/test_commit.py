@@ -9,12 +9,20 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import FileGroup, RewriteDataFiles
-from icewright.domain.errors import Conflict, LeaseLost
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
-from icewright.domain.layouts import Curve, Layout, Level
-from icewright.domain.tables import ATTEMPT_KEY, GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, SortField
+from icewright.core.errors import Conflict, LeaseLost
+from icewright.model.actions.actions import FileGroup, RewriteDataFiles
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.layouts import Curve, Layout, Level
+from icewright.model.iceberg.tables import (
+    ATTEMPT_KEY,
+    GROUPS_KEY,
+    LAYOUT_KEY,
+    LEVEL_KEY,
+    PROOF_KEY,
+    TASK_ID_KEY,
+    SortField,
+)
+from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright_spark.commit import TRIES_MAX, Commit, CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import FoundDelete

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import Committed, CommitUnknown, Conflicted
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.core.errors import Conflict
+from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted
 from icewright_spark.commit import TRIES_MAX, CommitResult
 from icewright_spark.commit_deletes import commit_deletes
 from icewright_spark.iceberg import SparkTable

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.compute_statistics import ComputeStatistics, PartitionTotals, StatisticsColumn
-from icewright.domain.errors import Conflict
+from icewright.core.errors import Conflict
+from icewright.model.actions.compute_statistics import ComputeStatistics, PartitionTotals, StatisticsColumn
 from icewright_spark.commit_statistics import check_base, check_update
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.statistics_files import ComputedFile, ComputedFiles

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.rewrite_manifests import ManifestClass, ManifestContent, OutputManifest, Share
+from icewright.model.actions.rewrite_manifests import ManifestClass, ManifestContent, OutputManifest, Share
 from icewright_spark.jobs.rewrite_manifests import Deal
 from icewright_spark.manifest_entries import EntriesDigest
 from icewright_spark.merge.errors import ProofFailed

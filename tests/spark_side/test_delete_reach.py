@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.errors import Conflict
-from icewright.domain.files import DataFile, DeleteFile, Partition
+from icewright.core.errors import Conflict
+from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
 from icewright_spark.applied_deletes import DataEntry
 from icewright_spark.dangling import Reach, found_deletes
 from icewright_spark.manifests import FoundDelete, PartitionFiles

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from icewright.domain.jobs import GroupFigures
+from icewright.model.work.jobs import GroupFigures
 from icewright_spark.attempt import cpu_ms_of
 from icewright_spark.driver_cost import DriverCost, jvm_thread_clock
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from icewright.domain.optimizers import WorkerEnvironment
+from icewright.model.work.optimizers import WorkerEnvironment
 from icewright_spark.engine import SparkEngine
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from icewright.domain.jobs import Failed
+from icewright.model.work.jobs import Failed
 from icewright_spark.attempt import result_of
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.session import jvm_exit_code

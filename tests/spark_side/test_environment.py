@@ -14,8 +14,8 @@ import pytest
 from pyspark import cloudpickle
 
 from icewright import __version__
-from icewright.domain.errors import Unavailable, VersionMismatch
-from icewright.domain.optimizers import WorkerEnvironment
+from icewright.core.errors import Unavailable, VersionMismatch
+from icewright.model.work.optimizers import WorkerEnvironment
 from icewright_spark.environment import PACKAGES, _look, environment_of, require_same, worker_environment
 from tests.cases import each_case
 

@@ -6,8 +6,8 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from structlog.testing import capture_logs
 
-from icewright.domain.errors import IcewrightError, Unavailable
-from icewright.domain.jobs import Failed
+from icewright.core.errors import IcewrightError, Unavailable
+from icewright.model.work.jobs import Failed
 from icewright_spark.attempt import result_of
 from icewright_spark.engine import FailedEngine
 from icewright_spark.engine_failure import engine_failure

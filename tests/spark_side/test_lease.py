@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.errors import IcewrightError, LeaseLost, Rejected, Unavailable
-from icewright.domain.jobs import Heartbeat, HeartbeatReply
-from icewright.domain.tasks import Progress
+from icewright.core.errors import IcewrightError, LeaseLost, Rejected, Unavailable
+from icewright.model.work.jobs import Heartbeat, HeartbeatReply
+from icewright.model.work.tasks import Progress
 from icewright_spark.lease import LeaseKeeper
 from tests.spark_side.specs import LEASE_S, spec_of
 

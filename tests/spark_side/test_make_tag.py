@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.errors import Conflict
+from icewright.core.errors import Conflict
 from icewright_spark.commit import make_tag
 
 HOUR_MS = 3_600_000

@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.domain.actions import Executor
-from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
-from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
-from icewright.domain.names import TableId, TableName
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.optimizers import WorkerEnvironment
-from icewright.domain.storage import ProbeReport, ProbeReports, ProbeRequest
+from icewright.core.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
+from icewright.model.work.optimizers import WorkerEnvironment
+from icewright.model.work.storage import ProbeReport, ProbeReports, ProbeRequest
 from icewright_spark.batch import Batch, Seat
 from icewright_spark.optimizer import Optimizer
 from tests.cases import each_case

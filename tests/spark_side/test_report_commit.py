@@ -14,8 +14,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from icewright.domain.errors import IcewrightError, Unavailable
-from icewright.domain.events import Channel
+from icewright.core.errors import IcewrightError, Unavailable
+from icewright.model.events.events import Channel
 from icewright_spark import outbox as outbox_module
 from icewright_spark import report_commit
 from icewright_spark.outbox import Flushed, Outbox, main

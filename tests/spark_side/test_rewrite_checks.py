@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import TaskContext
 
-from icewright.domain.actions import Executor
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.jobs import Receipt
+from icewright.model.actions.actions import Executor
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.work.jobs import Receipt
 from icewright_spark.commit import Rewritten
 from icewright_spark.jobs.groups import _own_output
 from icewright_spark.jobs.rewrite_data_files import check_outputs, check_receipts, proof_of

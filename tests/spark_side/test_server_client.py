@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from icewright.domain.codec import to_json
-from icewright.domain.errors import (
+from icewright.core.codec import to_json
+from icewright.core.errors import (
     IcewrightError,
     InvalidMessage,
     LeaseLost,
@@ -19,11 +19,11 @@ from icewright.domain.errors import (
     Unavailable,
     VersionMismatch,
 )
-from icewright.domain.jobs import PROTOCOL_VERSION, Heartbeat, HeartbeatReply, OptimizerHello, TableCheck
-from icewright.domain.names import TableId, TableName
-from icewright.domain.observation import WorkerAccess
-from icewright.domain.storage import ProbeReport, ProbeReports, ProbeRequest, Probes
-from icewright.domain.tasks import Progress
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, HeartbeatReply, OptimizerHello, TableCheck
+from icewright.model.work.storage import ProbeReport, ProbeReports, ProbeRequest, Probes
+from icewright.model.work.tasks import Progress
 from icewright_spark.server import Server
 from tests.cases import each_case
 from tests.spark_side.specs import report_of, spec_of

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import InvalidConfiguration, VersionMismatch
-from icewright.domain.optimizers import ICEBERG_RUNTIME
-from icewright.domain.spark_conf import launcher_settings, settings_in_session, spark_settings
+from icewright.core.errors import InvalidConfiguration, VersionMismatch
+from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.work.optimizers import ICEBERG_RUNTIME
+from icewright.model.work.spark_conf import launcher_settings, settings_in_session, spark_settings
 from icewright_spark.session import _check_versions
 from tests.cases import each_case
 from tests.spark_side.specs import catalog, settings_of

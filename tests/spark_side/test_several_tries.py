@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from icewright.domain.jobs import Committed, CommitUnknown, Conflicted
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted
 from icewright_spark.commit import TRIES_MAX, CommitResult, several_tries, sign
 from icewright_spark.iceberg import SparkTable
 from tests.spark_side.test_commit import CONFLICT, FASTER, SPEC, UNKNOWN, JavaError, Operation, Table

@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from icewright.domain.errors import LeaseLost, Unavailable
-from icewright.domain.jobs import Heartbeat, HeartbeatReply
-from icewright.domain.tasks import Progress
+from icewright.core.errors import LeaseLost, Unavailable
+from icewright.model.work.jobs import Heartbeat, HeartbeatReply
+from icewright.model.work.tasks import Progress
 from icewright_spark.lease import LeaseKeeper
 from icewright_spark.watchdog import GRACE_S_MAX, JVM_SILENT_S_MAX, Watchdog
 from tests.cases import each_case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from icewright.domain.files import Partition
+from icewright.model.iceberg.files import Partition
 from icewright_spark.iceberg import PartitionField
 from icewright_spark.scan_tasks import partition_filter
 from tests.cases import each_case

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icewright.domain.files import Partition
+from icewright.model.iceberg.files import Partition
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import PartitionValue, ProofFailed
 from icewright_spark.staged.moving import PartitionsOfFiles, check_partitions

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icewright.domain.actions import Executor, FileGroup, InputFile
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.actions.actions import Executor, FileGroup, InputFile
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.staged.checks import check_rows_of_files, check_same_rows
 from icewright_spark.staged.hash_job import _partition_hash

@@ -12,8 +12,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icewright.domain.actions import FileGroup, InputFile
-from icewright.domain.files import Partition
+from icewright.model.actions.actions import FileGroup, InputFile
+from icewright.model.iceberg.files import Partition
 from icewright_spark.merge.storage import LOCAL
 from icewright_spark.stitch.footer import Footer, read_footer
 from icewright_spark.stitch.stitch import StitchJob

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icewright.domain.actions import InputFile
+from icewright.model.actions.actions import InputFile
 from icewright_spark.merge.file_systems import honoured
 from icewright_spark.merge.storage import Storage
 from icewright_spark.stitch import source as source_module

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icewright.domain.actions import InputFile
-from icewright.domain.errors import IcewrightError, InvalidMessage, NotStitchable
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.core.errors import IcewrightError, InvalidMessage, NotStitchable
+from icewright.model.actions.actions import InputFile
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright_spark.merge.errors import FileChanged, FileUnreadable, OutputExists, OutputUnwritable, UnsupportedFile
 from icewright_spark.stitch import copy as copy_module
 from icewright_spark.stitch import footer as footer_module

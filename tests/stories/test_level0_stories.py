@@ -9,17 +9,17 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from icewright.domain.files import DataFile, DeleteFile
-from icewright.domain.observation import Observation, Removals, WorkerAccess
-from icewright.domain.plans import Plan
-from icewright.domain.policy import PolicyRule
-from icewright.domain.tables import Operation
-from icewright.planning import wording
-from icewright.planning.check_plan import check_plan
-from icewright.planning.explain import explain
-from icewright.planning.plan_table import plan_table
-from icewright.planning.policy import effective_policy
-from icewright.planning.shortlist import shortlist
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.core import formatting as wording
+from icewright.maintenance.explain import explain
+from icewright.model.iceberg.files import DataFile, DeleteFile
+from icewright.model.iceberg.tables import Operation
+from icewright.model.plans.observation import Observation, Removals, WorkerAccess
+from icewright.model.plans.plans import Plan
+from icewright.model.policy.policy import PolicyRule
+from icewright.policy.effective import effective_policy
 from tests.cases import each_case
 from tests.planning.observations import (
     DAY_MS,

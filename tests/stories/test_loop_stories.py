@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.errors import IcewrightError
-from icewright.domain.files import FileContent, FileFormat
-from icewright.domain.jobs import Committed, Result, TaskSpec
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright.domain.tasks import TERMINAL_STATES, TaskState
-from icewright.planning import wording
-from icewright.scheduling.breaker import FAILURES_MAX
+from icewright.core import formatting as wording
+from icewright.core.errors import IcewrightError
+from icewright.model.iceberg.files import FileContent, FileFormat
+from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.model.work.breaker import FAILURES_MAX
+from icewright.model.work.jobs import Committed, Result, TaskSpec
+from icewright.model.work.tasks import TERMINAL_STATES, TaskState
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 from tests.services.lakehouse import BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse

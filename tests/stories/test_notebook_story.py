@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.jobs import Committed
+from icewright.model.work.jobs import Committed
 from tests.api.served import TOKEN, Served, at_a_port, hello
 from tests.api.test_api_tasks import carry_out, report
 

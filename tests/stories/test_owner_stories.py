@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from icewright.domain.feed import Fact, FactKind
-from icewright.domain.notifications import Receiver, ReceiverKind
-from icewright.domain.plans import Reason
-from icewright.planning import wording
-from icewright.services.notifier import Notifier
-from icewright.services.owners import Owners
-from icewright.services.policy_source import PolicySource
+from icewright.core import formatting as wording
+from icewright.model.events.feed import Fact, FactKind
+from icewright.model.events.notifications import Receiver, ReceiverKind
+from icewright.model.plans.plans import Reason
+from icewright.notifications.notifier import Notifier
+from icewright.notifications.owners import Owners
+from icewright.policy.source import PolicySource
 from tests.doubles.message_store import MemoryMessages
 from tests.services.lakehouse import HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.mailbox import Mailbox

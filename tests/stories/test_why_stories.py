@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from icewright.cli.terminal import Terminal
-from icewright.cli.why import print_why
-from icewright.domain.codec import from_json, to_json
-from icewright.domain.why import Why
-from icewright.scheduling.breaker import FAILURES_MAX
+from icewright.core.codec import from_json, to_json
+from icewright.explain.cli import print_why
+from icewright.model.work.breaker import FAILURES_MAX
+from icewright.model.work.why import Why
+from icewright.terminal.cli import Terminal
 from tests.cases import each_case
 from tests.services.lakehouse import AUTO, BONN, HOUR_MS, KYOTO, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker

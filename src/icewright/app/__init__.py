@@ -1,1 +1,1 @@
-"""The composition root: configuration in, wired program out."""
+"""The command `icewright` and its processes."""

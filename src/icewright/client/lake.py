@@ -9,25 +9,25 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from icewright.adapters.http.client import Client
-from icewright.adapters.http.paging import pages
-from icewright.api.approval_views import ApprovalView
-from icewright.api.event_views import EventView
-from icewright.api.table_views import TableSummary
-from icewright.api.task_views import TaskView
-from icewright.app.found_server import FoundServer, found_server, server_at
-from icewright.client import shown
+from icewright.api_client.client import Client
+from icewright.api_client.paging import pages
+from icewright.approvals.views import ApprovalView
+from icewright.client import display as shown
 from icewright.client.tables import Plan, Table, facts, full_name, rows_of
 from icewright.client.tasks import Task
-from icewright.config.load import load_config
-from icewright.domain.codec import from_json
-from icewright.domain.events import Channel, EventState
-from icewright.domain.feed import FactKind
-from icewright.domain.tasks import TaskState
-from icewright.planning import wording
-from icewright.services.feed_views import FactView
-from icewright.services.group_views import GroupDocument, GroupView
-from icewright.services.plan_views import PlanView, WaitingView
+from icewright.configuration.load import load_config
+from icewright.core import formatting as wording
+from icewright.core.codec import from_json
+from icewright.events.views import EventView
+from icewright.feed.views import FactView
+from icewright.model.events.events import Channel, EventState
+from icewright.model.events.feed import FactKind
+from icewright.model.work.tasks import TaskState
+from icewright.plans.views import PlanView, WaitingView
+from icewright.tables.api_views import TableSummary
+from icewright.terminal.found_server import FoundServer, found_server, server_at
+from icewright.work.groups.views import GroupDocument, GroupView
+from icewright.work.tasks.task_views import TaskView
 
 LISTED_MAX = 20
 """So many tables are shown of a lake; :meth:`Lake.tables` has all of them."""
@@ -40,8 +40,8 @@ def connect(url: str | None = None, *, token: str | None = None, config: Path | 
     this machine; ``config`` names a configuration file. ``token`` may be a reference, ``env:NAME`` or ``file:/path``;
     without one it is that of ``$ICEWRIGHT_TOKEN``, or the one that is kept for that very server.
 
-    Raises :class:`~icewright.domain.errors.Unavailable` when no server is found, and
-    :class:`~icewright.domain.errors.Rejected` for an address that is none, or without a token. Nothing is sent yet.
+    Raises :class:`~icewright.core.errors.Unavailable` when no server is found, and
+    :class:`~icewright.core.errors.Rejected` for an address that is none, or without a token. Nothing is sent yet.
     """
     settings = load_config(config, os.environ, Path.cwd())
     found = found_server(settings, os.environ) if url is None else server_at(url, token, settings, os.environ)
@@ -57,7 +57,7 @@ def _client(found: FoundServer) -> Client:
 class Lake:
     """A server, and all tables that it looks after and you may read. A context manager; sync, one request at a time.
 
-    Errors are those of :mod:`icewright.domain.errors`, as the server raised them.
+    Errors are those of :mod:`icewright.core.errors`, as the server raised them.
     """
 
     def __init__(

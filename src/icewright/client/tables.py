@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from icewright.adapters.http.client import Client
-from icewright.adapters.http.paging import pages
-from icewright.api.approval_views import ApprovalView
-from icewright.api.table_views import LookAnswer, ObservationView, TableDocument, TableSummary
-from icewright.api.task_views import TaskView
-from icewright.client import shown
+from icewright.api_client.client import Client
+from icewright.api_client.paging import pages
+from icewright.approvals.views import ApprovalView
+from icewright.client import display as shown
 from icewright.client.tasks import Task
 from icewright.client.views import Health, TablePolicy, WhyAnswer
-from icewright.domain.asked import Asked
-from icewright.domain.codec import from_json
-from icewright.domain.errors import NotAllowed
-from icewright.domain.names import TableName
-from icewright.domain.tasks import TaskState
-from icewright.planning import wording
-from icewright.services.feed_views import FactView
-from icewright.services.plan_views import PlanView, VerdictView
+from icewright.core import formatting as wording
+from icewright.core.codec import from_json
+from icewright.core.errors import NotAllowed
+from icewright.feed.views import FactView
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import Asked
+from icewright.model.work.tasks import TaskState
+from icewright.plans.views import PlanView, VerdictView
+from icewright.tables.api_views import LookAnswer, ObservationView, TableDocument, TableSummary
+from icewright.work.tasks.task_views import TaskView
 
 
 class Plan:

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from icewright.adapters.http.client import Client
-from icewright.adapters.http.paging import pages
-from icewright.api.task_views import AttemptDocument, ListedAttempt, TaskDocument, TaskView
-from icewright.client import shown
-from icewright.domain.codec import from_json
-from icewright.domain.errors import Unavailable
-from icewright.domain.tasks import TERMINAL_STATES, TaskState
-from icewright.planning import wording
+from icewright.api_client.client import Client
+from icewright.api_client.paging import pages
+from icewright.client import display as shown
+from icewright.core import formatting as wording
+from icewright.core.codec import from_json
+from icewright.core.errors import Unavailable
+from icewright.model.work.tasks import TERMINAL_STATES, TaskState
+from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt, TaskDocument, TaskView
 
 POLL_S: Final = 1.0
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icewright.api.table_views import TableDocument
-from icewright.client import shown
-from icewright.domain.policy import Mode, PolicyProblem
-from icewright.domain.why import Stance, Why
-from icewright.planning import wording
-from icewright.services.views import SettingView
+from icewright.client import display as shown
+from icewright.core import formatting as wording
+from icewright.model.policy.policy import Mode, PolicyProblem
+from icewright.model.work.why import Stance, Why
+from icewright.tables.api_views import TableDocument
+from icewright.tables.views import SettingView
 
 
 class WhyAnswer(Why):
-    """A :class:`~icewright.domain.why.Why` that can be read."""
+    """A :class:`~icewright.model.work.why.Why` that can be read."""
 
     __slots__ = ()
 

@@ -1,1 +1,1 @@
-"""TOML, environment and PyIceberg's own configuration, read once into one frozen value."""
+"""The toolkit of the configuration: values, secrets, layers, and the settings of the server."""

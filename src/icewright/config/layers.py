@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from icewright.config.setting import Kind, Setting
 from icewright.config.settings import CATALOG, CATALOG_NAME, SECTIONS
-from icewright.domain.errors import InvalidConfiguration
+from icewright.core.errors import InvalidConfiguration
 
 ENVIRONMENT_PREFIX = "ICEWRIGHT_"
 CONFIG_VARIABLE = "ICEWRIGHT_CONFIG"
@@ -41,7 +41,7 @@ def dotted(key: Key) -> str:
 def find_file(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
     """The configuration file: ``path``, ``$ICEWRIGHT_CONFIG``, ``./icewright.toml``, the one in ``~/.config``.
 
-    One that was named must exist; else :class:`~icewright.domain.errors.InvalidConfiguration`.
+    One that was named must exist; else :class:`~icewright.core.errors.InvalidConfiguration`.
     """
     named, by = (path, "--config") if path is not None else (environ.get(CONFIG_VARIABLE), f"${CONFIG_VARIABLE}")
     if named:
@@ -64,7 +64,7 @@ def home(environ: Mapping[str, str]) -> Path:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The file's tables. Raises :class:`~icewright.domain.errors.InvalidConfiguration`."""
+    """The file's tables. Raises :class:`~icewright.core.errors.InvalidConfiguration`."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -105,7 +105,7 @@ def flatten_catalogs(data: Mapping[str, Any], origin: str) -> dict[Key, Given]:
 
 
 def array_of_tables(data: Mapping[str, Any], key: str, origin: str) -> list[dict[str, Any]]:
-    """``[[key]]`` of the file. Raises :class:`~icewright.domain.errors.InvalidConfiguration`."""
+    """``[[key]]`` of the file. Raises :class:`~icewright.core.errors.InvalidConfiguration`."""
     tables = data.get(key, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InvalidConfiguration(f"{origin}: {key}: expected an array of tables", hint=f"write [[{key}]]")
@@ -191,7 +191,7 @@ def _from_text(variable: str, setting: Setting, text: str) -> Any:
 def flatten_table(
     head: Key, table: Mapping[str, Any], settings: tuple[Setting, ...], origin: str
 ) -> Iterator[tuple[Key, Given]]:
-    """One value per setting of a table of the file. Raises :class:`~icewright.domain.errors.InvalidConfiguration`."""
+    """One value per setting of a table of the file. Raises :class:`~icewright.core.errors.InvalidConfiguration`."""
     by_key = {setting.key: setting for setting in settings}
     for name, value in table.items():
         setting = by_key.get(name)

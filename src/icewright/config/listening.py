@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icewright.config.model import ServerConfig
 from icewright.config.settings import ONE_PERSON
-from icewright.domain.errors import InvalidConfiguration
+from icewright.core.errors import InvalidConfiguration
 
 
 def check_approvals(server: ServerConfig, *, has_provider: bool, origin: str) -> None:

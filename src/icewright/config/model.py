@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import NotFound
-from icewright.domain.names import TableName
-from icewright.domain.networks import Network
-from icewright.domain.notifications import Receiver
-from icewright.domain.policy import PolicyRule
-from icewright.domain.resource_groups import ResourceGroup
-from icewright.domain.retention import DAY_MS, HISTORY_HOLD_DAYS, RETENTION, Retention
-from icewright.domain.server_urls import is_loopback
-from icewright.domain.servers import LEADER_LEASE_MS
+from icewright.core.errors import NotFound
+from icewright.core.networks import Network
+from icewright.core.server_urls import is_loopback
+from icewright.core.servers import LEADER_LEASE_MS
+from icewright.model.events.notifications import Receiver
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.policy.resource_groups import ResourceGroup
+from icewright.model.work.retention import DAY_MS, HISTORY_HOLD_DAYS, RETENTION, Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class EventsConfig:
     """How commit events come in beside HTTP.
 
     ``prefixes`` are catalogs by the prefix of their REST addresses, ``hive`` those whose notification logs are read.
-    ``kafka`` is the section as it is written, for :func:`icewright.config.events.kafka_config`.
+    ``kafka`` is the section as it is written, for :func:`icewright.events.settings.kafka_config`.
     """
 
     prefixes: Mapping[str, str] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class OidcConfig:
     """The provider by which people log in, none where ``issuer`` is None.
 
     ``client_secret`` is a reference; ``roles`` is the section as it is written, for
-    :func:`icewright.config.people.role_rules`.
+    :func:`icewright.identity.people_settings.role_rules`.
     """
 
     issuer: str | None = None
@@ -201,7 +201,7 @@ class HistoryConfig:
 
     @property
     def name(self) -> TableName | None:
-        """The table. Raises :class:`~icewright.domain.errors.InvalidName`."""
+        """The table. Raises :class:`~icewright.core.errors.InvalidName`."""
         return None if self.catalog is None else TableName.parse(f"{self.catalog}.{self.table}")
 
 
@@ -235,7 +235,7 @@ class Config:
     notes: tuple[str, ...] = ()
 
     def catalog(self, name: str) -> CatalogEntry:
-        """The entry of that name. Raises :class:`~icewright.domain.errors.NotFound`."""
+        """The entry of that name. Raises :class:`~icewright.core.errors.NotFound`."""
         for entry in self.catalogs:
             if entry.name == name:
                 return entry

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.secret_keys import names_a_secret
+from icewright.core.errors import InvalidConfiguration
+from icewright.core.secret_keys import names_a_secret
+from icewright.model.iceberg.catalog_entries import CatalogEntry
 
 MASK = "***"
 _PASSWORD_IN_URI = re.compile(r"(?P<head>://[^:/@\s]*:)(?P<password>.+)(?P<tail>@)")
@@ -28,7 +28,7 @@ def is_reference(value: str) -> bool:
 def resolve(value: str, *, key: str, environ: Mapping[str, str]) -> str:
     """The secret that ``value`` refers to, or ``value`` itself.
 
-    Raises :class:`~icewright.domain.errors.InvalidConfiguration` naming ``key`` and the reference, not the secret.
+    Raises :class:`~icewright.core.errors.InvalidConfiguration` naming ``key`` and the reference, not the secret.
     """
     if not is_reference(value):
         return value

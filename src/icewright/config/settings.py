@@ -10,15 +10,15 @@ import ipaddress
 import re
 from collections.abc import Mapping
 
-from icewright.config.oidc_settings import OIDC
-from icewright.config.retention_settings import HOLD, RETENTION
+from icewright.config.oidc import OIDC
+from icewright.config.retention import HOLD, RETENTION
 from icewright.config.setting import Kind, Setting
-from icewright.domain.catalogs import CatalogKind
-from icewright.domain.optimizers import EXECUTORS_WAIT_MS, ICEBERG_RUNTIME, DeployMode, LauncherKind
-from icewright.domain.policy import Mode
-from icewright.domain.resource_groups import Queue
-from icewright.domain.server_urls import is_public_url
-from icewright.domain.servers import LEADER_LEASE_MS, LEADER_LEASE_MS_MIN
+from icewright.core.server_urls import is_public_url
+from icewright.core.servers import LEADER_LEASE_MS, LEADER_LEASE_MS_MIN
+from icewright.model.iceberg.catalog_entries import CatalogKind
+from icewright.model.policy.policy import Mode
+from icewright.model.policy.resource_groups import Queue
+from icewright.model.work.optimizers import EXECUTORS_WAIT_MS, ICEBERG_RUNTIME, DeployMode, LauncherKind
 
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")

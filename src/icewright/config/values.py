@@ -8,7 +8,7 @@ from typing import Any
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.secrets import redact
 from icewright.config.setting import Kind, Setting
-from icewright.domain.errors import InvalidConfiguration
+from icewright.core.errors import InvalidConfiguration
 
 
 def value(given: Mapping[Key, Given], head: Key, setting: Setting) -> Any:

@@ -1,1 +1,1 @@
-"""The few narrow doors to the outside world. Each has an in-memory implementation and one contract suite."""
+"""What several capabilities need of the outside: the database as protocols, and telemetry."""

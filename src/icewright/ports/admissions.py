@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from icewright.domain.admission import FREE, Facts, InLane, Line, Terms, Took
-from icewright.domain.plans import Reason
-from icewright.domain.tasks import Task
+from icewright.model.plans.plans import Reason
+from icewright.model.work.admission import FREE, Facts, InLane, Line, Terms, Took
+from icewright.model.work.tasks import Task
 
 CLAIMABLE_MAX: Final = 32
 """Who starts applications starts fewer at once, and asks again."""
@@ -20,7 +20,7 @@ TOOK_MAX: Final = 100
 
 
 class Admissions(Protocol):
-    """What is claimed of the queue. Raises :class:`~icewright.domain.errors.Unavailable` when it does not answer."""
+    """What is claimed of the queue. Raises :class:`~icewright.core.errors.Unavailable` when it does not answer."""
 
     def claim(
         self,
@@ -37,8 +37,8 @@ class Admissions(Protocol):
         Only tasks of the resource group and of those catalogs; with ``shareable_bytes_max``, only such as were never
         tried and whose action has at most so many ``shareable_bytes``. May run: ``not_before_at`` has passed, and no
         other task of its table is active, and on these ``terms`` its resource group takes one more, which
-        :class:`icewright.scheduling.admission.Admission` tells from what the tasks that run hold. Whose turn it is:
-        :func:`icewright.scheduling.rank.turn`. Claims by several callers at once never give out the same task, nor
+        :class:`icewright.work.groups.admission.Admission` tells from what the tasks that run hold. Whose turn it is:
+        :func:`icewright.work.groups.rank.turn`. Claims by several callers at once never give out the same task, nor
         two of one table, nor more than a group may hold.
         """
         ...
@@ -53,7 +53,7 @@ class Admissions(Protocol):
     def facts(self, resource_group: str) -> Facts:
         """What the running tasks of a resource group hold, and what waits in it.
 
-        What an attempt held that was lost counts for ``icewright.scheduling.admission.HELD_MS`` after its lease.
+        What an attempt held that was lost counts for ``icewright.work.groups.admission.HELD_MS`` after its lease.
         """
         ...
 
@@ -61,8 +61,8 @@ class Admissions(Protocol):
         """What waits beside a waiting task: of its own lane what ranks before it, all of the other lanes of its queue.
 
         Counted up to ``AHEAD_MAX`` tasks in all, those of its own lane first, of at most ``LANES_MAX`` other lanes. How
-        old a task has to be to be aged is :data:`icewright.scheduling.rank.AGED_MS`, its priority counted in.
-        Raises :class:`~icewright.domain.errors.NotFound`.
+        old a task has to be to be aged is :data:`icewright.work.groups.rank.AGED_MS`, its priority counted in.
+        Raises :class:`~icewright.core.errors.NotFound`.
         """
         ...
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icewright.domain.actions import ActionKind
-from icewright.domain.names import TableName
-from icewright.domain.tasks import TaskState
-from icewright.domain.times import Instant
-from icewright.domain.totals import TotalKey
+from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.tasks import TaskState
+from icewright.model.work.totals import TotalKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.approvals import Approval, ApprovalPlace
-from icewright.domain.deletion import DeletionRun, Intent, IntentState
-from icewright.domain.names import TableId
-from icewright.domain.times import Instant
+from icewright.core.times import Instant
+from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.actions.deletion import DeletionRun, Intent, IntentState
+from icewright.model.iceberg.names import TableId
+from icewright.model.plans.approvals import Approval, ApprovalPlace
 
 OVER_STATES: Final = frozenset({IntentState.PURGED, IntentState.RESTORED, IntentState.SKIPPED})
 OPEN_STATES: Final = frozenset({IntentState.PLANNED, IntentState.UNKNOWN})
@@ -26,8 +26,8 @@ class Tally:
 class DeletionStore(Protocol):
     """Runs and their intents. Every method is one transaction; instants are by the store's own clock.
 
-    Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer. What writes of runs and
-    files takes the epoch of its server and raises :class:`~icewright.domain.errors.StoreTaken` when that is not the
+    Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer. What writes of runs and
+    files takes the epoch of its server and raises :class:`~icewright.core.errors.StoreTaken` when that is not the
     present one. Approvals are people's, and come in at any server.
     """
 
@@ -42,13 +42,13 @@ class DeletionStore(Protocol):
     def begin(self, run: DeletionRun, intents: Sequence[Intent]) -> DeletionRun:
         """Write a run and all its intents, in one transaction. Doing so again changes nothing and gives what is there.
 
-        Raises :class:`~icewright.domain.errors.Conflict` when the id is that of a run of another plan, and when
+        Raises :class:`~icewright.core.errors.Conflict` when the id is that of a run of another plan, and when
         another run of the table is open.
         """
         ...
 
     def run(self, run_id: str) -> DeletionRun:
-        """A run. Raises :class:`~icewright.domain.errors.NotFound`."""
+        """A run. Raises :class:`~icewright.core.errors.NotFound`."""
         ...
 
     def runs(
@@ -79,7 +79,7 @@ class DeletionStore(Protocol):
         """Write intents as they have become, all of them or none; gives them with their new versions.
 
         ``changed_at`` and the version are the store's. Raises ``Conflict`` when one is not of the version that was
-        read, and :class:`~icewright.domain.errors.NotAllowed` for a step that ``INTENT_TRANSITIONS`` does not have.
+        read, and :class:`~icewright.core.errors.NotAllowed` for a step that ``INTENT_TRANSITIONS`` does not have.
         """
         ...
 

@@ -2,15 +2,15 @@
 
 from typing import Protocol
 
-from icewright.domain.feed import Fact, FeedFilter, FeedPage
-from icewright.domain.times import Instant
+from icewright.core.times import Instant
+from icewright.model.events.feed import Fact, FeedFilter, FeedPage
 
 
 class Feed(Protocol):
     """Facts with growing numbers. What becomes of tasks is in it by the change itself, see ``TaskStore.feed``.
 
     Who has read up to a number has missed nothing before it: no smaller number comes later.
-    All methods raise :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
+    All methods raise :class:`~icewright.core.errors.Unavailable` when the store does not answer.
     """
 
     def tell(self, fact: Fact, key: str) -> bool:

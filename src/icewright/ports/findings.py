@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from icewright.domain.names import TableId
-from icewright.domain.storage import AccessRecord, ProbeRequest
-from icewright.domain.times import Instant
+from icewright.core.times import Instant
+from icewright.model.iceberg.names import TableId
+from icewright.model.work.storage import AccessRecord, ProbeRequest
 
 UNFIT_KEPT_MS: Final = 24 * 3_600_000
 """How long it is remembered what a table's files are not; by then they may have been merged away."""
@@ -38,7 +38,7 @@ class Question:
 
 
 class Findings(Protocol):
-    """Every method is one transaction. Raises :class:`~icewright.domain.errors.Unavailable`."""
+    """Every method is one transaction. Raises :class:`~icewright.core.errors.Unavailable`."""
 
     def note_unfit(self, table_id: TableId, code: str, unfit: Unfit) -> None:
         """Remember what an executor found the files of a table to be, in place of what was found before."""

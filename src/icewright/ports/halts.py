@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from icewright.domain.halts import Halt, NewHalt, Part
+from icewright.model.work.halts import Halt, NewHalt, Part
 
 
 class Halts(Protocol):
     """All halts, the same for all servers of a store; each claim reads them in its own transaction.
 
     Each method is one transaction, with an entry in the audit and a fact in the feed for each change, on behalf of
-    :func:`icewright.ports.audit.acting`. All raise :class:`~icewright.domain.errors.Unavailable` when the store does
+    :func:`icewright.audit.port.acting`. All raise :class:`~icewright.core.errors.Unavailable` when the store does
     not answer.
     """
 
@@ -22,7 +22,7 @@ class Halts(Protocol):
         """Halt a part from now on, also one that is halted already in another way.
 
         What is given out afterwards was not covered: no claim is under way that has not seen it. The same once more
-        changes nothing and keeps its time. Raises :class:`~icewright.domain.errors.NotAllowed` where there are
+        changes nothing and keeps its time. Raises :class:`~icewright.core.errors.NotAllowed` where there are
         ``HALTS_MAX`` already.
         """
         ...

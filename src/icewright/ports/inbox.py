@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.event_messages import SHARE_MAX, WAITING_MAX
-from icewright.domain.events import Channel, CommitEvent, EventFigures, EventState, StoredEvent, Told
-from icewright.domain.names import TableName
-from icewright.domain.reasons import Reason
-from icewright.domain.times import Instant
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.events.events import Channel, CommitEvent, EventFigures, EventState, StoredEvent, Told
+from icewright.model.events.messages import SHARE_MAX, WAITING_MAX
+from icewright.model.iceberg.names import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class EventFilter:
 
 
 class Inbox(Protocol):
-    """Events that came in. Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer."""
+    """Events that came in. Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer."""
 
     def receive(
         self,
@@ -42,8 +42,8 @@ class Inbox(Protocol):
         """Put events into the inbox, all of them or none; how many were new.
 
         One that was there already (same table, same snapshot id), by whatever channel, stays as it came first. Raises
-        :class:`~icewright.domain.errors.InboxFull` for new ones where ``waiting_max`` wait already, and
-        :class:`~icewright.domain.errors.InboxShareFull` where more than ``share_max`` of this reporter would.
+        :class:`~icewright.core.errors.InboxFull` for new ones where ``waiting_max`` wait already, and
+        :class:`~icewright.core.errors.InboxShareFull` where more than ``share_max`` of this reporter would.
         """
         ...
 
@@ -57,7 +57,7 @@ class Inbox(Protocol):
         """Tables that events wait of, in turns: of each reporter the one that it told of first, then its second.
 
         ``known``: those that have, or do not have, a record. ``tried``: those of events whose last look came to nothing
-        and whose next try is due (:data:`~icewright.domain.event_messages.RETRY_AFTER_MS`); otherwise those of events
+        and whose next try is due (:data:`~icewright.model.events.messages.RETRY_AFTER_MS`); otherwise those of events
         that were not tried. ``without`` are catalogs whose events stay where they are.
         """
         ...
@@ -85,7 +85,7 @@ class Inbox(Protocol):
     def tried(self, event_ids: Sequence[int], trouble: Reason, *, counts: bool = True) -> None:
         """Note a look for these events that came to nothing, and why; of those that were worked on nothing changes.
 
-        One that ``counts`` is another try: at :data:`~icewright.domain.event_messages.TRIES_MAX` an event is parked.
+        One that ``counts`` is another try: at :data:`~icewright.model.events.messages.TRIES_MAX` an event is parked.
         """
         ...
 

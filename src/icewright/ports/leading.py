@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from icewright.domain.access import Principal
+from icewright.model.access.permissions import Principal
 
 
 @dataclass(frozen=True, slots=True)

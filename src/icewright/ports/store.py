@@ -4,17 +4,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.actions import ActionKind
-from icewright.domain.files import Partition
-from icewright.domain.history import Ending
-from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
-from icewright.domain.jobs import OptimizerHello
-from icewright.domain.layouts import Run
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Plan, Reason
-from icewright.domain.retention import RETENTION, Retention, RowKind
-from icewright.domain.tasks import (
+from icewright.core.times import Instant
+from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.model.iceberg.layouts import Run
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Plan, Reason
+from icewright.model.work.history import Ending
+from icewright.model.work.jobs import OptimizerHello
+from icewright.model.work.retention import RETENTION, Retention, RowKind
+from icewright.model.work.tasks import (
     Attempt,
     AttemptState,
     HistoryEntry,
@@ -25,7 +26,6 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
-from icewright.domain.times import Instant
 from icewright.ports.admissions import Admissions
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.feed import Feed
@@ -81,12 +81,12 @@ class TaskFilter:
 class TaskStore(Admissions, Protocol):
     """The queue. Every method is one transaction; instants are by the store's own clock.
 
-    Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
+    Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer.
     """
 
     @property
     def feed(self) -> Feed:
-        """Where each change of a task is told, in the same transaction: :func:`icewright.scheduling.told.fact_of`."""
+        """Where each change of a task is told, in the same transaction: :func:`icewright.feed.task_events.fact_of`."""
         ...
 
     @property
@@ -104,14 +104,14 @@ class TaskStore(Admissions, Protocol):
         A task that coalesces takes over everything of the newer candidate but keeps its id, its age and the higher of
         the two priorities; the history tells. When a task of the same table and kind waits to be tried again or is
         active, that one is returned unchanged: at most one task of a table and kind has not ended.
-        Raises :class:`~icewright.domain.errors.Conflict` when the id of the new task has been used.
+        Raises :class:`~icewright.core.errors.Conflict` when the id of the new task has been used.
         """
         ...
 
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
         """Extend the lease (never shorten it) and remember the progress; no new version, no history.
 
-        Raises ``NotFound``, and :class:`~icewright.domain.errors.LeaseLost` for an old token, for a task that is not
+        Raises ``NotFound``, and :class:`~icewright.core.errors.LeaseLost` for an old token, for a task that is not
         running, and for a lease that has run out, also when nobody noticed yet: a lease never comes back.
         """
         ...
@@ -124,8 +124,8 @@ class TaskStore(Admissions, Protocol):
         """Apply a change, and release the lease unless the task is then in doubt.
 
         A person's retry (queued again after the end) also forgets that a cancel was requested.
-        Raises ``NotFound``; :class:`~icewright.domain.errors.Conflict` when the version is not the present one; and
-        :class:`~icewright.domain.errors.NotAllowed`
+        Raises ``NotFound``; :class:`~icewright.core.errors.Conflict` when the version is not the present one; and
+        :class:`~icewright.core.errors.NotAllowed`
 
         - for a transition that ``TRANSITIONS`` does not have, and for a start, which only :meth:`claim` can make;
         - for queueing again a task that was asked to stop, or that has ended while a newer one of the same table and
@@ -148,7 +148,7 @@ class TaskStore(Admissions, Protocol):
         ...
 
     def get(self, task_id: str) -> Task:
-        """One task. Raises :class:`~icewright.domain.errors.NotFound`."""
+        """One task. Raises :class:`~icewright.core.errors.NotFound`."""
         ...
 
     def head(self, task_id: str) -> ListedTask:
@@ -233,7 +233,7 @@ class PlanPlace:
 class TableStore(Findings, Inbox, Protocol):
     """What icewright knows of tables: records, inventory, plans, the inbox of events, and optimizers seen.
 
-    Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
+    Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer.
     """
 
     @property
@@ -266,7 +266,7 @@ class TableStore(Findings, Inbox, Protocol):
     def save_record(self, record: TableRecord) -> None:
         """Insert or replace what is known of a table, if nobody has since ``record`` was read: the next revision.
 
-        Raises :class:`~icewright.domain.errors.LookLost` otherwise, and nothing changes. Another table that was last
+        Raises :class:`~icewright.core.errors.LookLost` otherwise, and nothing changes. Another table that was last
         seen under the same name becomes dropped, as of ``observed_at``; unless the saved one is dropped itself.
         """
         ...
@@ -282,7 +282,7 @@ class TableStore(Findings, Inbox, Protocol):
     def apply_inventory(self, update: InventoryUpdate) -> None:
         """Move a table's inventory forward, together with its record: from what was stored when that was read.
 
-        Removing what is not there is harmless. Raises :class:`~icewright.domain.errors.LookLost` when somebody else has
+        Removing what is not there is harmless. Raises :class:`~icewright.core.errors.LookLost` when somebody else has
         written the record since, as :meth:`save_record`: the update may be no step from what is stored now.
         """
         ...
@@ -322,12 +322,12 @@ class TableStore(Findings, Inbox, Protocol):
         """Keep a plan, and make it the present one of the table, if that is known, unless it is said not to be.
 
         A plan never changes: saving it again is harmless, saving another under the same id raises
-        :class:`~icewright.domain.errors.Conflict`.
+        :class:`~icewright.core.errors.Conflict`.
         """
         ...
 
     def plan(self, plan_id: str) -> Plan:
-        """A plan. Raises :class:`~icewright.domain.errors.NotFound`."""
+        """A plan. Raises :class:`~icewright.core.errors.NotFound`."""
         ...
 
     def asked_by(self, plan_id: str) -> str | None:

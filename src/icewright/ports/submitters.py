@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from icewright.domain.optimizers import SeenSubmitter, Submitter
+from icewright.model.work.optimizers import SeenSubmitter, Submitter
 
 SUBMITTERS_KEPT_MS: Final = 24 * 3_600_000
 """How long a submitter is remembered that does not ask any more."""
@@ -17,7 +17,7 @@ class Submitters(Protocol):
     """Who asked what waits, the same for all servers of a store. Every method is one transaction.
 
     What stands here gives nobody any right; it is there to be told. Raises
-    :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
+    :class:`~icewright.core.errors.Unavailable` when the store does not answer.
     """
 
     def note(self, submitter: Submitter) -> None:

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icewright.domain.events import Reporting
-from icewright.domain.figures import Listed
-from icewright.domain.files import Partition
-from icewright.domain.first_sight import Mark
-from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
-from icewright.domain.layouts import Run
-from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Reason
-from icewright.domain.times import Instant
-from icewright.domain.why import Considered
+from icewright.core.times import Instant
+from icewright.model.events.events import Reporting
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.model.iceberg.layouts import Run
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.snapshot_sightings import Mark
+from icewright.model.plans.plans import Reason
+from icewright.model.work.figures import Listed
+from icewright.model.work.why import Considered
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class TableRecord:
 
     ``marks`` tell when its snapshots were first seen, ``reporting`` how well its commits are reported.
     ``properties`` are the table's own, as far as policies may be matched with them
-    (:func:`icewright.planning.known_properties.known_properties`); None while they are not known.
+    (:func:`icewright.policy.known_properties.known_properties`); None while they are not known.
     ``storage_root`` is where its new files go, None on a local file system. ``considered`` is what was said of upkeep
     when it was looked into last, of each kind that may happen by itself. ``unparked_at`` is when a person last closed
     the breaker. ``listed`` is what lists show of it, None before a look that came to a plan. ``revision``

@@ -11,8 +11,8 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.compute_statistics import ComputeStatistics, PartitionTotals
-from icewright.domain.jobs import Receipt, TaskSpec
+from icewright.model.actions.compute_statistics import ComputeStatistics, PartitionTotals
+from icewright.model.work.jobs import Receipt, TaskSpec
 from icewright_spark.commit_statistics import (
     StatisticsUpdate,
     check_base,

@@ -6,7 +6,7 @@ import resource
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.domain.jobs import GroupFigures, Receipt
+from icewright.model.work.jobs import GroupFigures, Receipt
 from icewright_spark.commit import CommitResult
 from icewright_spark.driver_cost import DriverCost
 

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from icewright.domain.errors import Conflict
-from icewright.domain.expire_data import CLOCK_SLACK_MS, TAG_AGE_MS, ExpireData, tag_of
-from icewright.domain.faults import Fault, fault
-from icewright.domain.jobs import Receipt, TaskSpec
+from icewright.core.errors import Conflict
+from icewright.core.fault_points import Fault, fault
+from icewright.model.actions.expire_data import CLOCK_SLACK_MS, TAG_AGE_MS, ExpireData, tag_of
+from icewright.model.work.jobs import Receipt, TaskSpec
 from icewright_spark.commit import make_tag
 from icewright_spark.commit_data import commit_data, found_files, gone_files
 from icewright_spark.driver_cost import DriverCost, jvm_thread_clock

@@ -13,8 +13,8 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from pyspark import AccumulatorParam, SparkContext, TaskContext
 
-from icewright.domain.errors import IcewrightError, NotSorted, NotStitchable, StorageAway, Unavailable
-from icewright.domain.jobs import GroupLeft
+from icewright.core.errors import IcewrightError, NotSorted, NotStitchable, StorageAway, Unavailable
+from icewright.model.work.jobs import GroupLeft
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.spark_tasks import spark_tasks
 from icewright_spark.merge.errors import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from icewright.domain.tasks import Progress
+from icewright.model.work.tasks import Progress
 
 
 class Phase:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from icewright.domain.errors import Conflict, TableReplaced
-from icewright.domain.jobs import TaskSpec
+from icewright.core.errors import Conflict, TableReplaced
+from icewright.model.work.jobs import TaskSpec
 from icewright_spark.iceberg import SparkTable
 
 FORMAT_VERSIONS: Final = (1, 2, 3)

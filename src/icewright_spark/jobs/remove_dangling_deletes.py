@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from icewright.domain.jobs import TaskSpec
-from icewright.domain.remove_dangling_deletes import METHOD, RemoveDanglingDeletes
+from icewright.model.actions.remove_dangling_deletes import METHOD, RemoveDanglingDeletes
+from icewright.model.work.jobs import TaskSpec
 from icewright_spark.commit import CommitResult
 from icewright_spark.commit_deletes import commit_deletes
 from icewright_spark.dangling import Reach, found_deletes

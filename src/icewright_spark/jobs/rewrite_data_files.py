@@ -19,13 +19,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
-from icewright.domain.errors import Conflict
-from icewright.domain.faults import Fault, fault
-from icewright.domain.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupFigures, GroupLeft, Receipt, TaskSpec
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.tables import ROW_LINEAGE_SINCE
-from icewright.domain.writer_settings import writer_settings
+from icewright.core.errors import Conflict
+from icewright.core.fault_points import Fault, fault
+from icewright.model.actions.actions import Executor, FileGroup, RewriteDataFiles
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE
+from icewright.model.iceberg.writer_settings import writer_settings
+from icewright.model.work.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupFigures, GroupLeft, Receipt, TaskSpec
 from icewright_spark.commit import CommitResult, Rewritten, check_spec, commit_rewrite, said_of
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.groups import OF_ONE_GROUP, Alone, Carrier, Job, failure, results_and_failures

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from icewright.domain.errors import Conflict, LeaseLost
-from icewright.domain.faults import Fault, fault
-from icewright.domain.jobs import Receipt, TaskSpec
-from icewright.domain.rewrite_manifests import InputManifest, ManifestClass, OutputManifest, RewriteManifests
-from icewright.domain.tables import ROW_LINEAGE_SINCE
+from icewright.core.errors import Conflict, LeaseLost
+from icewright.core.fault_points import Fault, fault
+from icewright.model.actions.rewrite_manifests import InputManifest, ManifestClass, OutputManifest, RewriteManifests
+from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE
+from icewright.model.work.jobs import Receipt, TaskSpec
 from icewright_spark.commit_manifests import SnapshotManifests, commit_manifests
 from icewright_spark.driver_cost import DriverCost, jvm_thread_clock
 from icewright_spark.iceberg import SparkTable

@@ -14,9 +14,14 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from icewright.domain.errors import Conflict, IcewrightError
-from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
-from icewright.domain.rewrite_position_deletes import DELETE_FORMAT_VERSION, METHOD, DeleteGroup, RewritePositionDeletes
+from icewright.core.errors import Conflict, IcewrightError
+from icewright.model.actions.rewrite_position_deletes import (
+    DELETE_FORMAT_VERSION,
+    METHOD,
+    DeleteGroup,
+    RewritePositionDeletes,
+)
+from icewright.model.work.jobs import GroupFigures, Receipt, TaskSpec
 from icewright_spark.commit import CommitResult
 from icewright_spark.commit_deletes import commit_deletes
 from icewright_spark.dangling import found_deletes

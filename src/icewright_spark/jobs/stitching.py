@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import FileGroup
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import TaskSpec
+from icewright.core.errors import Conflict
+from icewright.model.actions.actions import FileGroup
+from icewright.model.work.jobs import TaskSpec
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import PartitionFiles
 from icewright_spark.merge.partition_values import partition_scalars, without_others

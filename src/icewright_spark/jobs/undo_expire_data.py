@@ -14,9 +14,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import RewriteDataFiles, UndoExpireData
-from icewright.domain.errors import Conflict
-from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
+from icewright.core.errors import Conflict
+from icewright.model.actions.actions import RewriteDataFiles, UndoExpireData
+from icewright.model.work.jobs import GroupFigures, Receipt, TaskSpec
 from icewright_spark.commit import CommitResult, Rewritten
 from icewright_spark.commit_data_undo import check_unmoved, commit_data_undo
 from icewright_spark.iceberg import SparkTable

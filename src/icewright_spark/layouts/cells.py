@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icewright.domain.curves import KEY_BITS, MAX_COORDINATE_BITS
-from icewright.domain.errors import Unsupported
-from icewright.domain.layouts import Curve, Layout
+from icewright.core.errors import Unsupported
+from icewright.model.iceberg.curves import KEY_BITS, MAX_COORDINATE_BITS
+from icewright.model.iceberg.layouts import Curve, Layout
 from icewright_spark.layouts.curves import HILBERT_COLUMNS, hilbert, zorder
 from icewright_spark.layouts.cuts import TIES, Cuts, Ties
 from icewright_spark.layouts.scale import Codes, Column, Scale

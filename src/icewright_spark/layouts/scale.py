@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icewright.domain.tables import SortField
+from icewright.model.iceberg.tables import SortField
 from icewright_spark.layouts.values import comparable
 
 Codes: TypeAlias = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ class Column:
 
     @classmethod
     def of(cls, array: Any, field: SortField) -> Column:
-        """From a column of any orderable type. Raises :class:`~icewright.domain.errors.Unsupported` for others."""
+        """From a column of any orderable type. Raises :class:`~icewright.core.errors.Unsupported` for others."""
         whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
         values = comparable(whole)
         if pa.types.is_binary(values.type):

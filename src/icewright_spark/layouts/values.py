@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icewright.domain.errors import Unsupported
+from icewright.core.errors import Unsupported
 
 _SIGN: Final = np.uint64(1 << 63)
 _BELOW_SIGN: Final = np.int64((1 << 63) - 1)

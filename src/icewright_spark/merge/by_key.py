@@ -17,9 +17,9 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icewright.domain.errors import NotSorted
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.tables import Json, SortField
+from icewright.core.errors import NotSorted
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.tables import Json, SortField
 from icewright_spark.layouts.values import comparable
 from icewright_spark.merge.errors import UnsupportedColumn
 from icewright_spark.shuffle.order import directions_of, in_order

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from icewright.domain.files import DeleteFile
-from icewright.domain.rewrite_position_deletes import DeleteGroup, Target
-from icewright.domain.writer_settings import WriterSettings
+from icewright.model.actions.rewrite_position_deletes import DeleteGroup, Target
+from icewright.model.iceberg.files import DeleteFile
+from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright_spark.merge.deletes import FILE_PATH_ID, POSITION_ID, column_names
 from icewright_spark.merge.errors import FileChanged, FileUnreadable, ProofFailed, UnsupportedFile, reading
 from icewright_spark.merge.output import output_is_written

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icewright.domain.tables import Json
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.errors import UnsupportedColumn, UnsupportedFile
 from icewright_spark.merge.lineage import LINEAGE_IDS
 from icewright_spark.merge.schema import RESERVED_IDS_FROM, children, field_id

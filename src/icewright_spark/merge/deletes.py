@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from icewright.domain.actions import FileGroup
-from icewright.domain.errors import InvalidMessage
-from icewright.domain.files import DeleteFile, FileContent, FileFormat
+from icewright.core.errors import InvalidMessage
+from icewright.model.actions.actions import FileGroup
+from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat
 from icewright_spark.merge.errors import FileChanged, FileUnreadable, ProofFailed, UnsupportedFile, reading
 from icewright_spark.merge.read import expect_size, open_footer
 from icewright_spark.merge.schema import field_id

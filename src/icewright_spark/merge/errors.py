@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from icewright.domain.errors import (
+from icewright.core.errors import (
     IcewrightError,
     OutOfMemory,
     Rejected,

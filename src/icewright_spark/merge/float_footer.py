@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from icewright.domain.tables import Json
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.errors import UnsupportedFile
 from icewright_spark.statistics.places import Place, places
 from icewright_spark.stitch.footer import MAGIC, ChunkField, FileField, GroupField, number, structs

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icewright.domain.actions import InputFile
-from icewright.domain.tables import Json
+from icewright.model.actions.actions import InputFile
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.errors import UnsupportedColumn
 
 ROW_ID: Final = 2_147_483_540

@@ -21,12 +21,12 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import xxhash
 
-from icewright.domain.actions import Executor, FileGroup, InputFile
-from icewright.domain.errors import InvalidMessage, NotSorted
-from icewright.domain.jobs import GroupFigures, Receipt
-from icewright.domain.layouts import Layout as RowOrder
-from icewright.domain.tables import Json
-from icewright.domain.writer_settings import WriterSettings
+from icewright.core.errors import InvalidMessage, NotSorted
+from icewright.model.actions.actions import Executor, FileGroup, InputFile
+from icewright.model.iceberg.layouts import Layout as RowOrder
+from icewright.model.iceberg.tables import Json
+from icewright.model.iceberg.writer_settings import WriterSettings
+from icewright.model.work.jobs import GroupFigures, Receipt
 from icewright_spark.merge import second_opinion
 from icewright_spark.merge.by_key import Key, SortedFile, SortedRows, merged, sorted_at_once
 from icewright_spark.merge.deletes import Positions, deleted_positions, without

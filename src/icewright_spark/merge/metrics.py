@@ -16,8 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.tables import Json
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.errors import UnsupportedColumn
 from icewright_spark.merge.schema import Leaf, leaves
 from icewright_spark.statistics.places import Seen

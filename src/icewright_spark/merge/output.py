@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icewright.domain.faults import Fault, fault
-from icewright.domain.tables import Json
+from icewright.core.fault_points import Fault, fault
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.metrics import ColumnMetrics, metrics_mode
 from icewright_spark.merge.read import open_footer

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from icewright.domain.tables import Json
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.errors import UnsupportedColumn
 from icewright_spark.merge.metrics import ColumnMetrics, metrics_of
 from icewright_spark.merge.schema import Leaf, leaves, primitive
@@ -34,7 +34,7 @@ _READ: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
 def partition_scalars(values: Mapping[int, Any], schema_fields: Sequence[Json]) -> Mapping[int, Any]:
     """Arrow's scalars of partition values by the field id of the leaf; of columns that are dropped there is none.
 
-    ``values`` are in JSON as :class:`~icewright.domain.files.Partition` has them. Raises :class:`UnsupportedColumn`
+    ``values`` are in JSON as :class:`~.files.Partition` has them. Raises :class:`UnsupportedColumn`
     for what is no value of the column's type.
     """
     return {

@@ -17,8 +17,8 @@ import arro3.io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icewright.domain.actions import InputFile
-from icewright.domain.tables import Json
+from icewright.model.actions.actions import InputFile
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.convert import Converter
 from icewright_spark.merge.errors import (
     FileChanged,

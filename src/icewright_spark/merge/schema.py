@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icewright.domain.column_types import first_not_kept, merge_keeps
-from icewright.domain.tables import Json
+from icewright.model.iceberg.column_types import first_not_kept, merge_keeps
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.errors import UnsupportedColumn
 
 FIELD_ID = b"PARQUET:field_id"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icewright.domain.actions import FileGroup, InputFile
-from icewright.domain.files import DeleteFile, FileFormat
+from icewright.model.actions.actions import FileGroup, InputFile
+from icewright.model.iceberg.files import DeleteFile, FileFormat
 from icewright_spark.merge.deletes import column_names, vector_bitmap
 from icewright_spark.merge.errors import FileUnreadable, reading
 from icewright_spark.merge.read import BATCH_ROWS_MAX, decode_arrow_rs

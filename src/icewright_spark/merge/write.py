@@ -15,8 +15,8 @@ import arro3.io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icewright.domain.tables import Json
-from icewright.domain.writer_settings import WriterSettings
+from icewright.model.iceberg.tables import Json
+from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright_spark.merge.errors import is_panic, unwritable
 from icewright_spark.merge.float_footer import FloatFooter, HeldBack
 from icewright_spark.merge.metrics import DEFAULT_MODE, metrics_mode

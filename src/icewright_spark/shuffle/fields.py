@@ -10,11 +10,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import call_function, col, lit
 
-from icewright.domain.column_types import children, spark_keeps
-from icewright.domain.errors import Unsupported
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.names import identifier
-from icewright.domain.tables import Json, SortField
+from icewright.core.errors import Unsupported
+from icewright.model.iceberg.column_types import children, spark_keeps
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.names import identifier
+from icewright.model.iceberg.tables import Json, SortField
 from icewright_spark.iceberg import first_line
 
 _WITH_NUMBER: Final = re.compile(r"(bucket|truncate)\[(\d{1,9})\]", re.ASCII)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icewright.domain.tables import SortField
+from icewright.model.iceberg.tables import SortField
 
 _Mask: TypeAlias = npt.NDArray[np.bool_]
 

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col
 from pyspark.sql.pandas.functions import arrow_udf
 
-from icewright.domain.layouts import Curve, Layout
-from icewright.domain.tables import SortField
+from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.tables import SortField
 from icewright_spark.layouts import Cells
 from icewright_spark.shuffle.sample import Frame
 from icewright_spark.worker import settle_in

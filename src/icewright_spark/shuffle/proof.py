@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from icewright.domain.layouts import Curve, Layout
+from icewright.model.iceberg.layouts import Curve, Layout
 from icewright_spark.layouts import Cells
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.shuffle.order import Direction, after, directions_of, in_order

@@ -20,10 +20,10 @@ from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from icewright.domain.actions import FileGroup
-from icewright.domain.errors import Unsupported
-from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
-from icewright.domain.layouts import Layout
+from icewright.core.errors import Unsupported
+from icewright.model.actions.actions import FileGroup
+from icewright.model.iceberg.layouts import Layout
+from icewright.model.work.jobs import GroupFigures, Receipt, TaskSpec
 from icewright_spark.commit import Rewritten
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.layouts import Cells, cells_of

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icewright.domain.actions import FileGroup
-from icewright.domain.column_types import has_variant
-from icewright.domain.errors import Unsupported
-from icewright.domain.files import FileContent, FileFormat
-from icewright.domain.jobs import GroupFigures, Receipt
-from icewright.domain.writer_settings import encryption_property, shredding_property
+from icewright.core.errors import Unsupported
+from icewright.model.actions.actions import FileGroup
+from icewright.model.iceberg.column_types import has_variant
+from icewright.model.iceberg.files import FileContent, FileFormat
+from icewright.model.iceberg.writer_settings import encryption_property, shredding_property
+from icewright.model.work.jobs import GroupFigures, Receipt
 from icewright_spark.commit import Rewritten
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import ProofFailed

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icewright.domain.actions import FileGroup
-from icewright.domain.errors import Unsupported
+from icewright.core.errors import Unsupported
+from icewright.model.actions.actions import FileGroup
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.schema import arrow_schema
 

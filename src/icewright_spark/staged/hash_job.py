@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import input_file_name
 
-from icewright.domain.tables import Json
+from icewright.model.iceberg.tables import Json
 from icewright_spark.staged.rows_hash import RowsHash, rows_hash
 from icewright_spark.statistics.check import StatedCheck
 from icewright_spark.statistics.places import Place, places

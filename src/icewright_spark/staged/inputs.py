@@ -5,7 +5,7 @@ What Spark says then is Java's, of any kind and depth; the files themselves tell
 
 from __future__ import annotations
 
-from icewright.domain.actions import FileGroup
+from icewright.model.actions.actions import FileGroup
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import FileChanged, FileUnreadable
 

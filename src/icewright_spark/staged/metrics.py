@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from icewright.domain.files import Partition
+from icewright.model.iceberg.files import Partition
 from icewright_spark.iceberg import REFUSALS, SparkTable
 from icewright_spark.merge.errors import UnsupportedColumn
 from icewright_spark.merge.metrics import ColumnMetrics

@@ -16,8 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
-from icewright.domain.actions import FileGroup
-from icewright.domain.files import Partition
+from icewright.model.actions.actions import FileGroup
+from icewright.model.iceberg.files import Partition
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import ManyPartitions, NoRowsLeft, PartitionValue, ProofFailed
 from icewright_spark.shuffle.fields import numbered, term_columns

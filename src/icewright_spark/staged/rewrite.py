@@ -13,10 +13,10 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
-from icewright.domain.actions import FileGroup
-from icewright.domain.errors import Unsupported
-from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
-from icewright.domain.tables import ROW_LINEAGE_SINCE
+from icewright.core.errors import Unsupported
+from icewright.model.actions.actions import FileGroup
+from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE
+from icewright.model.work.jobs import GroupFigures, Receipt, TaskSpec
 from icewright_spark.commit import Rewritten
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.lineage import LINEAGE_FIELDS

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from icewright.domain.column_types import has_variant
-from icewright.domain.errors import Unsupported
+from icewright.core.errors import Unsupported
+from icewright.model.iceberg.column_types import has_variant
 from icewright_spark.iceberg import REFUSALS, SparkTable, first_line, iterate
 from icewright_spark.session import java_array, java_gateway
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from icewright.domain.errors import NotStitchable
-from icewright.domain.tables import Json
+from icewright.core.errors import NotStitchable
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.schema import leaves
 from icewright_spark.statistics.bloom import hashes

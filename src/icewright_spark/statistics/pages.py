@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
 
-from icewright.domain.errors import NotStitchable
+from icewright.core.errors import NotStitchable
 from icewright_spark.merge.errors import FileUnreadable, UnsupportedFile, reading
 from icewright_spark.merge.storage import Storage
 from icewright_spark.statistics.check import wrongly_read

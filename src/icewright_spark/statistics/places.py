@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icewright.domain.tables import Json
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.schema import Leaf, leaves
 
 _ELEMENTS: Final = -1

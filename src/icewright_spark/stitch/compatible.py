@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from icewright.domain.errors import NotStitchable
+from icewright.core.errors import NotStitchable
 from icewright_spark.stitch.footer import FileField, Footer, key_values
 from icewright_spark.stitch.thrift import BINARY, LIST, STRUCT, Struct
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
-from icewright.domain.errors import NotStitchable
+from icewright.core.errors import NotStitchable
 from icewright_spark.merge.errors import FileUnreadable, UnsupportedFile, reading
 from icewright_spark.stitch.thrift import BINARY, I16, I32, I64, LIST, STRUCT, Struct, read_struct
 

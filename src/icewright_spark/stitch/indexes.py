@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icewright.domain.errors import NotStitchable
+from icewright.core.errors import NotStitchable
 from icewright_spark.merge.errors import reading
 from icewright_spark.stitch.footer import Chunk, ColumnField, RowGroup, Span, number, structs
 from icewright_spark.stitch.thrift import I64, LIST, STRUCT, Struct, read_struct

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from icewright.domain.tables import Json
+from icewright.model.iceberg.tables import Json
 from icewright_spark.merge.metrics import (
     DEFAULT_MODE,
     ColumnMetrics,

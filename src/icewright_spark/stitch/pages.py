@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from icewright.domain.errors import NotStitchable
+from icewright.core.errors import NotStitchable
 from icewright_spark.merge.errors import reading
 from icewright_spark.stitch.footer import Chunk, ColumnField, number
 from icewright_spark.stitch.thrift import STRUCT, Malformed, Struct, read_struct

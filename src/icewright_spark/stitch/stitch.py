@@ -14,9 +14,9 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from icewright.domain.actions import FileGroup, InputFile
-from icewright.domain.errors import NotStitchable
-from icewright.domain.jobs import GroupFigures, Receipt
+from icewright.core.errors import NotStitchable
+from icewright.model.actions.actions import FileGroup, InputFile
+from icewright.model.work.jobs import GroupFigures, Receipt
 from icewright_spark.merge.errors import FileChanged, FileUnreadable, ProofFailed, UnsupportedFile, reading
 from icewright_spark.merge.merge import MergeResult, check_group
 from icewright_spark.merge.metrics import ColumnMetrics

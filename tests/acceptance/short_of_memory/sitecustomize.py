@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 
-from icewright.domain.faults import Fault, arm
+from icewright.core.fault_points import Fault, arm
 
 _SHARE = float(os.environ["SHORT_OF_MEMORY"])
 _CHANCE = random.SystemRandom()

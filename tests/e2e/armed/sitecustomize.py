@@ -12,7 +12,7 @@ import signal
 import time
 from pathlib import Path
 
-from icewright.domain.faults import Fault, arm
+from icewright.core.fault_points import Fault, arm
 
 FOLDER = Path(os.environ["KILLS_FOLDER"])
 

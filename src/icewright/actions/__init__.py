@@ -1,0 +1,1 @@
+"""What icewright does to tables: one folder for each action."""

@@ -1,0 +1,107 @@
+"""Planning statistics: decide (pure), check (pure, by other code), keep the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from icewright.actions.compute_statistics.check import statistics_violations
+from icewright.actions.compute_statistics.due import due_because, still_new
+from icewright.actions.compute_statistics.plan import StatisticsDecision, decide_statistics
+from icewright.actions.compute_statistics.settings import PLAIN_NAME
+from icewright.core import formatting as wording
+from icewright.core.clock import Clock, Ids
+from icewright.core.errors import InvalidMessage
+from icewright.model.actions.compute_statistics import COLUMNS_MAX
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.plans.observation import Observation
+from icewright.model.plans.plans import Plan, Reason
+from icewright.model.plans.requests import AskedComputeStatistics
+from icewright.model.policy.policy import Policy
+from icewright.plans.check_table import Wrong
+from icewright.plans.due import Due
+from icewright.plans.repository import keep_plan
+from icewright.plans.standalone_plan import plan_beside
+from icewright.ports.store import TableStore
+
+
+class StatisticsPlanner:
+    """Makes plans of computing statistics."""
+
+    def __init__(self, tables: TableStore, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy]) -> None:
+        self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
+
+    def plan_asked(self, observation: Observation, asked: AskedComputeStatistics) -> tuple[Plan, Policy]:
+        """The plan of what a person asks for, and the policy that it goes by.
+
+        Raises :class:`InvalidMessage` for what cannot be asked for, and ``PlanRefused``.
+        """
+        policy = self._policy(observation.metadata)
+        if asked.columns is not None:
+            _check_names(asked.columns)
+            _check_there(observation, asked.columns, asked.snapshot_id)
+        if asked.snapshot_id is not None and observation.metadata.snapshot(asked.snapshot_id) is None:
+            raise InvalidMessage(
+                f"the table has no snapshot {asked.snapshot_id}",
+                hint="icewright table snapshots lists those that there are",
+            )
+        decision = decide_statistics(observation, policy, asked.columns, asked.snapshot_id)
+        return self._kept(observation, policy, decision, asked=True), policy
+
+    def due(self, observation: Observation, rested_ms: int | None) -> Due:
+        """What is due by itself, of a table whose owner lets it. What is kept of it may raise ``PlanRefused``.
+
+        ``rested_ms`` is how long ago statistics were computed last, None where they never were.
+        """
+        metadata, policy = observation.metadata, self._policy(observation.metadata)
+        if rested_ms is not None and rested_ms < policy.statistics_interval_ms:
+            at_most = wording.duration(policy.statistics_interval_ms)
+            return Due(Reason("upkeep-lately", f"nothing, because they are computed once in {at_most} at most"))
+        because = due_because(metadata, policy.statistics_min_change)
+        if because is None:
+            return Due(
+                Reason("statistics-new", f"nothing, because {still_new(metadata, policy.statistics_min_change)}")
+            )
+        decision = decide_statistics(observation, policy, because=because)
+        if decision.action is None:
+            return Due(decision.reason)
+        current = metadata.current_snapshot
+        return Due(
+            decision.reason,
+            lambda: self._kept(observation, policy, decision, asked=False),
+            since=None if current is None else current.committed_at,
+        )
+
+    def _kept(self, observation: Observation, policy: Policy, decision: StatisticsDecision, *, asked: bool) -> Plan:
+        """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
+        metadata = observation.metadata
+        plan = plan_beside(
+            self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked, notes=decision.notes
+        )
+        violations: Iterable[Wrong] = ()
+        if decision.action is not None and decision.prediction is not None:
+            violations = statistics_violations(decision.action, decision.prediction, observation, policy)
+        return keep_plan(self._tables, plan, violations)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    bad = [name for name in names if not PLAIN_NAME.fullmatch(name)]
+    if bad:
+        raise InvalidMessage(
+            f"{wording.quoted(bad[0])} cannot be named to Iceberg's action",
+            hint="columns of the top level, by names of letters, digits and underscores",
+        )
+    if not names or len(names) > COLUMNS_MAX or len(set(names)) < len(names):
+        raise InvalidMessage(f"name 1 to {COLUMNS_MAX} columns, each once")
+
+
+def _check_there(observation: Observation, names: Sequence[str], snapshot_id: int | None) -> None:
+    """What a person names and is not there is a typing error, which a policy for many tables may make."""
+    metadata = observation.metadata
+    snapshot = metadata.snapshot(metadata.current_snapshot_id if snapshot_id is None else snapshot_id)
+    schema = next((one for one in metadata.schemas if snapshot and one.schema_id == snapshot.schema_id), None)
+    known = set() if schema is None else {str(field["name"]) for field in schema.fields}
+    missing = [name for name in names if name not in known]
+    if schema is not None and missing:
+        raise InvalidMessage(
+            f"the table has no column {wording.name(missing[0])} at the top level, as of that snapshot"
+        )

@@ -1,0 +1,1 @@
+"""Delete rows past their retention."""

@@ -1,0 +1,1 @@
+"""Expire snapshots by their owner's rule."""

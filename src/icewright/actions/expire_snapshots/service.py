@@ -1,0 +1,132 @@
+"""Planning an expiry: decide (pure), check (pure, by other code), keep the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from icewright.actions.expire_snapshots.check import check_expiry
+from icewright.actions.expire_snapshots.gain import too_little
+from icewright.actions.expire_snapshots.plan import ExpiryDecision, asked_rule, automatic_rule, decide_expiry
+from icewright.core import formatting as wording
+from icewright.core.clock import Clock, Ids
+from icewright.core.errors import InvalidMessage
+from icewright.core.fault_points import Fault, fault
+from icewright.core.times import Instant
+from icewright.model.actions.expire_snapshots import RETAIN_LAST_MIN, ExpiryRule, Hold
+from icewright.model.iceberg.snapshot_sightings import Mark, first_seen
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.plans.plans import Plan, Reason
+from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.policy.policy import Policy
+from icewright.model.policy.setting_values import duration_ms
+from icewright.observation.observer import Observer
+from icewright.plans.due import Due
+from icewright.plans.rejection import PlanRefused
+from icewright.plans.standalone_plan import plan_beside
+from icewright.ports.store import TableStore
+
+_HINT: Final = "an age is a duration: P5D, PT12H or P1DT12H; at least 1 snapshot of each branch stays"
+
+
+class ExpiryPlanner:
+    """Makes plans of expiries, and keeps them in the store."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        tables: TableStore,
+        clock: Clock,
+        ids: Ids,
+        policy: Callable[[TableMetadata], Policy],
+    ) -> None:
+        self._observer, self._tables, self._clock, self._ids, self._policy = observer, tables, clock, ids, policy
+
+    def plan_asked(
+        self, metadata: TableMetadata, asked: AskedExpireSnapshots, holds: Sequence[Hold]
+    ) -> tuple[Plan, Policy]:
+        """The plan of an expiry that a person asks for, and the policy that it goes by.
+
+        Raises :class:`~icewright.core.errors.InvalidMessage` for an age or a number that cannot be, and
+        :class:`PlanRefused`.
+        """
+        policy = self._policy(metadata)
+        decision = self._decide(metadata, policy, _rule(policy, asked), holds, None)
+        return self._kept(metadata, policy, decision, asked=True), policy
+
+    def due(self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None) -> Due:
+        """What expires by itself, of a table whose owner lets it; nothing where it is not worth a commit yet.
+
+        ``marks`` tell when snapshots were first seen, ``rested_ms`` is how long ago some last
+        expired, None when none ever did. Raises :class:`PlanRefused`.
+        """
+        policy, seen = self._policy(metadata), first_seen(marks, metadata)
+        rule = automatic_rule(policy)
+        decision = self._decide(metadata, policy, rule, holds, seen)
+        action = decision.action
+        if action is None:
+            return Due(decision.reason)
+        little = too_little(action, len(metadata.snapshots), rested_ms)
+        if little is not None:
+            return Due(little)
+        gone = frozenset(action.snapshot_ids)
+        known_at = [
+            max(one.committed_at, seen.get(one.snapshot_id, 0)) for one in metadata.snapshots if one.snapshot_id in gone
+        ]
+        return Due(
+            decision.reason,
+            lambda: self._kept(metadata, policy, decision, asked=False),
+            since=min(known_at) + rule.older_than_ms if known_at else None,
+        )
+
+    def _decide(
+        self,
+        metadata: TableMetadata,
+        policy: Policy,
+        rule: ExpiryRule,
+        holds: Sequence[Hold],
+        seen: Mapping[int, Instant] | None,
+    ) -> ExpiryDecision:
+        now = self._clock.now()
+        decision = decide_expiry(
+            metadata,
+            policy,
+            rule,
+            now,
+            can_put_back=self._observer.catalog(metadata.name.catalog).takes_snapshots_back,
+            findings=self._namesakes(metadata),
+            holds=holds,
+            first_seen=seen,
+        )
+        if decision.action is not None:
+            held = [hold.snapshot_id for hold in holds]
+            violations = check_expiry(decision.action, metadata, policy, now=now, first_seen=seen, held=held)
+            if violations:
+                said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
+                raise PlanRefused(f"the plan for {metadata.name} does not hold: {said}")
+        return decision
+
+    def _kept(self, metadata: TableMetadata, policy: Policy, decision: ExpiryDecision, *, asked: bool) -> Plan:
+        """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
+        plan = plan_beside(
+            self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked, notes=decision.notes
+        )
+        fault(Fault.EXPIRY_PLAN_BEFORE)
+        self._tables.save_plan(plan, is_present=False)
+        fault(Fault.EXPIRY_PLAN_AFTER)
+        return plan
+
+    def _namesakes(self, metadata: TableMetadata) -> tuple[Reason, ...]:
+        """Whether the table is known by other names: who expires snapshots under one name breaks the others."""
+        names = sorted(self._observer.namesakes(metadata.name, metadata.table_id.uuid))
+        return tuple(Reason("shared-uuid", f"it is also known as {wording.cut(str(name))}") for name in names)
+
+
+def _rule(policy: Policy, asked: AskedExpireSnapshots) -> ExpiryRule:
+    try:
+        older_than_ms = None if asked.older_than is None else duration_ms(asked.older_than)
+    except ValueError as error:
+        raise InvalidMessage(f"{wording.quoted(asked.older_than or '')} is no duration", hint=_HINT) from error
+    if asked.retain_last is not None and asked.retain_last < RETAIN_LAST_MIN:
+        raise InvalidMessage(f"{asked.retain_last} snapshots cannot be retained", hint=_HINT)
+    return asked_rule(policy, older_than_ms, asked.retain_last)

@@ -1,0 +1,1 @@
+"""Remove files: quarantine, grace, deletion. Nothing else deletes."""

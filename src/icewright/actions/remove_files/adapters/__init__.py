@@ -1,0 +1,1 @@
+"""Quarantine on each kind of storage, and the journal of removals."""

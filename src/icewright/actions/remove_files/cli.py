@@ -1,0 +1,214 @@
+"""``icewright quarantine ...``: what was removed and can come back, until it is purged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from icewright.approvals.cli import logged_in
+from icewright.core.codec import from_json
+from icewright.terminal import figures as text
+from icewright.terminal.cli import FINE, FOUND, Column, Terminal
+from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin
+from icewright.terminal.lists import print_page
+
+if TYPE_CHECKING:
+    from icewright.actions.remove_files.views import QuarantineView
+    from icewright.api_client.client import Client
+    from icewright.api_client.connection import Page
+    from icewright.core.reasons import Reason
+
+app = typer.Typer(
+    help="Removed files that can come back: list them, purge what is over its time.", no_args_is_help=True
+)
+
+_FILES_SHOWN: Final = 20
+_HELD: Final = (
+    Column("task"),
+    Column("table"),
+    Column("because"),
+    Column("files", is_number=True),
+    Column("bytes", is_number=True),
+    Column("purged from"),
+    Column("approved by"),
+)
+
+
+@app.command("list")
+def list_quarantine(
+    context: typer.Context,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """List the tasks whose removed files are in quarantine, newest first."""
+    from icewright.actions.remove_files.views import QuarantineView  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    none = "nothing is in quarantine"
+
+    def ask(client: Client) -> Page:
+        return client.quarantine(limit=limit, cursor=cursor)
+
+    found = print_page(invocation, ask, QuarantineView, _HELD, _cells, none=none, show_api=show_api)
+    if as_json or not found:
+        return
+    for one in found:
+        _tell_unknown(invocation.terminal, one)
+        _tell_overdue(invocation.terminal, one)
+        _tell_gone(invocation.terminal, one)
+    invocation.terminal.say()
+    invocation.terminal.say("To have files back: icewright undo TASK_ID")
+
+
+@app.command()
+def purge(
+    context: typer.Context,
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright quarantine list` shows it.")],
+    *,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Delete for good what a task removed and what has been in quarantine for its time; nothing goes before that.
+
+    The server does so by itself, once a day. What the table has come to need by now is put back first. It goes by some
+    thousand files at a time: broken off, it goes on when it is repeated.
+    """
+    from icewright.actions.remove_files.views import QuarantineView  # noqa: PLC0415 - see above
+    from icewright.model.plans.plans import Reason  # noqa: PLC0415 - see above
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        answer = client.purge(task_id)
+        said = answer["waits"]
+        while answer["next_cursor"] is not None:
+            invocation.terminal.note(_so_far(from_json(QuarantineView, answer["quarantine"])))
+            answer = client.purge(task_id, cursor=answer["next_cursor"])
+            said = said or answer["waits"]
+    if as_json:
+        invocation.terminal.document({**answer, "waits": said})
+        return
+    one = from_json(QuarantineView, answer["quarantine"])
+    waits = None if said is None else from_json(Reason, said)
+    _print_purged(invocation.terminal, one, waits)
+
+
+@app.command("purge-gone")
+def purge_gone(
+    context: typer.Context,
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright quarantine list` shows it.")],
+    *,
+    yes: Yes = False,
+    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so; else who is logged in.")] = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Delete for good what is over its time of a table that is gone. Only shown without --yes.
+
+    Nothing of such a table goes by itself: what it needs cannot be read any more. Nor does anything go by this command
+    while a table of any catalog has its uuid, or a place or files where its files were, or while not all tables are
+    known. Exit status 1 when it was only shown, or something kept it from that.
+    """
+    from icewright.actions.remove_files.views import QuarantineView  # noqa: PLC0415 - see above
+    from icewright.model.plans.plans import Reason  # noqa: PLC0415 - see above
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        before = from_json(QuarantineView, client.held(task_id))
+        if not yes:
+            _show_gone(invocation.terminal, before, client.held_files(task_id, limit=_FILES_SHOWN))
+            raise typer.Exit(FOUND)
+        purged_by = by or logged_in()
+        while True:
+            answer = client.purge_of_gone_table(task_id, purged_by)
+            now = from_json(QuarantineView, answer["quarantine"])
+            if answer["waits"] is not None or not now.held_files or now.purged_files == before.purged_files:
+                break
+            before = now
+    waits = None if answer["waits"] is None else from_json(Reason, answer["waits"])
+    if as_json:
+        invocation.terminal.document(answer)
+    else:
+        _print_purged(invocation.terminal, now, waits)
+    raise typer.Exit(FINE if waits is None else FOUND)
+
+
+def _show_gone(terminal: Terminal, one: QuarantineView, files: Page) -> None:
+    """What would go, and that nobody can have it back then."""
+    from icewright.actions.remove_files.views import HeldFileView  # noqa: PLC0415 - `--help` stays quick
+
+    held = [from_json(HeldFileView, item) for item in files.items]
+    if terminal.as_json:
+        terminal.document({"quarantine": one, "files": held, "next_cursor": files.next_cursor})
+        return
+    gone = "not known to be gone" if one.dropped_at is None else f"gone since {text.instant(one.dropped_at)}"
+    terminal.say(f"{one.table}, {gone}: {text.count(one.held_files, 'file')} ({text.size(one.held_bytes)})")
+    terminal.table(
+        (Column("file"), Column("bytes", is_number=True), Column("from")),
+        [(file.path, text.size(file.size_bytes), text.instant(file.purged_from)) for file in held],
+    )
+    if files.next_cursor is not None:
+        terminal.aside(f"the first {len(held):,} only; --json tells where the API goes on")
+    terminal.say()
+    terminal.say("Who registers the table anew may want them. What is over its time goes for good with --yes.")
+
+
+def _print_purged(terminal: Terminal, one: QuarantineView, waits: Reason | None) -> None:
+    left = f"{text.count(one.held_files, 'file')} ({text.size(one.held_bytes)})"
+    when = "" if one.purged_from is None else f", to be purged from {text.instant(one.purged_from)} on"
+    terminal.pairs(
+        [
+            ("purged", f"{one.purged_files:,} so far"),
+            ("put back", f"{one.restored_files:,} so far"),
+            ("in quarantine", left + when),
+            ("but", "" if waits is None else waits.text),
+        ]
+    )
+    _tell_unknown(terminal, one)
+
+
+def _so_far(one: QuarantineView) -> str:
+    held = text.count(one.held_files, "file")
+    return f"{one.purged_files:,} purged and {one.restored_files:,} put back so far, {held} in quarantine"
+
+
+def _tell_unknown(terminal: Terminal, one: QuarantineView) -> None:
+    if one.unknown_files:
+        why = "" if one.why is None else f": {one.why.text}"
+        terminal.note(f"{one.task_id}: of {text.count(one.unknown_files, 'file')} it is not known where it is{why}")
+
+
+def _tell_overdue(terminal: Terminal, one: QuarantineView) -> None:
+    if not one.unknown_files and one.why is not None:
+        terminal.note(f"{one.task_id}: {one.why.text}")
+
+
+def _when(one: QuarantineView) -> str:
+    if one.dropped_at is not None:
+        return "not by itself"
+    return "" if one.purged_from is None else text.instant(one.purged_from)
+
+
+def _tell_gone(terminal: Terminal, one: QuarantineView) -> None:
+    if one.dropped_at is not None:
+        terminal.note(
+            f"{one.task_id}: {one.table} is gone since {text.instant(one.dropped_at)}; nobody can tell what it needs,"
+            f" so its files wait for a person: icewright quarantine purge-gone {one.task_id}"
+        )
+
+
+def _cells(one: QuarantineView) -> tuple[str, ...]:
+    return (
+        one.task_id,
+        one.table,
+        one.cause.value,
+        text.number(one.held_files),
+        text.size(one.held_bytes),
+        _when(one),
+        one.approved_by or "",
+    )

@@ -1,0 +1,1 @@
+"""Find files that no table needs."""

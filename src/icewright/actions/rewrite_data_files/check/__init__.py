@@ -1,0 +1,1 @@
+"""Independent checks of plans to rewrite data files."""

@@ -1,0 +1,1 @@
+"""Sort orders and levels of files."""

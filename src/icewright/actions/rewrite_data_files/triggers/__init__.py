@@ -1,0 +1,1 @@
+"""When a partition is worth rewriting."""

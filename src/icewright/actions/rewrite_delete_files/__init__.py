@@ -1,0 +1,1 @@
+"""Rewrite or remove position and equality deletes."""

@@ -1,0 +1,1 @@
+"""Roll a table back to an older snapshot."""

@@ -1,0 +1,1 @@
+"""Undo what an action did."""

@@ -1,1 +1,0 @@
-"""The server's HTTP API from the outside."""

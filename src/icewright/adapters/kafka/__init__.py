@@ -1,1 +1,0 @@
-"""Commit events from a Kafka topic."""

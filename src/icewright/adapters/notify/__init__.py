@@ -1,1 +1,0 @@
-"""The ways by which messages go out."""

@@ -1,1 +1,0 @@
-"""The storages themselves: local file systems, S3 and HDFS."""

@@ -1,1 +1,0 @@
-"""A provider of OpenID Connect, by authlib and joserfc: an extra, ``icewright[oidc]``."""

@@ -1,1 +1,0 @@
-"""The catalog port over PyIceberg."""

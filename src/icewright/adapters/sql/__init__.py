@@ -1,1 +1,0 @@
-"""The durable store: SQLAlchemy Core, one implementation for SQLite and PostgreSQL."""

@@ -1,1 +1,0 @@
-"""The HTTP API: parse, call a service, render."""

@@ -1,0 +1,71 @@
+"""Requests of what the server is told, and of what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlencode
+
+from icewright.api_client.connection import (
+    API,
+    SENDING_S,
+    ApiCall,
+    Connection,
+    Page,
+    part,
+    query_pairs,
+)
+from icewright.api_client.stream import followed
+from icewright.core.codec import to_json
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.tables import Json
+
+
+class ToldCalls(Connection):
+    """Events that come in, the feed, and messages to receivers."""
+
+    def receivers(self) -> Page:
+        """Who is told by messages: all of them on one page."""
+        return Page(tuple(self.ask("GET", "/notifications")["items"]), None)
+
+    def test_receiver(self, name: str) -> Json:
+        """Send a receiver a message that says nothing: a ``Trial``. Raises ``NotFound``."""
+        return self.ask("POST", f"/notifications/receivers/{part(name)}/test", timeout_s=SENDING_S)
+
+    def dead_letters(self, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """Messages that were given up, the latest first."""
+        return self.page("/notifications/dead-letters", {"limit": limit, "cursor": cursor})
+
+    def retry_dead_letter(self, message_id: str) -> Json:
+        """Have one sent again: ``{"message_id": ..., "receiver": ...}``. Raises ``NotFound`` and ``NotAllowed``."""
+        return self.ask("POST", f"/notifications/dead-letters/{part(message_id)}/retry")
+
+    def feed(
+        self, *, kinds: Sequence[str] = (), under: Sequence[str] = (), limit: int = 100, cursor: str | None = None
+    ) -> Page:
+        """What happened, oldest first: a ``FactView`` each."""
+        return self.page("/feed", {"kind": [*kinds], "under": [*under], "limit": limit, "cursor": cursor})
+
+    def follow(
+        self, *, kinds: Sequence[str] = (), under: Sequence[str] = (), after: int | None = None
+    ) -> Iterator[Json]:
+        """What happens from now on, or after a number, as it happens: a ``FactView`` each, until the caller stops.
+
+        A stream that ends is taken up again where it ended. ``{"asked_after": ..., "begins_after": ...}`` comes where
+        facts in between are not kept any more.
+        """
+        query = [*query_pairs({"kind": [*kinds], "under": [*under]})]
+        url = f"{self.url}{API}/feed/stream" + (f"?{urlencode(query, errors='surrogatepass')}" if query else "")
+        self.calls.append(ApiCall("GET", url, None))
+        yield from followed(self._http, url, after)
+
+    def events(self, *, limit: int = 100, cursor: str | None = None, **only: str | None) -> Page:
+        """Events that came in, newest first: an ``EventView`` each; ``only`` by ``state``, ``channel`` or ``name``."""
+        return self.page("/events/inbox", {**only, "limit": limit, "cursor": cursor})
+
+    def delete_event(self, event_id: int) -> Json:
+        """Forget an event: the ``EventView`` that it was. Raises ``NotFound``."""
+        return self.ask("DELETE", f"/events/inbox/{event_id}")
+
+    def notify(self, event: CommitEvent) -> Json:
+        """Say that somebody committed."""
+        return self.ask("POST", "/events/commits", body=to_json(event))

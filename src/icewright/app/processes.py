@@ -1,0 +1,49 @@
+"""``icewright serve`` and ``demo``: long-running processes, built by the composition root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from icewright.terminal.invocation import LogFormat, LogLevel, begin
+
+
+def serve(context: typer.Context, *, log_format: LogFormat = "console", log_level: LogLevel = "info") -> None:
+    """Run the server: it observes, plans, and hands out tasks. Ctrl-C ends it."""
+    from icewright.server.server import serve as run  # noqa: PLC0415 - `--help` stays quick
+    from icewright.server.tracing import export_spans  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.logs import configure_logs  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=False)
+    configure_logs(log_format, log_level)
+    export_spans(os.environ)
+    terminal = invocation.terminal
+
+    def announce(url: str, link: str | None) -> None:
+        terminal.say(f"icewright listens at {url}")
+        terminal.say("`icewright login` gives links to it" if link is None else f"Open once in a browser: {link}")
+        terminal.out.file.flush()
+
+    run(invocation.config, os.environ, announce=announce)
+
+
+def demo(
+    context: typer.Context,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Play it to its end and verify every step.")] = False,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+    clean: Annotated[bool, typer.Option("--clean", help="Only remove what an earlier demo made.")] = False,
+    folder: Annotated[Path, typer.Option("--folder", help="Where the demo's lake lies.")] = Path("icewright-demo"),
+    days: Annotated[int, typer.Option("--days", min=1, max=365, help="Days of flights that the writer commits.")] = 365,
+    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="The server's port.")] = 7077,
+) -> None:
+    """Show the whole loop on a lake of its own: a writer, a server, an optimizer. Ctrl-C leaves nothing running."""
+    from icewright.demo import run as play  # noqa: PLC0415 - `--help` stays quick
+
+    console = begin(context, as_json=False).terminal.out
+    if clean:
+        raise typer.Exit(play.clean(folder, console))
+    raise typer.Exit(play.run(play.DemoOptions(folder, once, browser, days, port), console))

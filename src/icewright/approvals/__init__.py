@@ -1,0 +1,1 @@
+"""Approval of plans by people."""

@@ -1,0 +1,46 @@
+"""Approvals that people gave: who let which plan go, when and why it had to wait."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from icewright.approvals.service import Approvals
+from icewright.approvals.views import ApprovalView, approval_view
+from icewright.identity.authorization import On, needs
+from icewright.model.access.permissions import Permission
+from icewright.model.plans.approvals import ApprovalPlace
+from icewright.tables.lookups import Looked
+from icewright.web.deps import Caller, Service
+from icewright.web.messages import Cursor, Limit, decode_cursor, page
+from icewright.web.schema import operation, page_of
+
+router = APIRouter(prefix="/approvals", tags=["plans"])
+
+
+@router.get(
+    "",
+    dependencies=[needs(Permission.READ, On.ANYWHERE)],
+    **operation(page_of(ApprovalView), problems={404: "No such table or catalog."}),
+)
+def list_approvals(
+    approvals: Service[Approvals],
+    lookups: Looked,
+    caller: Caller,
+    *,
+    table: Annotated[str | None, Query(description="Only approvals for the table of that uuid.")] = None,
+    catalog: Annotated[str | None, Query(description="The catalog of `table`.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Approvals of plans for tables that the caller may read, the latest first.
+
+    Whoever may read everything is also told of those for tables that are not there any more.
+    """
+    before, within = decode_cursor(ApprovalPlace, cursor), caller.scopes(Permission.READ)
+    table_id = None if table is None else lookups.seen(table, catalog, within).table_id
+    found = approvals.all_given(table_id=table_id, limit=limit + 1, before=before, within=within)
+    last = found[limit - 1] if len(found) > limit else None
+    ended = None if last is None else ApprovalPlace(last.approved_at, last.plan_hash)
+    return page([approval_view(one) for one in found[:limit]], ended)

@@ -1,0 +1,1 @@
+"""Who did what: a log that nobody can change unnoticed."""

@@ -1,0 +1,131 @@
+"""The audit in an SQL database, and the one line by which other stores write into it within their own transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, delete, func, insert, select
+
+from icewright.audit.model import GENESIS, Act, AuditEntry, Detail, Head, link, pruned
+from icewright.audit.port import acting
+from icewright.core.clock import Clock
+from icewright.core.times import Instant
+from icewright.store import transactions
+from icewright.store.documents import dump, load, text_of
+from icewright.store.schema_access import audit, audit_start
+from icewright.store.transactions import reading, writing
+
+_DETAIL: Final[Any] = Detail
+
+
+def record(connection: Connection, at: Instant, *acts: Act | None) -> None:
+    """Write entries in the transaction of what they tell of; None is nothing to write.
+
+    Writers take turns (:mod:`icewright.store.transactions`), so that nobody else's entry comes in between.
+    """
+    head: Head | None = None
+    for act in acts:
+        if act is not None:
+            entry = link(head or _head(connection), at, acting(), act)
+            connection.execute(insert(audit).values(_row(entry)))
+            head = entry.head
+
+
+class SqlAudit:
+    """An :class:`~icewright.audit.port.AuditLog` over an engine of ``open_store``.
+
+    Time is the database's unless ``clock`` is given.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    def append(self, act: Act) -> AuditEntry:
+        """See the port."""
+        with writing(self._engine) as connection:
+            record(connection, transactions.now(connection, self._clock), act)
+            return _entries(connection, select(audit).order_by(audit.c.number.desc()).limit(1))[0]
+
+    def entries(self, *, limit: int, after: int) -> Sequence[AuditEntry]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return _entries(
+                connection, select(audit).where(audit.c.number > after).order_by(audit.c.number).limit(limit)
+            )
+
+    def latest(self, *, limit: int, before: int | None = None) -> Sequence[AuditEntry]:
+        """See the port."""
+        query = select(audit).order_by(audit.c.number.desc()).limit(limit)
+        if before is not None:
+            query = query.where(audit.c.number < before)
+        with reading(self._engine) as connection:
+            return _entries(connection, query)
+
+    def start(self) -> Head:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return _start(connection)
+
+    def head(self) -> Head:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return _head(connection)
+
+    def prune(self, before: Instant, limit: int) -> int:
+        """See the port."""
+        with writing(self._engine) as connection:
+            first = _start(connection).number
+            # The clock may have gone back in between: what goes ends before the first entry that is young enough.
+            young = connection.scalar(select(func.min(audit.c.number)).where(audit.c.at >= before))
+            last = min(_head(connection).number - 1, first + limit, *(() if young is None else (young - 1,)))
+            if last <= first:
+                return 0
+            (entry,) = _entries(connection, select(audit).where(audit.c.number == last))
+            connection.execute(delete(audit).where(audit.c.number <= last))
+            connection.execute(delete(audit_start))
+            connection.execute(insert(audit_start).values(number=entry.number, hash=entry.hash))
+            record(connection, transactions.now(connection, self._clock), pruned(entry.head))
+            return last - first
+
+
+def _start(connection: Connection) -> Head:
+    row = connection.execute(select(audit_start.c.number, audit_start.c.hash)).one_or_none()
+    return GENESIS if row is None else Head(row.number, row.hash)
+
+
+def _head(connection: Connection) -> Head:
+    query = select(audit.c.number, audit.c.hash).order_by(audit.c.number.desc()).limit(1)
+    row = connection.execute(query).one_or_none()
+    return _start(connection) if row is None else Head(row.number, row.hash)
+
+
+def _entries(connection: Connection, query: Any) -> list[AuditEntry]:
+    return [_entry(row) for row in connection.execute(query).mappings()]
+
+
+def _row(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "at": entry.at,
+        "principal": dump(entry.principal),
+        "action": entry.action,
+        "resource": dump(entry.resource),
+        "detail": dump(entry.detail),
+        "previous": entry.previous,
+        "hash": entry.hash,
+    }
+
+
+def _entry(row: Mapping[Any, Any]) -> AuditEntry:
+    return AuditEntry(
+        number=row["number"],
+        at=row["at"],
+        principal=text_of(row["principal"]),
+        action=row["action"],
+        resource=text_of(row["resource"]),
+        detail=load(_DETAIL, row["detail"]),
+        previous=row["previous"],
+        hash=row["hash"],
+    )

@@ -1,0 +1,1 @@
+"""Iceberg catalogs: what is needed of them, and how they are configured."""

@@ -1,0 +1,1 @@
+"""Readers of metadata files, manifest lists and manifests."""

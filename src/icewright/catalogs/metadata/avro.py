@@ -1,0 +1,131 @@
+"""Avro files of table metadata, block by block, without the columns nobody asked for.
+
+PyIceberg's own readers are not used as they are: they keep manifests in a process-wide cache by path alone, though
+paths have been reused, and they end quietly where a truncated file ends, which would lose files from sight. Its
+schema resolution and its readers of values are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pyiceberg.avro.decoder import BinaryDecoder
+from pyiceberg.avro.file import META_SCHEMA, SYNC_SIZE, AvroFileHeader
+from pyiceberg.avro.reader import BinaryReader, IntegerReader, MapReader, OptionReader, Reader, StructReader
+from pyiceberg.avro.resolver import ReadSchemaResolver, SchemaPartnerAccessor, construct_reader
+from pyiceberg.io import FileIO
+from pyiceberg.schema import Schema, visit_with_partner
+from pyiceberg.typedef import Record
+from pyiceberg.types import IcebergType
+from pyiceberg.utils.schema_conversion import AvroSchemaConversion
+
+from icewright.catalogs.metadata.avro_decoder import CheckedDecoder
+from icewright.catalogs.metadata.bounded_reader import read_whole, unpack_block
+
+_MAGIC = b"Obj\x01"
+_READERS_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """The fields to be read. Told apart by identity, so that readers can be kept for it: a module constant."""
+
+    schema: Schema
+
+
+class AvroRecords:
+    """The records of one Avro file as far as ``wanted`` names their fields, matched by field id.
+
+    The file is read into memory at once, its blocks are decoded one after the other. ``bytes_max`` is the
+    most that the file, and all its blocks together unpacked, may have: :class:`~icewright.core.errors.Unreadable`
+    is raised beyond. All methods raise EOFError or ValueError for a damaged file.
+    """
+
+    def __init__(self, io: FileIO, path: str, wanted: Wanted, bytes_max: int) -> None:
+        content = read_whole(io, path, bytes_max)
+        self._path, self._bytes_max = path, bytes_max
+        self.size_bytes = len(content)
+        self._decoder = CheckedDecoder(content)
+        self._header: AvroFileHeader = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(self._decoder)
+        if self._header.magic != _MAGIC:
+            raise ValueError("not an Avro file")
+        self.schema, self._reader = _projection(self._header.meta["avro.schema"], wanted)
+
+    def records(self) -> Iterator[Record]:
+        """All records, fields by position as ``wanted`` has them; to be iterated once."""
+        codec = self._header.meta.get("avro.codec", "null")
+        left_bytes = self._bytes_max
+        while self._decoder.tell() < self.size_bytes:
+            count = self._decoder.read_int()
+            if count < 0:
+                raise ValueError(f"a block of {count} records")
+            block = self._decoder.read_bytes()
+            if self._decoder.read(SYNC_SIZE) != self._header.sync:
+                raise ValueError(f"no sync marker before byte {self._decoder.tell()}")
+            content = unpack_block(codec, block, self._path, left_bytes)
+            left_bytes -= len(content)
+            decoder = CheckedDecoder(content)
+            for _ in range(count):
+                yield self._reader.read(decoder)
+            if decoder.read_rest():
+                raise ValueError(f"more than {count} records in a block")
+
+
+@lru_cache(maxsize=_READERS_KEPT)
+def _projection(avro_schema: str, wanted: Wanted) -> tuple[Schema, Reader]:
+    """The file's schema and a reader for the wanted part of it; kept, since a table's manifests share few schemas."""
+    schema = AvroSchemaConversion().avro_to_iceberg(json.loads(avro_schema))
+    visit: Any = visit_with_partner  # its single dispatch hides its types from the type checker
+    return schema, _quick(visit(schema, wanted.schema, ReadSchemaResolver({}, {}), _PartlyWanted()))
+
+
+def _quick(reader: Reader) -> Reader:
+    """The same reader, but quick to pass over maps from column to number or bytes: most of a manifest is that."""
+    match reader:
+        case StructReader():
+            fields = tuple((position, _quick(field)) for position, field in reader.field_readers)
+            return StructReader(fields, reader.create_struct, reader.struct)
+        case OptionReader():
+            return OptionReader(_quick(reader.option))
+        case MapReader() if isinstance(reader.key, IntegerReader) and isinstance(
+            reader.value, IntegerReader | BinaryReader
+        ):
+            return _QuickMapReader(reader.key, reader.value)
+        case _:
+            return reader
+
+
+class _QuickMapReader(MapReader):
+    """Passes over a block of a map at once; reads as PyIceberg's does."""
+
+    def skip(self, decoder: BinaryDecoder) -> None:
+        """Pass over the map. What is decoded here is always decoded by ours."""
+        if not isinstance(decoder, CheckedDecoder):
+            raise TypeError(f"a {type(decoder).__name__} does not check where it reads")
+        while (count := decoder.read_int()) != 0:
+            if count < 0:
+                decoder.skip(decoder.read_int())
+            elif isinstance(self.value, IntegerReader):
+                decoder.skip_ints(2 * count)
+            else:
+                decoder.skip_int_bytes(count)
+
+
+class _PartlyWanted(SchemaPartnerAccessor):
+    """As PyIceberg's, but nothing below a field that is not wanted is wanted either."""
+
+    def field_partner(self, partner: IcebergType | None, field_id: int, field_name: str) -> IcebergType | None:
+        return None if partner is None else super().field_partner(partner, field_id, field_name)
+
+    def list_element_partner(self, partner_list: IcebergType | None) -> IcebergType | None:
+        return None if partner_list is None else super().list_element_partner(partner_list)
+
+    def map_key_partner(self, partner_map: IcebergType | None) -> IcebergType | None:
+        return None if partner_map is None else super().map_key_partner(partner_map)
+
+    def map_value_partner(self, partner_map: IcebergType | None) -> IcebergType | None:
+        return None if partner_map is None else super().map_value_partner(partner_map)

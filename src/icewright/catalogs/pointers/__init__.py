@@ -1,0 +1,1 @@
+"""Tables in each kind of catalog: load, list, commit."""

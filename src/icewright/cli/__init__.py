@@ -1,1 +1,0 @@
-"""The command line. Modules import what they need inside commands, so that ``icewright --help`` stays quick."""

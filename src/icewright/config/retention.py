@@ -1,0 +1,105 @@
+"""The settings of ``[server]`` that say how long the store keeps what is of the past."""
+
+from __future__ import annotations
+
+from icewright.config.setting import Kind, Setting
+from icewright.model.work.retention import (
+    DAY_MS,
+    HISTORY_HOLD_DAYS,
+    KEEP_AUDIT_DAYS_MIN,
+    KEEP_DAYS_MAX,
+    KEEP_EVIDENCE_DAYS_MIN,
+    KEEP_FINDINGS_DAYS_MIN,
+    KEEP_PLANS_MAX,
+    KEEP_PLANS_MIN,
+    KEEP_TABLES_DAYS_MIN,
+    KEEP_TASKS_DAYS_MIN,
+    SETTING_OF,
+    RowKind,
+)
+from icewright.model.work.retention import RETENTION as KEPT
+
+
+def _days(kind: RowKind, about: str, least: int = 1) -> Setting:
+    """A setting in days, at least so many."""
+    return Setting(
+        SETTING_OF[kind],
+        Kind.INTEGER,
+        about,
+        default=(KEPT.kept_ms(kind) or 0) // DAY_MS,
+        allowed=f"{least} to {KEEP_DAYS_MAX}",
+        accepts=lambda value: least <= value <= KEEP_DAYS_MAX,
+    )
+
+
+HOLD = Setting(
+    "hold_days",
+    Kind.INTEGER,
+    "How much longer than server.keep_tasks_days tasks are kept that are not in that table yet, in days; then they are "
+    "forgotten all the same.",
+    default=HISTORY_HOLD_DAYS,
+    allowed=f"1 to {KEEP_DAYS_MAX}",
+    accepts=lambda value: 1 <= value <= KEEP_DAYS_MAX,
+)
+
+RETENTION = (
+    _days(
+        RowKind.TASKS,
+        "How long tasks that have ended are kept, with their history and attempts, in days: longer than they can be "
+        "undone.",
+        KEEP_TASKS_DAYS_MIN,
+    ),
+    _days(
+        RowKind.EVENTS, "How long events are kept that were worked on, in days; by them one that comes again is known."
+    ),
+    _days(RowKind.FEED, "How long facts of the feed are kept, in days: for programs that were away, and for messages."),
+    _days(RowKind.MESSAGES, "How long messages are kept that arrived, in days."),
+    _days(
+        RowKind.DEAD_LETTERS,
+        "How long messages are kept that were given up, in days: until then they can be sent again.",
+    ),
+    Setting(
+        SETTING_OF[RowKind.PLANS],
+        Kind.INTEGER,
+        "How many plans of a table are kept, beside those that something needs.",
+        default=KEPT.plans,
+        allowed=f"{KEEP_PLANS_MIN} to {KEEP_PLANS_MAX}",
+        accepts=lambda value: KEEP_PLANS_MIN <= value <= KEEP_PLANS_MAX,
+    ),
+    _days(
+        RowKind.FINDINGS,
+        "How long it is kept what optimizers found of storages, in days; each is found out anew daily.",
+        KEEP_FINDINGS_DAYS_MIN,
+    ),
+    _days(RowKind.OPTIMIZERS, "How long optimizers are kept that are not heard of any more, in days."),
+    Setting(
+        SETTING_OF[RowKind.AUDIT],
+        Kind.INTEGER,
+        "How long entries of the audit are kept, in days; 0 keeps them for good.",
+        default=0,
+        allowed=f"0, or {KEEP_AUDIT_DAYS_MIN} to {KEEP_DAYS_MAX}",
+        accepts=lambda value: value == 0 or KEEP_AUDIT_DAYS_MIN <= value <= KEEP_DAYS_MAX,
+    ),
+    _days(
+        RowKind.REMOVALS,
+        "How long it is kept which files were removed, with the evidence, in days since a removal last changed; what "
+        "is in quarantine stays.",
+        KEEP_EVIDENCE_DAYS_MIN,
+    ),
+    _days(
+        RowKind.APPROVALS,
+        "How long approvals are kept of plans that are not there any more, in days.",
+        KEEP_EVIDENCE_DAYS_MIN,
+    ),
+    _days(
+        RowKind.POLICIES,
+        "How long revisions of the policies are kept that were replaced, in days since then.",
+        KEEP_EVIDENCE_DAYS_MIN,
+    ),
+    _days(
+        RowKind.TABLES,
+        "How long it is kept what is known of tables that were dropped, in days; longer where a task or a removal of "
+        "theirs is kept.",
+        KEEP_TABLES_DAYS_MIN,
+    ),
+)

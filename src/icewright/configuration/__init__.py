@@ -1,0 +1,1 @@
+"""The whole configuration: loaded, checked and shown."""

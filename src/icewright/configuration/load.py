@@ -1,0 +1,178 @@
+"""Read all configuration once: flags and environment over ``icewright.toml`` over defaults, strictly.
+
+An unknown key, a wrong type or a value out of bounds is an error that names the place and what is allowed there;
+a guessed setting could let icewright touch a table that its owner believed safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from icewright.catalogs import settings as catalogs
+from icewright.catalogs.pyiceberg_settings import Discovery, discover
+from icewright.config import layers, values
+from icewright.config.layers import Given, Key, dotted
+from icewright.config.listening import check_approvals, check_listening
+from icewright.config.model import Config, HistoryConfig, OptimizerConfig, ServerConfig
+from icewright.config.secrets import is_reference, redact
+from icewright.config.settings import HISTORY, OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
+from icewright.core.errors import InvalidConfiguration, Rejected
+from icewright.events.settings import events_config
+from icewright.identity.people_settings import oidc_config
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.work.retention import SETTING_OF
+from icewright.notifications.receivers import flatten_receivers, notifications_config, receivers
+from icewright.work.groups.settings import groups_config
+
+DEFAULT_ORIGIN = "default"
+_TOP = ("catalogs", "policies", "groups", *SECTIONS, "receivers")
+
+
+def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Config:
+    """The configuration of this process.
+
+    ``path`` is what ``--config`` names. Without ``[[catalogs]]`` anywhere, PyIceberg's own configuration is used.
+    Raises :class:`~icewright.core.errors.InvalidConfiguration`.
+    """
+    file = layers.find_file(path, environ, cwd)
+    data = layers.read_file(file) if file is not None else {}
+    unknown = sorted(data.keys() - set(_TOP))
+    if unknown:
+        raise InvalidConfiguration(f"{file}: unknown key {unknown[0]}", hint=f"known here: {', '.join(_TOP)}")
+    given = {**layers.flatten_sections(data, str(file)), **layers.flatten_catalogs(data, str(file))}
+    given |= flatten_receivers(data, str(file))
+    given |= layers.environment(environ, frozenset(catalogs.catalog_names(given)))
+
+    built = [catalogs.entry(given, name) for name in catalogs.catalog_names(given)]
+    found = discover(environ, cwd) if not built else Discovery()
+    entries = tuple(entry for entry, _ in built) or found.entries
+    namespace_rules = catalogs.policies(data, str(file), entries)
+    server = _server(given, environ, file.parent if file is not None else cwd)
+    oidc = oidc_config(given, str(file))
+    check_approvals(server, has_provider=oidc.issuer is not None, origin=str(file))
+    return Config(
+        catalogs=entries,
+        rules=(*(rule for _, rule in built if rule is not None), *namespace_rules),
+        server=server,
+        optimizer=_optimizer(given, str(file)),
+        events=events_config(given, entries),
+        history=_history(given, entries),
+        notifications=notifications_config(given, str(file)),
+        receivers=receivers(given),
+        oidc=oidc,
+        groups=groups_config(data, str(file)),
+        path=file,
+        origins={
+            **{dotted((section, setting.key)): DEFAULT_ORIGIN for section in SECTIONS for setting in SECTIONS[section]},
+            **{_public_key(key): item.origin for key, item in given.items()},
+            **{f"catalogs.{entry.name}": found.origins[entry.name] for entry in found.entries},
+            **catalogs.rule_origins(namespace_rules, str(file)),
+        },
+        unusable=found.unusable,
+        notes=_notes(file, found),
+    )
+
+
+def _public_key(key: Key) -> str:
+    """The key under which a value is shown: ``mode`` stands for a policy setting."""
+    return dotted((*key[:2], "policy", POLICY_MODE_KEY) if key[0] == "catalogs" and key[2] == "mode" else key)
+
+
+def _notes(file: Path | None, found: Discovery) -> tuple[str, ...]:
+    if not found.entries:
+        return ()
+    names = ", ".join(entry.name for entry in found.entries)
+    where = f"{file} names no catalogs" if file is not None else "there is no icewright.toml"
+    sources = ", ".join(dict.fromkeys(found.origins.values()))
+    return (f"{where}; catalogs taken from PyIceberg's configuration ({sources}): {names}",)
+
+
+def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) -> ServerConfig:
+    found = {setting.key: values.value(given, ("server",), setting) for setting in SERVER}
+    state_dir = _directory(found["state_dir"], environ, base) if found["state_dir"] else _state_dir(environ)
+    store_url = found["store_url"] or f"sqlite:///{quote(str(state_dir / 'icewright.db'))}"
+    if redact("store_url", store_url) != store_url:
+        raise InvalidConfiguration(
+            f"{given['server', 'store_url'].origin}: server.store_url: a password does not belong here",
+            hint='leave it out, and write store_password = "env:NAME" or "file:/path"',
+        )
+    _require_reference(given, ("server", "store_password"), found["store_password"], "password")
+    _require_reference(given, ("server", "token"), found["token"], "token")
+    certificate, key = (_file(found[name], environ, base) for name in ("tls_certificate", "tls_key"))
+    server = ServerConfig(
+        found["host"],
+        found["port"],
+        state_dir,
+        store_url,
+        found["store_password"],
+        found["lease_ms"],
+        found["metrics_tables"],
+        found["token"],
+        found["allowed_hosts"],
+        found["public_url"],
+        certificate,
+        key,
+        found["trusted_proxies"],
+        found["peer_url"],
+        found["leader_lease_ms"],
+        found["connections_max"],
+        found["approvals"],
+        **{key: found[key] for key in SETTING_OF.values()},
+    )
+    check_listening(server, next((item.origin for name, item in given.items() if name[0] == "server"), DEFAULT_ORIGIN))
+    return server
+
+
+def _require_reference(given: Mapping[Key, Given], key: Key, value: str | None, what: str) -> None:
+    if value is not None and not is_reference(value):
+        raise InvalidConfiguration(
+            f"{given[key].origin}: {dotted(key)}: the {what} itself does not belong here",
+            hint="write env:NAME or file:/path",
+        )
+
+
+def _state_dir(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_STATE_HOME") or layers.home(environ) / ".local" / "state"
+    return Path(base) / "icewright"
+
+
+def _directory(text: str, environ: Mapping[str, str], base: Path) -> Path:
+    """A directory as written: ``~/`` is the home directory, a relative one is beside the configuration file."""
+    return layers.home(environ) / text[2:] if text.startswith("~/") else (base / text).absolute()
+
+
+def _history(given: Mapping[Key, Given], entries: Sequence[CatalogEntry]) -> HistoryConfig:
+    found = {setting.key: values.value(given, ("history",), setting) for setting in HISTORY}
+    history = HistoryConfig(**found)
+    if history.catalog is None:
+        return history
+    if history.catalog not in {entry.name for entry in entries}:
+        raise InvalidConfiguration(
+            f"{given['history', 'catalog'].origin}: history.catalog: there is no catalog {history.catalog!r}",
+            hint=f"known: {', '.join(entry.name for entry in entries) or 'none'}",
+        )
+    try:
+        history.name  # noqa: B018 - asked for, so that what is wrong with it is said now
+    except Rejected as error:
+        raise InvalidConfiguration(
+            f"{given['history', 'table'].origin}: history.table: {error.message}", hint='such as "icewright.tasks"'
+        ) from error
+    return history
+
+
+def _file(text: str | None, environ: Mapping[str, str], base: Path) -> Path | None:
+    return None if text is None else _directory(text, environ, base)
+
+
+def _optimizer(given: Mapping[Key, Given], file: str) -> OptimizerConfig:
+    found = {setting.key: values.value(given, ("optimizer",), setting) for setting in OPTIMIZER}
+    _require_reference(given, ("optimizer", "server_token"), found["server_token"], "token")
+    keys = given.get(("optimizer", "spark_conf_keys"))
+    if keys is not None and keys.origin != file:
+        raise InvalidConfiguration(
+            f"{keys.origin}: optimizer.spark_conf_keys belongs into the configuration file alone",
+            hint="it lets whoever sets these keys run any program",
+        )
+    return OptimizerConfig(**found)

@@ -1,0 +1,1 @@
+"""What everything may use: errors, codec, clock, reasons, and how to write figures for people."""

@@ -1,0 +1,196 @@
+"""Frozen dataclasses to JSON and back, for all that is stored or sent.
+
+The shape is what the dataclass says: tuples are arrays, enums their values, a mapping an object (or an array of
+pairs when its keys are not strings), and a dataclass with a ``kind`` constant carries it, so that unions can be told
+apart. Reading is strict: an unknown or missing field raises :class:`InvalidMessage` with its path.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from typing import Any, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from icewright.core.errors import InvalidMessage
+
+T = TypeVar("T")
+
+
+def dumps(value: Any) -> str:
+    """``value`` as compact JSON text."""
+    return json.dumps(to_json(value), separators=(",", ":"), ensure_ascii=False)
+
+
+def loads(cls: type[T], text: str | bytes) -> T:
+    """A ``cls`` from JSON text. Raises :class:`InvalidMessage`."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InvalidMessage(f"not JSON: {error}") from error
+    return from_json(cls, data)
+
+
+def to_json(value: Any) -> Any:
+    """``value`` as what ``json.dumps`` takes."""
+    if isinstance(value, Enum):
+        return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        data = {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        kind = _kind_of(type(value))
+        return data if kind is None else {"kind": kind, **data}
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            return {_plain(key): to_json(item) for key, item in value.items()}
+        return [[to_json(key), to_json(item)] for key, item in value.items()]
+    if isinstance(value, (tuple, list, frozenset)):
+        items = [to_json(item) for item in value]
+        return sorted(items) if isinstance(value, frozenset) else items
+    return value
+
+
+def from_json(cls: type[T], data: Any) -> T:
+    """A ``cls`` from what ``json.loads`` gave. Raises :class:`InvalidMessage` with the path of what is wrong."""
+    return cast("T", _reader(cast("Any", cls))(data, "$"))
+
+
+def _kind_of(cls: Any) -> str | None:
+    """The ``kind`` constant of a dataclass; one with a *field* of that name has none."""
+    kind = getattr(cls, "kind", None)
+    return kind if isinstance(kind, str) else None
+
+
+def _plain(key: Any) -> Any:
+    return key.value if isinstance(key, Enum) else key
+
+
+Reader = Callable[[Any, str], Any]
+
+
+@cache
+def _reader(hint: Any) -> Reader:  # noqa: PLR0911 - one return per kind of type reads best
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return lambda data, _path: data
+    if isinstance(hint, NewType):
+        return _reader(hint.__supertype__)
+    if hint is None or hint is type(None):
+        return _read_none
+    if origin in (Union, types.UnionType):
+        return _union_reader(args)
+    if origin is tuple:
+        return _sequence_reader(_reader(args[0]), tuple)
+    if origin is frozenset:
+        return _sequence_reader(_reader(args[0]), frozenset)
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping_reader(_reader(args[0]), _reader(args[1]))
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _enum_reader(hint)
+    if dataclasses.is_dataclass(hint):
+        return _dataclass_reader(hint)
+    return _scalar_reader(hint)
+
+
+def _read_none(data: Any, path: str) -> None:
+    if data is not None:
+        raise InvalidMessage(f"{path}: expected null")
+
+
+def _scalar_reader(cls: type) -> Reader:
+    def read(data: Any, path: str) -> Any:
+        if cls is float and isinstance(data, int) and not isinstance(data, bool):
+            return float(data)
+        if type(data) is not cls:
+            raise InvalidMessage(f"{path}: expected {cls.__name__}, found {type(data).__name__}")
+        return data
+
+    return read
+
+
+def _enum_reader(cls: type[Enum]) -> Reader:
+    def read(data: Any, path: str) -> Enum:
+        try:
+            return cls(data)
+        except ValueError as error:
+            allowed = ", ".join(str(member.value) for member in cls)
+            raise InvalidMessage(f"{path}: {data!r} is none of {allowed}") from error
+
+    return read
+
+
+def _sequence_reader(item: Reader, build: Callable[[list[Any]], Any]) -> Reader:
+    def read(data: Any, path: str) -> Any:
+        if not isinstance(data, list):
+            raise InvalidMessage(f"{path}: expected an array")
+        return build([item(element, f"{path}[{index}]") for index, element in enumerate(data)])
+
+    return read
+
+
+def _mapping_reader(key: Reader, value: Reader) -> Reader:
+    def read(data: Any, path: str) -> Any:
+        if isinstance(data, Mapping):
+            return {key(k, path): value(v, f"{path}.{k}") for k, v in data.items()}
+        if isinstance(data, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in data):  # noqa: PLR2004 - pairs
+            return {key(k, path): value(v, f"{path}[{k}]") for k, v in data}
+        raise InvalidMessage(f"{path}: expected an object")
+
+    return read
+
+
+def _union_reader(members: tuple[Any, ...]) -> Reader:
+    kinds = {kind: _reader(member) for member in members if (kind := _kind_of(member)) is not None}
+    others = [_reader(member) for member in members if _kind_of(member) is None]
+
+    def read(data: Any, path: str) -> Any:
+        if kinds and isinstance(data, Mapping):
+            kind = data.get("kind")
+            tagged = kinds.get(kind) if isinstance(kind, str) else None
+            if tagged is None:
+                raise InvalidMessage(f"{path}.kind: {kind!r} is none of {', '.join(sorted(kinds))}")
+            return tagged(data, path)
+        if data is None and _read_none in others:
+            return None
+        problem: InvalidMessage | None = None
+        for reader in others:
+            try:
+                return reader(data, path)
+            except InvalidMessage as error:
+                problem = problem or error
+        raise problem or InvalidMessage(f"{path}: not of any expected type")
+
+    return read
+
+
+def _dataclass_reader(cls: Any) -> Reader:
+    hints = get_type_hints(cls)
+    kind = _kind_of(cls)
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    readers: dict[str, Reader] = {}
+
+    def read(data: Any, path: str) -> Any:
+        if not isinstance(data, Mapping):
+            raise InvalidMessage(f"{path}: expected an object")
+        if not readers:  # filled on first use, so that types may refer to themselves
+            readers.update({name: _reader(hints[name]) for name in fields})
+        extra = data.keys() - readers.keys() - ({"kind"} if kind else set())
+        if extra:
+            raise InvalidMessage(f"{path}: unknown field {min(extra, key=str)!r}")
+        if kind is not None and data.get("kind") != kind:
+            raise InvalidMessage(f"{path}.kind: expected {kind!r}")
+        values = {}
+        for name, reader in readers.items():
+            if name in data:
+                values[name] = reader(data[name], f"{path}.{name}")
+            elif _required(fields[name]):
+                raise InvalidMessage(f"{path}: missing field {name!r}")
+        return cls(**values)
+
+    return read
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING

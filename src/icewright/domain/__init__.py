@@ -1,1 +1,0 @@
-"""The words of icewright as values: frozen dataclasses, enums and unions on the standard library alone."""

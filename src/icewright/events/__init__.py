@@ -1,0 +1,1 @@
+"""Commit notifications and other events that come in."""

@@ -1,0 +1,69 @@
+"""Working on events: a table is looked at once for all that came of it before the look began, in turns of reporters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from icewright.core.fault_points import Fault, fault
+from icewright.core.reasons import Reason
+from icewright.events.reporting import committed_at
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Snapshot
+from icewright.ports.inbox import Inbox
+
+UNKNOWN_MAX: Final = 50
+"""Tables that are not known that a round looks at: each costs the catalog a question, and names are free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came of a look: the table's snapshots, and why it came to nothing, if it did.
+
+    ``snapshots`` is None where nothing was learned, so that whoever asked asks again. ``counts`` is whether that may be
+    the table's own fault: its catalog answers others.
+    """
+
+    snapshots: Sequence[Snapshot] | None
+    trouble: Reason | None = None
+    counts: bool = True
+
+
+class InboxWorker:
+    """What a round of the loop does with events. What is not answered stays; what fails again and again is parked."""
+
+    def __init__(
+        self, inbox: Inbox, look: Callable[[TableName, bool], Seen], away: Callable[[], Collection[str]]
+    ) -> None:
+        """``look`` looks at a table, and is told whether the name alone may be what fails. ``away`` are left alone."""
+        self._inbox, self._look, self._away = inbox, look, away
+        self._failed: set[TableName] = set()
+        """Tables at which a look came to nothing in this round: the next one tries again."""
+
+    def work(self, most: int, for_a_while: Callable[[Iterable[TableName]], Iterator[TableName]]) -> bool:
+        """Look at ``most`` known tables, and at some others behind them; whether there may be more."""
+        self._failed.clear()
+        away = self._away()
+        known = self._inbox.told_tables(most, known=True, without=away)
+        others = self._inbox.told_tables(UNKNOWN_MAX, known=False, without=away)
+        strange = frozenset(others)
+        for name in for_a_while((*known, *others)):
+            self._answer(name, doubtful=name in strange)
+        return len(known) >= most or len(others) >= UNKNOWN_MAX
+
+    def try_again(self) -> None:
+        """Look for events whose last look came to nothing: behind all others, which show whether catalogs answer."""
+        for name in self._inbox.told_tables(UNKNOWN_MAX, tried=True, without=self._away()):
+            if name not in self._failed:
+                self._answer(name, doubtful=True)
+
+    def _answer(self, name: TableName, *, doubtful: bool) -> None:
+        told = self._inbox.told_of(name)
+        seen = self._look(name, doubtful)
+        if seen.trouble is not None:
+            self._failed.add(name)
+            self._inbox.tried([*told], seen.trouble, counts=seen.counts)
+        if seen.snapshots is not None:
+            fault(Fault.EVENT_WORKED)
+            self._inbox.done([*told], committed_at(told, seen.snapshots))

@@ -1,0 +1,304 @@
+"""The inbox of commit events in the store: many at once, each snapshot of a table once, whatever channel it came by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+
+from icewright.core.errors import InboxFull, InboxShareFull, NotFound
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.events.schema import WAITS, inbox
+from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.events.events import (
+    Channel,
+    ChannelFigures,
+    CommitEvent,
+    EventFigures,
+    EventState,
+    Lag,
+    StoredEvent,
+    Told,
+    UnreportedTable,
+)
+from icewright.model.events.messages import RETRY_AFTER_MS, TRIES_MAX
+from icewright.model.iceberg.names import TableName
+from icewright.ports.inbox import EventFilter
+from icewright.store.documents import digest, dump, load, load_optional
+from icewright.store.schema import tables
+from icewright.store.scope_filters import records_in
+
+K = TypeVar("K")
+
+_KEYS_AT_ONCE: Final = 400
+"""Keys that one query asks for: every database allows two parameters for each."""
+_IN_STATE: Final[Mapping[EventState, ColumnElement[bool]]] = {
+    EventState.WAITING: WAITS,
+    EventState.PARKED: and_(inbox.c.done_at.is_(None), inbox.c.parked_at.is_not(None)),
+    EventState.DONE: inbox.c.done_at.is_not(None),
+}
+
+
+def receive(
+    connection: Connection,
+    events: Iterable[CommitEvent],
+    channel: Channel,
+    reporter: str,
+    now: Instant,
+    *,
+    waiting_max: int,
+    share_max: int,
+) -> int:
+    """Put events into the inbox, and say how many were new. Writers take turns: what was not there stays so.
+
+    Raises :class:`InboxFull` and :class:`InboxShareFull`.
+    """
+    rows: dict[Any, dict[str, Any]] = {}
+    for number, event in enumerate(events):
+        name_digest = digest(event.table_name)
+        key = (name_digest, event.snapshot_id) if event.snapshot_id is not None else number
+        row = {
+            "name_digest": name_digest,
+            "snapshot_id": event.snapshot_id,
+            "event": dump(event),
+            "channel": channel.value,
+            "received_at": now,
+            "reporter": reporter,
+            "catalog": event.table_name.catalog,
+        }
+        rows.setdefault(key, row)
+    for keys in _chunks([key for key in rows if isinstance(key, tuple)]):
+        known = tuple_(inbox.c.name_digest, inbox.c.snapshot_id).in_(keys)
+        for found in connection.execute(select(inbox.c.name_digest, inbox.c.snapshot_id).where(known)):
+            del rows[tuple(found)]
+    if rows:
+        if _count(connection, WAITS, waiting_max) >= waiting_max:
+            raise InboxFull(waiting_max)
+        if _count(connection, and_(WAITS, inbox.c.reporter == reporter), share_max) + len(rows) > share_max:
+            raise InboxShareFull(share_max)
+        connection.execute(insert(inbox), list(rows.values()))
+    return len(rows)
+
+
+def waiting(connection: Connection, limit: int) -> Sequence[StoredEvent]:
+    """Events not worked on yet and not parked, oldest first."""
+    query = select(inbox).where(WAITS).order_by(inbox.c.event_id).limit(limit)
+    return [_event_of(row) for row in connection.execute(query).mappings()]
+
+
+def told_tables(
+    connection: Connection, limit: int, now: Instant, *, known: bool | None, tried: bool, without: Collection[str]
+) -> Sequence[TableName]:
+    """See the port. One pass over an index of what waits, however many events there are of a table."""
+    due = or_(
+        *(
+            and_(inbox.c.tries == tries, inbox.c.tried_at <= now - after_ms)
+            for tries, after_ms in enumerate(RETRY_AFTER_MS, start=1)
+        )
+    )
+    query = select(inbox.c.reporter, inbox.c.name_digest, func.min(inbox.c.event_id).label("first"))
+    query = query.where(WAITS, due if tried else inbox.c.tries == 0)
+    if without:
+        query = query.where(inbox.c.catalog.not_in(sorted(without)))
+    told = query.group_by(inbox.c.reporter, inbox.c.name_digest).subquery()
+    chosen = select(
+        told.c.first, func.row_number().over(partition_by=told.c.reporter, order_by=told.c.first).label("turn")
+    )
+    if known is not None:
+        same = exists().where(tables.c.name_digest == told.c.name_digest, tables.c.dropped_at.is_(None))
+        chosen = chosen.where(same if known else ~same)
+    turns = chosen.subquery()
+    rows = select(inbox.c.event).join(turns, inbox.c.event_id == turns.c.first)
+    rows = rows.order_by(turns.c.turn, turns.c.first).limit(limit)
+    return list(dict.fromkeys(load(CommitEvent, event).table_name for event in connection.scalars(rows)))
+
+
+def told_of(connection: Connection, name: TableName) -> Mapping[int, int | None]:
+    """See the port."""
+    query = select(inbox.c.event_id, inbox.c.snapshot_id).where(
+        inbox.c.name_digest == digest(name), inbox.c.done_at.is_(None)
+    )
+    return {row.event_id: row.snapshot_id for row in connection.execute(query)}
+
+
+def event(connection: Connection, event_id: int) -> StoredEvent:
+    """See the port."""
+    row = connection.execute(select(inbox).where(inbox.c.event_id == event_id)).mappings().one_or_none()
+    if row is None:
+        raise NotFound(f"no event {event_id}", hint="`icewright events list` lists those that are kept")
+    return _event_of(row)
+
+
+def remove(connection: Connection, event_id: int) -> None:
+    """See the port."""
+    event(connection, event_id)
+    connection.execute(delete(inbox).where(inbox.c.event_id == event_id))
+
+
+def received(connection: Connection, only: EventFilter, limit: int, before: int | None) -> Sequence[StoredEvent]:
+    """Events that are kept, newest first."""
+    query = select(inbox).where(*_of_tables(only.within)).order_by(inbox.c.event_id.desc()).limit(limit)
+    if only.state is not None:
+        query = query.where(_IN_STATE[only.state])
+    if only.channel is not None:
+        query = query.where(inbox.c.channel == only.channel.value)
+    if only.table_name is not None:
+        query = query.where(inbox.c.name_digest == digest(only.table_name))
+    if before is not None:
+        query = query.where(inbox.c.event_id < before)
+    return [_event_of(row) for row in connection.execute(query).mappings()]
+
+
+def done(connection: Connection, event_ids: Sequence[int], committed_at: Mapping[int, Instant], now: Instant) -> None:
+    """Mark events as worked on, with when the table says that their snapshots were committed."""
+    told = [{"done_id": one, "committed": committed_at[one]} for one in event_ids if one in committed_at]
+    if told:
+        query = update(inbox).where(inbox.c.event_id == bindparam("done_id"), inbox.c.done_at.is_(None))
+        connection.execute(query.values(done_at=now, committed_at=bindparam("committed")), told)
+    for ids in _chunks([one for one in event_ids if one not in committed_at]):
+        connection.execute(
+            update(inbox).where(inbox.c.event_id.in_(ids), inbox.c.done_at.is_(None)).values(done_at=now)
+        )
+
+
+def tried(connection: Connection, event_ids: Sequence[int], trouble: Reason, now: Instant, *, counts: bool) -> None:
+    """Note a try that came to nothing, with why; as many as are too many park the event."""
+    said: dict[str, Any] = {"tried_at": now, "trouble": dump(trouble)}
+    if counts:
+        said["tries"] = inbox.c.tries + 1
+        said["parked_at"] = case((inbox.c.tries + 1 >= TRIES_MAX, now), else_=inbox.c.parked_at)
+    for ids in _chunks(event_ids):
+        connection.execute(update(inbox).where(inbox.c.event_id.in_(ids), inbox.c.done_at.is_(None)).values(**said))
+
+
+def told(connection: Connection, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+    """Which of the snapshots events told of, and whether one told of the table alone since an instant."""
+    same = inbox.c.name_digest == digest(name)
+    found: dict[int, Channel] = {}
+    for ids in _chunks(snapshot_ids):
+        rows = connection.execute(
+            select(inbox.c.snapshot_id, inbox.c.channel).where(same, inbox.c.snapshot_id.in_(ids))
+        )
+        found.update({snapshot_id: Channel(channel) for snapshot_id, channel in rows})
+    query = select(inbox.c.channel).where(same, inbox.c.snapshot_id.is_(None), inbox.c.received_at >= since)
+    channel = connection.scalar(query.order_by(inbox.c.event_id).limit(1))
+    return Told(found, None if channel is None else Channel(channel))
+
+
+def figures(connection: Connection, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
+    """How events come in, and the ``limit`` tables with most commits that only the sweep found."""
+    present, ours = _present(within), _of_tables(within)
+    waits = WAITS
+    to_receipt = _not_negative(inbox.c.received_at - inbox.c.committed_at)
+    to_look = _not_negative(inbox.c.done_at - inbox.c.received_at)
+    query = (
+        select(
+            inbox.c.channel,
+            func.count().label("events"),
+            func.sum(case((waits, 1), else_=0)).label("waiting"),
+            func.min(case((waits, inbox.c.received_at))).label("oldest"),
+            *_lag("receipt", to_receipt),
+            *_lag("look", to_look),
+        )
+        .where(*ours)
+        .group_by(inbox.c.channel)
+        .order_by(inbox.c.channel)
+    )
+    channels = tuple(
+        ChannelFigures(
+            Channel(row["channel"]),
+            row["events"],
+            int(row["waiting"]),
+            row["oldest"],
+            _lag_of(row, "receipt"),
+            _lag_of(row, "look"),
+        )
+        for row in connection.execute(query).mappings()
+    )
+    sums = connection.execute(
+        select(func.sum(tables.c.commits_told), func.sum(tables.c.commits_sweep_only)).where(*present)
+    ).one()
+    least = (
+        select(tables.c.name, tables.c.commits_told, tables.c.commits_sweep_only)
+        .where(*present, tables.c.commits_sweep_only > 0)
+        .order_by(tables.c.commits_sweep_only.desc(), tables.c.catalog, tables.c.table_uuid)
+        .limit(limit)
+    )
+    return EventFigures(
+        channels,
+        int(sums[0] or 0),
+        int(sums[1] or 0),
+        tuple(UnreportedTable(load(TableName, name), told, alone) for name, told, alone in connection.execute(least)),
+    )
+
+
+def _count(connection: Connection, condition: ColumnElement[bool], most: int) -> int:
+    """How many events there are, counted no further than ``most``."""
+    found = select(inbox.c.event_id).where(condition).limit(most).subquery()
+    return connection.scalar(select(func.count()).select_from(found)) or 0
+
+
+def _present(within: Scopes) -> tuple[ColumnElement[bool], ...]:
+    return (tables.c.dropped_at.is_(None), *records_in(within))
+
+
+def _of_tables(within: Scopes) -> tuple[ColumnElement[bool], ...]:
+    """The condition that an event is of a table that is known in one of these scopes; none where all are."""
+    if within == EVERYWHERE:
+        return ()
+    return (inbox.c.name_digest.in_(select(tables.c.name_digest).where(*_present(within))),)
+
+
+def _chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        yield keys[start : start + _KEYS_AT_ONCE]
+
+
+def _not_negative(span: ColumnElement[int]) -> ColumnElement[int]:
+    """Two clocks may disagree; nothing came in before it happened."""
+    return case((span < 0, 0), else_=span)
+
+
+def _lag(name: str, span: ColumnElement[int]) -> tuple[ColumnElement[Any], ...]:
+    return (
+        func.count(span).label(f"{name}_events"),
+        func.avg(span).label(f"{name}_mean"),
+        func.max(span).label(f"{name}_max"),
+    )
+
+
+def _lag_of(row: RowMapping, name: str) -> Lag | None:
+    events = row[f"{name}_events"]
+    return Lag(events, round(row[f"{name}_mean"]), row[f"{name}_max"]) if events else None
+
+
+def _event_of(row: RowMapping) -> StoredEvent:
+    return StoredEvent(
+        row["event_id"],
+        load(CommitEvent, row["event"]),
+        row["received_at"],
+        row["done_at"],
+        Channel(row["channel"]),
+        row["committed_at"],
+        row["tries"],
+        row["tried_at"],
+        load_optional(Reason, row["trouble"]),
+        row["parked_at"],
+    )

@@ -1,0 +1,98 @@
+"""The inbox of commit events as the store of tables has it: each call a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+
+from sqlalchemy import Engine
+
+from icewright.core.clock import Clock
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.events import inbox_sql as inbox_rows
+from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.events.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
+from icewright.model.events.messages import SHARE_MAX, WAITING_MAX
+from icewright.model.iceberg.names import TableName
+from icewright.ports.inbox import EventFilter
+from icewright.store import transactions
+from icewright.store.transactions import reading, writing
+
+
+class SqlInbox:
+    """The part of the port over an engine of :func:`icewright.store.engine.open_store`."""
+
+    _engine: Engine
+    _clock: Clock | None
+
+    def receive(
+        self,
+        *events: CommitEvent,
+        channel: Channel = Channel.HTTP,
+        reporter: str = "",
+        waiting_max: int = WAITING_MAX,
+        share_max: int = SHARE_MAX,
+    ) -> int:
+        """See the port."""
+        with writing(self._engine) as connection:
+            now = transactions.now(connection, self._clock)
+            return inbox_rows.receive(
+                connection, events, channel, reporter, now, waiting_max=waiting_max, share_max=share_max
+            )
+
+    def inbox(self, limit: int) -> Sequence[StoredEvent]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.waiting(connection, limit)
+
+    def told_tables(
+        self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
+    ) -> Sequence[TableName]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            now = transactions.now(connection, self._clock)
+            return inbox_rows.told_tables(connection, limit, now, known=known, tried=tried, without=without)
+
+    def told_of(self, name: TableName) -> Mapping[int, int | None]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.told_of(connection, name)
+
+    def event(self, event_id: int) -> StoredEvent:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.event(connection, event_id)
+
+    def remove_event(self, event_id: int) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            inbox_rows.remove(connection, event_id)
+
+    def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.received(connection, only, limit, before)
+
+    def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
+        """See the port."""
+        if event_ids:
+            with writing(self._engine) as connection:
+                inbox_rows.done(connection, event_ids, committed_at, transactions.now(connection, self._clock))
+
+    def tried(self, event_ids: Sequence[int], trouble: Reason, *, counts: bool = True) -> None:
+        """See the port."""
+        if event_ids:
+            with writing(self._engine) as connection:
+                now = transactions.now(connection, self._clock)
+                inbox_rows.tried(connection, event_ids, trouble, now, counts=counts)
+
+    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.told(connection, name, snapshot_ids, since)
+
+    def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.figures(connection, limit, within)

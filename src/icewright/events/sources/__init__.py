@@ -1,0 +1,1 @@
+"""Where events come from: Kafka, Hive notifications, metrics reports."""

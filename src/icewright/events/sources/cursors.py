@@ -1,0 +1,28 @@
+"""How far logs were read, in the store."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine, insert, select, update
+
+from icewright.events.schema import event_cursors
+from icewright.store.transactions import reading, writing
+
+
+class SqlCursors:
+    """A :class:`~icewright.events.sources.port.Cursors` over an engine of the store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def position(self, name: str) -> int | None:
+        """See the port."""
+        with reading(self._engine) as connection:
+            found = connection.scalar(select(event_cursors.c.position).where(event_cursors.c.name == name))
+            return None if found is None else int(found)
+
+    def move(self, name: str, position: int) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            where = update(event_cursors).where(event_cursors.c.name == name)
+            if connection.execute(where.values(position=position)).rowcount == 0:
+                connection.execute(insert(event_cursors).values(name=name, position=position))

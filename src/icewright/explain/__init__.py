@@ -1,0 +1,1 @@
+"""`icewright why`: the state of a table in words."""

@@ -1,0 +1,1 @@
+"""The event feed: what happened, for programs that follow it."""

@@ -1,0 +1,1 @@
+"""How much storage a table takes, and what of it nothing needs."""

@@ -1,0 +1,1 @@
+"""Who calls: tokens, sessions, log-in, and what each caller may do."""

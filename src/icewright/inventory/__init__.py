@@ -1,0 +1,1 @@
+"""What a table consists of: pure functions over manifests and partitions."""

@@ -1,0 +1,1 @@
+"""What knows every action: plan a table, dispatch its tasks, verify them."""

@@ -1,0 +1,324 @@
+"""``icewright plan``, ``explain`` and ``apply``: what would be done and why, and then exactly that."""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+
+import typer
+
+from icewright.core.errors import Forbidden, NotFound, Rejected, Unavailable
+from icewright.maintenance.registry.cli import predicted
+from icewright.model.actions.action_types import traits_of
+from icewright.model.plans.plans import Migration
+from icewright.model.plans.requests import (
+    Asked,
+    AskedComputeStatistics,
+    AskedExpireData,
+    AskedExpireSnapshots,
+    AskedRemoveDanglingDeletes,
+    AskedRemoveOrphanFiles,
+    AskedRewriteDataFiles,
+    AskedRewriteManifests,
+    AskedRewritePositionDeletes,
+)
+from icewright.model.policy.policy import Mode
+from icewright.terminal import figures as text
+from icewright.terminal.cli import FINE, FOUND, Column, Terminal
+from icewright.terminal.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
+
+if TYPE_CHECKING:
+    from icewright.model.iceberg.names import TableName
+    from icewright.model.plans.plans import Reason
+    from icewright.plans.views import PlanView
+    from icewright.work.tasks.task_views import TaskView
+
+_VERDICTS = (
+    Column("partition"),
+    Column("verdict"),
+    Column("files before", is_number=True),
+    Column("files after", is_number=True),
+    Column("files read", is_number=True),
+    Column("bytes read", is_number=True),
+    Column("deletes", is_number=True),
+    Column("by"),
+    Column("because"),
+)
+
+
+class Action(StrEnum):
+    """What may be planned on demand, by the names of Iceberg's procedures."""
+
+    EXPIRE_SNAPSHOTS = "expire-snapshots"
+    REWRITE_MANIFESTS = "rewrite-manifests"
+    REMOVE_DANGLING_DELETES = "remove-dangling-deletes"
+    COMPUTE_STATISTICS = "compute-statistics"
+    REMOVE_ORPHAN_FILES = "remove-orphan-files"
+    REWRITE_POSITION_DELETE_FILES = "rewrite-position-delete-files"
+    EXPIRE_DATA = "expire-data"
+
+
+OlderThan = Annotated[
+    str | None,
+    typer.Option("--older-than", metavar="DURATION", help="Only what is older (P5D, PT12H)."),
+]
+RetainLast = Annotated[
+    int | None,
+    typer.Option("--retain-last", min=1, metavar="N", help="Keep the last so many of each branch, whatever their age."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B", help="Count distinct values of these columns, not of those by policy."),
+]
+SnapshotId = Annotated[
+    int | None,
+    typer.Option("--snapshot", min=0, max=2**63 - 1, metavar="N", help="Compute statistics of this snapshot."),
+]
+
+
+def plan(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    migrate: Annotated[
+        Migration | None,
+        typer.Option(
+            "--migrate",
+            help="Plan nothing but this: files of other formats into the table's own, of older partition specs into "
+            "the current one, or both; large ones too. It is done when it is applied, a task at a time.",
+        ),
+    ] = None,
+    action: Annotated[
+        Action | None,
+        typer.Option("--action", help="Plan nothing but this. It is done when it is applied."),
+    ] = None,
+    older_than: OlderThan = None,
+    retain_last: RetainLast = None,
+    columns: Columns = None,
+    snapshot: SnapshotId = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Say what would be done to a table, why, and what it would bring. Changes nothing.
+
+    Where a server runs it makes the plan, which can then be applied by its id; else the plan is only shown.
+    Exit status 1 when there is something to do.
+    """
+    invocation = begin(context, as_json=as_json)
+    asked = _asked(
+        migrate,
+        action,
+        AskedExpireSnapshots(older_than, retain_last),
+        AskedComputeStatistics(column_names(columns), snapshot),
+    )
+    show_only(invocation.terminal, plan_of(invocation, table, asked, show_api=show_api))
+
+
+def explain(
+    context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False
+) -> None:
+    """Say in sentences why something is, or is not, being done to a table."""
+    invocation = begin(context, as_json=as_json)
+    planned = plan_of(invocation, table, None, show_api=show_api)
+    if as_json:
+        invocation.terminal.document({**planned.document, "upkeep": planned.upkeep})
+        return
+    if planned.problem is not None:
+        invocation.terminal.prose(f"Nothing is queued by itself: {planned.problem.text}.")
+    for line in (*planned.view.explanation, *(f"{reason.text}." for reason in planned.upkeep)):
+        invocation.terminal.prose(line)
+
+
+def apply(
+    context: typer.Context,
+    plan_id: Annotated[str, typer.Argument(metavar="PLAN_ID", help="As `icewright plan` shows it.")],
+    *,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Run a plan now: queue exactly that one, because you say so. What waits for a person, `icewright approve` lets go.
+
+    It is refused when the table has moved on so that it does not hold any more, and when it has to be approved first.
+    """
+    from icewright.maintenance.tasks_cli import print_queued, read_task  # noqa: PLC0415 - see above
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        print_queued(invocation.terminal, read_task(client.apply(plan_id)))
+
+
+def show_only(terminal: Terminal, planned: Planned) -> NoReturn:
+    """Show a plan that is not applied, and leave: with exit status 1 when there is something to do, or in the way."""
+    if terminal.as_json:
+        terminal.document(planned.document)
+    else:
+        print_plan(terminal, planned)
+    raise typer.Exit(FOUND if planned.view.can_apply or planned.view.is_blocked else FINE)
+
+
+def print_applied(terminal: Terminal, view: PlanView, task: TaskView) -> None:
+    """Say what a plan was and which task carries it out."""
+    from icewright.maintenance.tasks_cli import print_queued  # noqa: PLC0415 - `--help` stays quick
+
+    if not terminal.as_json:
+        terminal.say(view.reason.text)
+    print_queued(terminal, task)
+
+
+def column_names(columns: str | None) -> tuple[str, ...] | None:
+    """Names of columns, with commas between them; None where none are said."""
+    return None if columns is None else tuple(name.strip() for name in columns.split(","))
+
+
+def _asked(
+    migrate: Migration | None, action: Action | None, expiry: AskedExpireSnapshots, statistics: AskedComputeStatistics
+) -> Asked | None:
+    """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
+    expiring, computing = expiry != AskedExpireSnapshots(), statistics != AskedComputeStatistics()
+    aged: dict[Action | None, Asked] = {
+        Action.REMOVE_ORPHAN_FILES: AskedRemoveOrphanFiles(expiry.older_than),
+        Action.EXPIRE_DATA: AskedExpireData(expiry.older_than),
+    }
+    if migrate is None and action in aged and expiry.retain_last is None and not computing:
+        return aged[action]
+    if migrate is None and action is Action.EXPIRE_SNAPSHOTS and not computing:
+        return expiry
+    if migrate is None and action is Action.COMPUTE_STATISTICS and not expiring:
+        return statistics
+    alone: dict[Action | None, Asked] = {
+        Action.REWRITE_MANIFESTS: AskedRewriteManifests(),
+        Action.REMOVE_DANGLING_DELETES: AskedRemoveDanglingDeletes(),
+        Action.REWRITE_POSITION_DELETE_FILES: AskedRewritePositionDeletes(),
+    }
+    if migrate is None and action in alone and not (expiring or computing):
+        return alone[action]
+    if expiring or computing or action is not None:
+        raise Rejected(
+            "these options do not go together",
+            hint="--older-than goes with --action expire-snapshots, expire-data or remove-orphan-files, --retain-last "
+            "with the first, --columns and --snapshot with compute-statistics, and --migrate by itself",
+        )
+    return None if migrate is None else AskedRewriteDataFiles(migrate)
+
+
+class Planned(NamedTuple):
+    """A plan, whether a server made it, and what keeps that server from looking after the table.
+
+    ``upkeep`` is what it says of what happens by itself beside.
+    """
+
+    view: PlanView
+    from_server: bool
+    problem: Reason | None = None
+    upkeep: tuple[Reason, ...] = ()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {"plan": self.view, "from_server": self.from_server, "problem": self.problem}
+
+
+def plan_of(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> Planned:
+    """The plan. Without a server that knows the table it is made here, by the catalogs that are configured."""
+    from icewright.maintenance.offline import Offline, reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.plans.views import plan_view  # noqa: PLC0415 - see above
+
+    here, name = reads_here(invocation), table_name(invocation.config, table)
+    try:
+        return _plan_by_server(invocation, name, asked, show_api=show_api)
+    except (NotFound, Unavailable) as error:
+        if not here:
+            raise
+        invocation.terminal.note(f"planned here: {error.message}")
+        planned = Offline(invocation.config, invocation.rules).plan(name, asked)
+        if planned.observation.access_detail:
+            invocation.terminal.note(f"access to its files is {planned.observation.access_detail}")
+        return Planned(plan_view(planned.plan), from_server=False)
+
+
+def _plan_by_server(invocation: Invocation, name: TableName, asked: Asked | None, *, show_api: bool) -> Planned:
+    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.model.plans.plans import Reason  # noqa: PLC0415 - see above
+    from icewright.plans.views import PlanView  # noqa: PLC0415 - see above
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    with server(invocation, show_api=show_api) as client:
+        found = client.table(name)
+        of = found["uuid"], found["catalog"]
+        try:
+            looked = client.plan_table(*of) if asked is None else {"plan": client.plan_asked(*of, asked)}
+        except Forbidden as error:
+            if asked is not None or found["plan"] is None:
+                raise
+            planned_at = text.instant(found["plan"]["planned_at"])
+            invocation.terminal.note(f"the server's plan of {planned_at}: {error.message}, so it is not planned again")
+            looked = {"plan": client.plan(found["plan"]["plan_id"])}
+        view = from_json(PlanView, looked.get("plan"))
+        problem = client.table(name).get("problem")
+        upkeep = tuple(from_json(Reason, said) for said in looked.get("upkeep", ()))
+        return Planned(view, True, None if problem is None else from_json(Reason, problem), upkeep)
+
+
+def print_plan(terminal: Terminal, planned: Planned, *, waits: bool = False) -> None:
+    """Print a plan, with what can be done next; ``waits`` says that it is known to wait for a person."""
+    view, from_server, problem, _ = planned
+    terminal.pairs(
+        [
+            ("plan", view.plan_id if from_server else ""),
+            ("table", view.table),
+            ("snapshot", str(view.snapshot_id or "none yet")),
+            ("mode", view.mode.value),
+            ("migrates", "" if view.migration is None else view.migration.value),
+            ("because", view.reason.text),
+            ("approval", "" if view.to_approve is None else f"by a person: {view.to_approve.text}"),
+            ("but", "" if problem is None else problem.text),
+            *predicted(view),
+            ("look again", "" if view.look_again_at is None else text.instant(view.look_again_at)),
+        ]
+    )
+    if view.verdicts:
+        terminal.say()
+        terminal.table(_VERDICTS, [_verdict_cells(view, index) for index in range(len(view.verdicts))])
+        more = sum(view.verdict_counts.values()) - len(view.verdicts)
+        if more > 0:
+            terminal.say(f"and {more:,} more partitions")
+    if view.prediction is not None and view.prediction.call:
+        terminal.say()
+        terminal.say("The Spark statement that comes nearest (it chooses itself what it does, and proves nothing):")
+        terminal.say(f"  {view.prediction.call}")
+    if view.can_apply:
+        terminal.say()
+        terminal.say(_next_step(view, from_server=from_server, waits=waits))
+
+
+def _next_step(view: PlanView, *, from_server: bool, waits: bool) -> str:
+    """What carries a plan out: nothing does in mode observe, but for removed files that come back."""
+    if not from_server:
+        return "To carry it out: start `icewright serve` and `icewright optimizer`, then plan again."
+    runs_anyway = view.prediction is not None and traits_of(view.prediction.kind).in_mode_observe
+    if view.mode is Mode.OBSERVE and not runs_anyway:
+        return f"Next: icewright policy set {shlex.quote(view.table)} mode=approve --yes"
+    verb = "approve" if waits or view.to_approve is not None else "apply"
+    return f"Next: icewright {verb} {view.plan_id}"
+
+
+def print_waiting_plan(terminal: Terminal, view: PlanView) -> None:
+    """Print a plan that waits for a person."""
+    print_plan(terminal, Planned(view, from_server=True), waits=True)
+
+
+def _verdict_cells(view: PlanView, index: int) -> tuple[str, ...]:
+    item = view.verdicts[index]
+    return (
+        item.path or "(unpartitioned)",
+        item.verdict.value,
+        text.number(item.files_before),
+        text.number(item.files_after),
+        text.number(item.input_files),
+        text.size(item.input_bytes),
+        text.number(item.delete_files),
+        "+".join(item.executors),
+        item.reason.text,
+    )

@@ -1,0 +1,291 @@
+"""Planning a table: observe, decide (pure), check (pure, by other code), keep the plan.
+
+A plan that its checker does not accept is kept nowhere and carried out never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from icewright.actions.compute_statistics.service import StatisticsPlanner
+from icewright.actions.expire_data.service import DataPlanner
+from icewright.actions.expire_snapshots.service import ExpiryPlanner
+from icewright.actions.rewrite_data_files.candidates import asked_fields
+from icewright.actions.rewrite_data_files.check.plan import check_plan
+from icewright.actions.rewrite_data_files.layouts.layouts import resolve
+from icewright.actions.rewrite_data_files.layouts.ordering import Levels
+from icewright.actions.rewrite_data_files.migration import only_to_migrate, to_migrate
+from icewright.actions.rewrite_data_files.plan import plan_table
+from icewright.actions.rewrite_data_files.shortlist import shortlist
+from icewright.actions.rewrite_data_files.triggers.triggers import WITH_INTERVALS, our_commits, rewritten_at
+from icewright.actions.rewrite_delete_files.service import DeletePlanner
+from icewright.actions.rewrite_manifests.service import ManifestsPlanner
+from icewright.actions.rollback.service import RollbackPlanner
+from icewright.core.clock import Clock, Ids
+from icewright.core.errors import NotAllowed
+from icewright.core.times import Instant
+from icewright.maintenance import outcome
+from icewright.model.actions.expire_snapshots import Hold
+from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
+from icewright.model.iceberg.inventory import ManifestKey
+from icewright.model.iceberg.layouts import Layout
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import SortField, TableMetadata
+from icewright.model.plans.observation import Observation
+from icewright.model.plans.plans import Migration, Plan, Reason, Verdict
+from icewright.model.plans.requests import (
+    AskedComputeStatistics,
+    AskedExpireData,
+    AskedExpireSnapshots,
+    AskedRemoveDanglingDeletes,
+    AskedRemoveOrphanFiles,
+    AskedRewriteDataFiles,
+    AskedRewriteManifests,
+    AskedRewritePositionDeletes,
+    AskedRollback,
+)
+from icewright.model.policy.policy import Mode, Policy
+from icewright.observation.observer import Observer
+from icewright.plans.due import Due
+from icewright.plans.repository import keep_plan
+from icewright.policy.missing_rules import rules
+from icewright.policy.source import PolicySource
+from icewright.ports.store import TableStore
+from icewright.work.optimizers.access import assumed
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and what it was made from."""
+
+    plan: Plan
+    observation: Observation
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What tells whether something is due by itself, beside the table.
+
+    ``now`` is by the store's clock, ``rested_ms`` how long ago it was done last, None where it never was. ``holds``
+    gives the snapshots that tasks of the table go on from.
+    """
+
+    now: Instant
+    rested_ms: int | None
+    holds: Callable[[], Sequence[Hold]]
+
+
+class Planner:
+    """Makes plans, and keeps them in the store."""
+
+    def __init__(self, observer: Observer, tables: TableStore, clock: Clock, ids: Ids, policies: PolicySource) -> None:
+        self._observer, self._tables, self._clock, self._ids = observer, tables, clock, ids
+        self.policies = policies
+        self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
+        self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
+        self._rollbacks = RollbackPlanner(tables, clock, ids, self.policy)
+        self._deletes = DeletePlanner(observer, clock, ids, self.policy)
+        self._statistics = StatisticsPlanner(tables, clock, ids, self.policy)
+        self._data = DataPlanner(tables, clock, ids, self._live_files)
+
+    def policy(self, metadata: TableMetadata) -> Policy:
+        """The effective policy of a table."""
+        return self.policies.policy(metadata)
+
+    def plan(self, name: TableName) -> Planned:
+        """Observe the table and say what should be done to it.
+
+        Raises what :meth:`Observer.observe` raises, and ``PlanRefused``.
+        """
+        return self.plan_observed(self._observer.observe(name))
+
+    def rewrite_asked(self, observation: Observation, asked: AskedRewriteDataFiles, _holds: Sequence[Hold]) -> Planned:
+        """What is to be migrated. Raises ``PlanRefused``."""
+        return self._plan_rewrite(observation, asked.migrate)
+
+    def expiry_asked(self, observation: Observation, asked: AskedExpireSnapshots, holds: Sequence[Hold]) -> Planned:
+        """Which snapshots may expire. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
+        return Planned(plan, observation, policy)
+
+    def manifests_asked(
+        self, observation: Observation, _asked: AskedRewriteManifests, _holds: Sequence[Hold]
+    ) -> Planned:
+        """Which manifests are rewritten. Raises ``PlanRefused``."""
+        plan, policy = self._manifests.plan_asked(observation)
+        return Planned(plan, observation, policy)
+
+    def rollback_asked(self, observation: Observation, asked: AskedRollback, holds: Sequence[Hold]) -> Planned:
+        """Where ``main`` is set back to. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        plan, policy = self._rollbacks.plan_asked(observation.metadata, asked, holds)
+        return Planned(plan, observation, policy)
+
+    def deletes_asked(
+        self,
+        observation: Observation,
+        asked: AskedRemoveDanglingDeletes | AskedRewritePositionDeletes,
+        _holds: Sequence[Hold],
+    ) -> Planned:
+        """What is done to delete files. Raises ``PlanRefused``, and ``Unreadable`` where not all files were read."""
+        checked = self._deletes.plan_asked(observation, asked)
+        keep_plan(self._tables, checked.plan, checked.violations)
+        return Planned(checked.plan, observation, self.policy(observation.metadata))
+
+    def statistics_asked(
+        self, observation: Observation, asked: AskedComputeStatistics, _holds: Sequence[Hold]
+    ) -> Planned:
+        """Which statistics are computed. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        plan, policy = self._statistics.plan_asked(observation, asked)
+        return Planned(plan, observation, policy)
+
+    def data_asked(self, observation: Observation, asked: AskedExpireData, _holds: Sequence[Hold]) -> Planned:
+        """Which partitions expire. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        policy = self.policy(observation.metadata)
+        return Planned(self._data.plan_asked(observation, policy, asked), observation, policy)
+
+    def orphans_asked(
+        self, _observation: Observation, _asked: AskedRemoveOrphanFiles, _holds: Sequence[Hold]
+    ) -> NoReturn:
+        """Raises ``NotAllowed``: the server alone looks for them."""
+        raise NotAllowed(
+            "orphan files are looked for by the server alone, which remembers since when nothing needs them",
+            hint="start `icewright serve`, then plan again",
+        )
+
+    def expiry_due(self, observation: Observation, rest: Rest) -> Due:
+        """See :meth:`icewright.actions.expire_snapshots.service.ExpiryPlanner.due`."""
+        metadata = observation.metadata
+        record = self._tables.record(metadata.table_id)
+        if record is None:
+            return Due(Reason("table-replaced", "nothing, because the name leads to another table by now"))
+        return self._expiries.due(metadata, record.marks, rest.holds(), rest.rested_ms)
+
+    def manifests_due(self, observation: Observation, _rest: Rest) -> Due:
+        """See :meth:`icewright.actions.rewrite_manifests.service.ManifestsPlanner.due`."""
+        return self._manifests.due(observation)
+
+    def data_due(self, observation: Observation, rest: Rest) -> Due:
+        """See :meth:`icewright.actions.expire_data.service.DataPlanner.due`."""
+        return self._data.due(observation, self.policy(observation.metadata), rest.now, rest.rested_ms)
+
+    def statistics_due(self, observation: Observation, rest: Rest) -> Due:
+        """See :meth:`icewright.actions.compute_statistics.service.StatisticsPlanner.due`."""
+        return self._statistics.due(observation, rest.rested_ms)
+
+    def plan_observed(self, observation: Observation) -> Planned:
+        """Say what should be done to a table that has just been observed. Raises ``PlanRefused``."""
+        return self._plan_rewrite(observation, None)
+
+    def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
+        policy, now = self.policy(observation.metadata), self._clock.now()
+        policy = policy if migration is None else to_migrate(policy, migration)
+        if policy.mode is Mode.OBSERVE:
+            observation = assumed(observation)
+        if policy.trigger in WITH_INTERVALS:
+            observation = self._with_rewrites(observation, now)
+        layout = resolve(observation.metadata, policy)
+        levels = Levels.of(observation, policy, layout) if isinstance(layout, Layout) else None
+        if migration is not None:
+            levels = None if levels is None else replace(levels, due={})
+        verdicts = shortlist(observation, policy, now, levels)
+        if migration is not None:
+            verdicts = only_to_migrate(verdicts, observation, policy, migration)
+        wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
+        known = self._known(observation, wanted)
+        plan = plan_table(
+            observation,
+            policy,
+            verdicts,
+            self._data_files(observation, known, wanted, asked_fields(observation, policy, levels)),
+            self._delete_files(observation, known, wanted),
+            plan_id=self._ids.new("plan"),
+            now=now,
+            levels=levels,
+            migration=migration,
+        )
+        plan = replace(plan, rules=rules(observation, policy, layout))
+        if isinstance(layout, Reason):
+            plan = replace(plan, reason=outcome.unordered(plan.reason, layout))
+        partitions = frozenset(group.partition for group in plan.groups)
+        deletes = tuple(self._delete_files(observation, known, partitions))
+        files = self._planned_files(plan, observation, known, partitions)
+        violations = check_plan(
+            plan, observation, policy, files, deletes, layout if isinstance(layout, Layout) else None
+        )
+        said = [(violation.code, violation.text) for violation in violations]
+        keep_plan(self._tables, plan, said, is_present=migration is None)
+        return Planned(plan, observation, policy)
+
+    def _with_rewrites(self, observation: Observation, now: Instant) -> Observation:
+        """The observation with the time of our last rewrite of each partition."""
+        metadata = observation.metadata
+        commits = our_commits(metadata, observation.inventory.manifests, now)
+        summaries = self._tables.manifest_summaries(metadata.table_id) if commits else ()
+        return replace(observation, rewritten_at=rewritten_at(commits, summaries))
+
+    def _planned_files(
+        self, plan: Plan, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]
+    ) -> dict[str, DataFile]:
+        """The files of a plan as the manifests describe them, read anew: the checker does not trust the planner."""
+        planned = {file.path for group in plan.groups for file in group.files}
+        return {file.path: file for file in self._data_files(observation, known, partitions) if file.path in planned}
+
+    def _live_files(self, observation: Observation, partitions: frozenset[Partition]) -> Iterator[DataFile]:
+        """The data files of some partitions."""
+        return self._data_files(observation, self._known(observation, partitions), partitions)
+
+    def _data_files(
+        self,
+        observation: Observation,
+        known: Sequence[_Known],
+        partitions: frozenset[Partition],
+        fields: Sequence[SortField] = (),
+    ) -> Iterator[DataFile]:
+        """The data files of some partitions, manifest by manifest."""
+        metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
+        if not partitions or snapshot is None:
+            return
+        keys = _keys(known, FileContent.DATA, partitions)
+        catalog = self._observer.catalog(metadata.name.catalog)
+        yield from catalog.data_files(metadata, snapshot, keys, partitions, fields)
+
+    def _delete_files(
+        self, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]
+    ) -> Iterator[DeleteFile]:
+        """The delete files that may apply to some partitions, manifest by manifest."""
+        metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
+        if not partitions or snapshot is None:
+            return
+        keys = _keys(known, FileContent.POSITION_DELETES, partitions | _unpartitioned(observation))
+        if keys:
+            yield from self._observer.catalog(metadata.name.catalog).delete_files(metadata, snapshot, keys, partitions)
+
+    def _known(self, observation: Observation, partitions: frozenset[Partition]) -> tuple[_Known, ...]:
+        """The manifests that may speak of some partitions, read from the store once for planner and checker."""
+        if not partitions:
+            return ()
+        wanted = partitions | _unpartitioned(observation)
+        summaries = self._tables.manifest_summaries(observation.metadata.table_id, wanted)
+        return tuple(_Known(s.key, s.content, frozenset(s.partitions)) for s in summaries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Which partitions a manifest speaks of."""
+
+    key: ManifestKey
+    content: FileContent
+    partitions: frozenset[Partition]
+
+
+def _keys(known: Sequence[_Known], content: FileContent, partitions: frozenset[Partition]) -> list[ManifestKey]:
+    return [m.key for m in known if m.content is content and not m.partitions.isdisjoint(partitions)]
+
+
+def _unpartitioned(observation: Observation) -> frozenset[Partition]:
+    """The partitions of specs without fields: deletes there may apply everywhere."""
+    unpartitioned = {spec.spec_id for spec in observation.metadata.specs if spec.is_unpartitioned}
+    return frozenset(s.partition for s in observation.inventory.partitions if s.partition.spec_id in unpartitioned)

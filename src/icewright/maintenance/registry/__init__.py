@@ -1,0 +1,1 @@
+"""The registry of actions, one list for each floor."""

@@ -1,0 +1,389 @@
+"""Looking after one table: observe it, plan it, queue what the plan says if the owner lets us act."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, Final
+
+from icewright.actions.expire_snapshots.expirer import holds_of_tasks
+from icewright.actions.remove_files.orphans.planner import OrphanPlanner
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, IcewrightError, LookLost, NotFound, Rejected, TableReplaced, Unreadable
+from icewright.core.failure_causes import Cause
+from icewright.core.reasons import lasting
+from icewright.core.times import Instant
+from icewright.feed.publisher import Tidings
+from icewright.maintenance.dispatch.dispatcher import Dispatcher
+from icewright.maintenance.dispatch.late_commits import Latecomers
+from icewright.maintenance.first_run_approval import FirstExpiries
+from icewright.maintenance.planner import Planner
+from icewright.maintenance.registry.planning import effect_of
+from icewright.maintenance.registry.services import plan_asked
+from icewright.maintenance.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import Snapshot, TableMetadata
+from icewright.model.plans.observation import Observation, WorkerAccess
+from icewright.model.plans.plans import Plan, Reason
+from icewright.model.plans.requests import Asked, AskedRemoveOrphanFiles
+from icewright.model.policy.policy import Mode, Policy
+from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
+from icewright.model.work.lifecycle import may_coalesce
+from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
+from icewright.observation.observer import CatalogNotConfigured, Observer, OtherName
+from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
+from icewright.observation.task_throughput import experience
+from icewright.plans.evidence.written_files import written
+from icewright.plans.rejection import PlanRefused
+from icewright.plans.views import listed
+from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.ports.telemetry import note_look, watched
+from icewright.work.optimizers.access import AccessBook
+from icewright.work.optimizers.file_backoff import with_failed_files
+from icewright.work.tasks.retry import BACKOFF_MAX_MS, conflict_backoff_ms, conflicts_in_a_row
+
+_LOCKS = 64
+_HEALING: Final = frozenset({Cause.AWAY, Cause.OUT_OF_MEMORY, Cause.UNREADABLE, Cause.LOST})
+"""Why a task failed, where the same may do well some time later although nobody commits anything."""
+LOOKS_MAX: Final = 3
+"""How often a table is looked at for one look, when other servers look at it meanwhile."""
+_MadeFrom = tuple[str, WorkerAccess, str, str, int]
+"""The metadata, the workers' access to its files, and what speaks against copying their row groups, and against
+merging them by key, and the revision of the policies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look at a table came to: its plan, whether that was made just now, and what was queued.
+
+    ``late`` are tasks that had ended, and whose commits came all the same; they are verified next. ``upkeep`` is what
+    was found out and queued besides. ``snapshots`` are those that the table has.
+    """
+
+    plan: Plan
+    is_new: bool
+    enqueued: Enqueued | None
+    late: tuple[Task, ...] = ()
+    upkeep: KeptUp = NOTHING_KEPT_UP
+    snapshots: tuple[Snapshot, ...] = ()
+
+
+class TableKeeper:
+    """One look at one table, whatever made us look: an event, the sweep, a task that ended, or a person."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        planner: Planner,
+        dispatcher: Dispatcher,
+        access: AccessBook,
+        tables: TableStore,
+        tasks: TaskStore,
+        clock: Clock,
+        *,
+        orphans: OrphanPlanner,
+        want_pass: Callable[[TableMetadata, Policy, Thresholds], None],
+        firsts: FirstExpiries,
+        tidings: Tidings,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
+        self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
+        self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
+        self._orphans, self._want_pass, self._firsts, self._tidings = orphans, want_pass, firsts, tidings
+        self._latecomers = Latecomers(tasks)
+        self._upkeep = Upkeep(planner, dispatcher, tables, tasks, firsts)
+        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        self._planned_from: dict[TableId, tuple[str, _MadeFrom]] = {}
+        """A table's present plan, if it is of this process, and what it was made from."""
+
+    def look(self, name: TableName, *, plan_anew: bool = False) -> Looked:
+        """Observe the table; plan when its present plan does not stand any more; queue where the owner lets us.
+
+        A waiting task is withdrawn where its owner does not let us any more, and where it would come to nothing.
+        A table that cannot be read or planned keeps the reason in its record and is looked at again later; a dropped
+        one is marked so; both errors pass through. Raises :class:`~icewright.core.errors.Unavailable` when the
+        catalog is away; then nothing changes. Raises :class:`~icewright.core.errors.LookLost` when other servers
+        wrote first, again and again.
+        """
+        # Spares the looks of this process the comparison in the store, which one of two would lose.
+        with self._lock(name), watched("look", table=name):
+            for _ in range(LOOKS_MAX - 1):
+                with suppress(LookLost):
+                    return self._look_once(name, plan_anew=plan_anew)
+            return self._look_once(name, plan_anew=plan_anew)
+
+    def plan_asked(self, name: TableName, asked: Asked, table_id: TableId | None = None) -> Plan:
+        """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
+
+        A search for orphan files takes as long as it takes, and keeps nobody from looking at tables meanwhile.
+        Raises as :meth:`look`, and ``TableReplaced`` where the name leads to another table than ``table_id`` by now.
+        """
+        if isinstance(asked, AskedRemoveOrphanFiles):
+            return self._orphans.plan(name, asked, table_id)
+        with self._lock(name):
+            observation = self._observer.observe(name)
+            if table_id is not None and observation.metadata.table_id != table_id:
+                raise TableReplaced(f"{name} is another table by now (uuid {observation.metadata.table_id.uuid})")
+            latest = self._latest(observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
+            holds = holds_of_tasks(self._tasks, observation.metadata.table_id)
+            observation = with_failed_files(observation, self._tasks, latest)
+            return plan_asked(self._planner, observation, asked, holds).plan
+
+    def put_aside(self, name: TableName, problem: Reason) -> None:
+        """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""
+        with self._lock(name):
+            self._change_record(name, next_look_at=self._clock.now() + INTERVAL_MAX_MS, problem=problem)
+
+    def put_off(self, name: TableName, until: Instant) -> None:
+        """Look at a table later than planned. Harmless for a table without a record."""
+        with self._lock(name):
+            self._change_record(name, next_look_at=until)
+
+    def _lock(self, name: TableName) -> threading.Lock:
+        return self._locks[hash(name) % _LOCKS]
+
+    def _look_once(self, name: TableName, *, plan_anew: bool) -> Looked:
+        with self._planner.policies.held() as rules:  # should they change now, it is planned again
+            return self._look(name, rules.revision, plan_anew=plan_anew)
+
+    def _look(self, name: TableName, revision: int, *, plan_anew: bool) -> Looked:
+        before = self._tables.record_by_name(name)
+        try:
+            observation = self._observer.observe(name)
+            if before is not None:
+                note_look(observation.metadata, before.snapshot_id, self._clock)
+            late = tuple(self._latecomers.take_up(observation.metadata))
+            everything, now = self._latest(observation.metadata.table_id), self._tasks.now()
+            latest = self._of_kind(everything, observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
+            record = self._tables.record(observation.metadata.table_id)
+            limits = self._thresholds(observation.metadata, record)
+            alarm = alarmed(everything, now, limits)
+            problem = alarm or parked(latest, now, limits)
+            half_open = is_half_open(latest, now, limits)
+            stands = not plan_anew and not (half_open and all(task.state in TERMINAL_STATES for task in latest))
+            plan = self._standing_plan(record, observation, revision, latest, problem) if stands else None
+            is_new = plan is None
+            if plan is None:
+                with watched("plan"):
+                    plan = self._planner.plan_observed(self._with_experience(observation, latest)).plan
+        except (NotFound, Rejected, Unreadable, PlanRefused) as error:
+            self._note(name, error)
+            raise
+        metadata = observation.metadata
+        self._planned_from[metadata.table_id] = plan.plan_id, _made_from(observation, revision)
+        if before is not None and before.table_id != metadata.table_id:
+            self._gone(before.table_id, f"{name} is another table now (uuid {metadata.table_id.uuid})")
+        if plan.mode is not Mode.OBSERVE and plan.verdicts:  # without any the whole table is left alone
+            self._access.want(metadata)
+        acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
+        self._withdraw(everything, plan, metadata, replaceable=acts)
+        tries, rest_ms = (1 if half_open else None), self._rest_ms(latest) if acts else 0
+        enqueued = self._dispatcher.enqueue(plan, delay_ms=rest_ms, attempts_max=tries) if acts else None
+        kept = NOTHING_KEPT_UP
+        if plan.mode is Mode.AUTO and alarm is None:
+            of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
+            is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
+            kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, limits), of_kind)
+            self._want_pass(metadata, self._planner.policy(metadata), limits)
+        elif plan.mode is not Mode.AUTO:
+            self._firsts.keep_by_mode(plan, latest)
+        # A refused plan is said, and looked at again when it is time, not in each round.
+        wished_at = None if before is None else before.next_look_at
+        self._save(observation, plan, kept, kept.problem or problem, wished_at)
+        had = None if before is None or before.table_id != metadata.table_id else before.problem
+        self._tidings.problem(metadata.table_id, metadata.name, had, kept.problem or problem)
+        return Looked(plan, is_new, enqueued, late, kept, metadata.snapshots)
+
+    def unpark(self, table_id: TableId) -> None:
+        """Close the breaker of a table, for all kinds of work: what came to nothing until now does not count any more.
+
+        Raises ``NotFound``, and :class:`~icewright.core.errors.LookLost` when others wrote first again and again.
+        """
+        for tries_left in reversed(range(LOOKS_MAX)):
+            record = self._tables.record(table_id)
+            if record is None or record.dropped_at is not None:
+                raise NotFound(f"no table {table_id}")
+            try:
+                self._tables.save_record(replace(record, unparked_at=self._tasks.now()))
+            except LookLost:
+                if not tries_left:
+                    raise
+            else:
+                return
+
+    def _thresholds(self, metadata: TableMetadata, record: TableRecord | None) -> Thresholds:
+        return Thresholds.of(self._planner.policy(metadata), None if record is None else record.unparked_at)
+
+    def _rest_ms(self, latest: Sequence[TaskHead]) -> int:
+        """How long the next task waits, since writers were faster than the last ones."""
+        conflicts = conflicts_in_a_row(latest)
+        if not conflicts:
+            return 0
+        met_at = next(task.updated_at for task in latest if task.state in TERMINAL_STATES)
+        return max(0, met_at + conflict_backoff_ms(conflicts, jitter=self._chance()) - self._tasks.now())
+
+    def _with_experience(self, observation: Observation, latest: Sequence[TaskHead]) -> Observation:
+        """The observation with what the table's latest tasks tell."""
+        observation = replace(with_failed_files(observation, self._tasks, latest), written=written(latest))
+        if not observation.removals.any:
+            return observation
+        return replace(observation, experience=experience(self._tasks, latest))
+
+    def _standing_plan(
+        self,
+        record: TableRecord | None,
+        observation: Observation,
+        revision: int,
+        latest: Sequence[TaskHead],
+        parked_by: Reason | None,
+    ) -> Plan | None:
+        """The plan that still stands: the table is as it was, its time has not come, and its work is in hand."""
+        metadata = observation.metadata
+        if record is None or record.plan_id is None:
+            return None
+        if self._planned_from.get(metadata.table_id) != (record.plan_id, _made_from(observation, revision)):
+            return None
+        plan = self._tables.plan(record.plan_id)
+        if plan.table_name != metadata.name:
+            return None
+        due = plan.look_again_at is not None and plan.look_again_at <= self._clock.now()
+        acts = plan.mode is Mode.AUTO and not plan.is_empty and parked_by is None
+        return None if due or (acts and _work_is_lost(plan, latest, self._tasks.now())) else plan
+
+    def _withdraw(self, latest: Sequence[TaskHead], plan: Plan, metadata: TableMetadata, *, replaceable: bool) -> None:
+        """Take back a waiting task that must not run; one that the new plan takes the place of stays (coalescing)."""
+        for task in latest:
+            replaced = replaceable and task.kind is ActionKind.REWRITE_DATA_FILES and may_coalesce(task)
+            if task.state is not TaskState.QUEUED or replaced:
+                continue
+            reason = self._obstacle(task, plan, metadata)
+            if reason is not None:
+                self._take_back(task, reason)
+
+    def _obstacle(self, task: TaskHead, plan: Plan, metadata: TableMetadata) -> Reason | None:
+        whole = self._tasks.get(task.task_id)
+        if effect_of(whole, metadata) is not None:
+            return None  # an attempt thought dead did commit: the next claim finds out, and the task ends as it should
+        obstacle = self._dispatcher.leave.obstacle(whole, metadata)
+        replanned = plan.is_empty and task.kind is ActionKind.REWRITE_DATA_FILES and not task.was_asked_for
+        if obstacle is None and replanned:
+            return Reason("replanned", f"the table was planned anew: {plan.reason.text}")
+        return obstacle
+
+    def _gone(self, table_id: TableId, why: str) -> None:
+        self._planned_from.pop(table_id, None)
+        for task in self._latest(table_id):
+            if task.state is TaskState.QUEUED:
+                self._take_back(task, Reason("table-gone", why))
+
+    def _take_back(self, task: TaskHead, reason: Reason) -> None:
+        # Claimed in the same moment: then its attempt finds out, and the commit is validated in any case.
+        with suppress(Conflict):
+            self._dispatcher.withdraw(task, reason)
+
+    def _of_kind(self, everything: Sequence[TaskHead], table_id: TableId, kind: ActionKind) -> Sequence[TaskHead]:
+        """A table's latest tasks of one kind; asked for only where ``everything`` has no room for them all."""
+        found = [task for task in everything if task.kind is kind]
+        if len(everything) < TASKS_LOOKED_AT or len(found) == len(everything):
+            return found
+        return self._latest(table_id, kind)
+
+    def _with_last_done(
+        self, everything: Sequence[TaskHead], table_id: TableId, kind: ActionKind
+    ) -> Sequence[TaskHead]:
+        """A table's latest tasks of one kind, and the last that succeeded however many came to nothing since."""
+        found = self._of_kind(everything, table_id, kind)
+        if len(found) < TASKS_LOOKED_AT or any(task.state is TaskState.SUCCEEDED for task in found):
+            return found
+        only = TaskFilter(states=frozenset({TaskState.SUCCEEDED}), table_id=table_id, kind=kind)
+        return [*found, *self._tasks.listed(only, limit=1)]
+
+    def _latest(self, table_id: TableId, kind: ActionKind | None = None) -> Sequence[TaskHead]:
+        return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=TASKS_LOOKED_AT)
+
+    def _save(
+        self,
+        observation: Observation,
+        plan: Plan,
+        kept: KeptUp,
+        problem: Reason | None,
+        wished_at: Instant | None,
+    ) -> None:
+        record = self._tables.record(observation.metadata.table_id)
+        if record is None or record.next_look_at < (AT_ONCE + 1 if wished_at is None else wished_at):
+            return  # replaced in the same moment, or wished for since the look began: the next round sees it
+        look_at = next_look(
+            self._clock.now(),
+            commit_interval_ms=observation.commit_interval_ms,
+            changed_at=record.changed_at,
+            jitter=self._chance(),
+            look_again_at=min((at for at in (plan.look_again_at, kept.look_at) if at is not None), default=None),
+        )
+        with suppress(LookLost):  # what was written since is newer, and says when to look again
+            self._tables.save_record(
+                replace(
+                    record,
+                    next_look_at=look_at,
+                    problem=problem,
+                    considered=kept.remembered(record.considered),
+                    listed=listed(observation, plan, self._planner.policy(observation.metadata)),
+                )
+            )
+
+    def _note(self, name: TableName, error: IcewrightError) -> None:
+        """Keep in the record why the look failed. Read anew: it may have been observed before the failure."""
+        record = self._tables.record_by_name(name)
+        if record is None:
+            return
+        now = self._clock.now()
+        problem = lasting(Reason(error.code, error.message), record.problem, now)
+        self._tidings.problem(record.table_id, name, record.problem, problem)
+        why = _why_gone(record, error)
+        if why is not None:
+            self._gone(record.table_id, why)
+        self._change_record(
+            name, problem=problem, next_look_at=now + INTERVAL_MAX_MS, dropped_at=None if why is None else now
+        )
+
+    def _change_record(self, name: TableName, **changes: Any) -> None:
+        record = self._tables.record_by_name(name)
+        if record is not None:
+            with suppress(LookLost):  # somebody else has seen more of it meanwhile
+                self._tables.save_record(replace(record, **changes))
+
+
+def _why_gone(record: TableRecord, error: IcewrightError) -> str | None:
+    """Why a table is not under its name any more, by how a look at that name failed; None where it may be."""
+    if isinstance(error, NotFound) and not isinstance(error, CatalogNotConfigured):
+        return f"{record.name} was dropped"
+    if isinstance(error, OtherName) and error.table_id != record.table_id:
+        return f"{record.name} is another table now (uuid {error.table_id.uuid})"
+    return None
+
+
+def _made_from(observation: Observation, revision: int) -> _MadeFrom:
+    metadata, access = observation.metadata, observation.worker_access
+    return metadata.metadata_location, access, observation.not_stitched, observation.not_sorted, revision
+
+
+def _work_is_lost(plan: Plan, latest: Sequence[TaskHead], now: Instant) -> bool:
+    """Whether nothing became of the plan and it is worth another task.
+
+    It was never queued, or its task was superseded, or failed by something that heals without a commit, some time ago.
+    """
+    if any(task.state not in TERMINAL_STATES for task in latest):
+        return False
+    own = next((task for task in latest if task.plan_id == plan.plan_id), None)
+    return own is None or own.state is TaskState.SUPERSEDED or _may_have_healed(own, now)
+
+
+def _may_have_healed(task: TaskHead, now: Instant) -> bool:
+    """Whether a task failed because of what is not the table's: a disk, a storage, memory. The breaker counts on."""
+    cause = None if task.outcome is None else task.outcome.cause
+    return task.state is TaskState.FAILED and cause in _HEALING and now >= task.updated_at + BACKOFF_MAX_MS

@@ -1,0 +1,223 @@
+"""``icewright tasks ...``: the server's queue, from the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from icewright.core.codec import from_json
+from icewright.maintenance.registry.cli import measured_cells, read, undo, work
+from icewright.model.iceberg.tables import Json
+from icewright.model.work.tasks import TaskState
+from icewright.terminal import figures as text
+from icewright.terminal.cli import Column, Terminal
+from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.terminal.lists import print_page
+from icewright.work.groups.waits import say_waits
+from icewright.work.tasks.attempts import attempts
+
+if TYPE_CHECKING:
+    from icewright.api_client.client import Client
+    from icewright.api_client.connection import Page
+    from icewright.work.tasks.task_views import ListedAttempt, TaskDocument, TaskView
+
+app = typer.Typer(help="The server's tasks: list, show, cancel, retry, expedite.", no_args_is_help=True)
+
+TaskArgument = Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")]
+
+_TASKS = (
+    Column("task"),
+    Column("state"),
+    Column("table"),
+    Column("try", is_number=True),
+    Column("progress", is_number=True),
+    Column("files read", is_number=True),
+    Column("bytes read", is_number=True),
+    Column("since"),
+    Column("because"),
+)
+_FIGURES = (Column(""), Column("predicted", is_number=True), Column("measured", is_number=True))
+_HISTORY = (Column("at"), Column("state"), Column("try", is_number=True), Column("because"))
+_ATTEMPTS = (Column("try", is_number=True), Column("state"), Column("started"), Column("ended"), Column("optimizer"))
+
+
+@app.command("list")
+def list_tasks(
+    context: typer.Context,
+    *,
+    state: Annotated[list[TaskState] | None, typer.Option("--state", help="Only these; may be repeated.")] = None,
+    table: Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only tasks of this table.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """List tasks, newest first."""
+    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+
+    def ask(client: Client) -> Page:
+        of_table = None if table is None else client.table(table_name(invocation.config, table))
+        return client.tasks(states=tuple(state or ()), table=of_table, limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, read_task, _TASKS, _task_cells, none="no tasks", show_api=show_api)
+
+
+@app.command()
+def show(context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+    """Show one task with its history and its attempts."""
+    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
+    from icewright.work.tasks.task_views import TaskDocument  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        found = from_json(TaskDocument, client.task(task_id))
+    if as_json:
+        invocation.terminal.document(found)
+    else:
+        _print_document(invocation.terminal, found)
+
+
+@app.command()
+def cancel(
+    context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False
+) -> None:
+    """Cancel a waiting task; ask a running one to stop before its commit."""
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        task = read_task(client.cancel(task_id))
+    _print_answer(invocation.terminal, task)
+
+
+@app.command()
+def retry(context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+    """Queue a failed or cancelled task again."""
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        task = read_task(client.retry(task_id))
+    _print_answer(invocation.terminal, task)
+
+
+@app.command()
+def expedite(
+    context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False
+) -> None:
+    """Have a waiting task started before all others of its resource group."""
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        task = read_task(client.expedite(task_id))
+    _print_answer(invocation.terminal, task)
+
+
+app.command()(attempts)
+
+
+def read_task(data: Json) -> TaskView:
+    """A task as the server sent it. Raises :class:`~icewright.core.errors.InvalidMessage`."""
+    from icewright.work.tasks.task_views import TaskView  # noqa: PLC0415 - `--help` stays quick
+
+    return from_json(TaskView, data)
+
+
+def print_task(terminal: Terminal, task: TaskView) -> None:
+    """Print what a task is and how it stands."""
+    stopping = task.cancel_requested and task.state is TaskState.RUNNING
+    terminal.pairs(
+        [
+            ("task", task.task_id),
+            ("table", task.table),
+            ("state", task.state.value + (" (asked to stop)" if stopping else "")),
+            ("because", task.reason.text),
+            ("outcome", "" if task.outcome is None else task.outcome.reason.text),
+            ("committed", "" if task.outcome is None else str(task.outcome.snapshot_id or "")),
+            ("action", task.action.kind),
+            ("work", work(task)),
+            ("undo", undo(task)),
+            ("progress", _progress(task)),
+            ("queue", _queue(task)),
+            ("try", f"{task.attempt} of {task.attempts_max}"),
+            ("optimizer", "" if task.lease is None else task.lease.optimizer_id),
+            ("plan", task.plan_id),
+            ("created", text.instant(task.created_at)),
+            ("changed", text.instant(task.updated_at)),
+        ]
+    )
+
+
+def _queue(task: TaskView) -> str:
+    owner = f", owner {task.lane.tenant}" if task.lane.tenant else ""
+    return f"{task.lane.queue.value} of group {task.resource_group}, {task.lane.urgency.value}{owner}"
+
+
+def print_queued(terminal: Terminal, task: TaskView) -> None:
+    """Print a task that was just queued, and where one sees how it goes on."""
+    if terminal.as_json:
+        terminal.document(task)
+        return
+    print_task(terminal, task)
+    terminal.say(f"Next: icewright tasks show {task.task_id}")
+
+
+def _print_answer(terminal: Terminal, task: TaskView) -> None:
+    if terminal.as_json:
+        terminal.document(task)
+    else:
+        print_task(terminal, task)
+
+
+def _print_document(terminal: Terminal, found: TaskDocument) -> None:
+    print_task(terminal, found.task)
+    say_waits(terminal, found.waits, found.start)
+    if found.files_at is not None:
+        terminal.say(f"Its files: icewright approve {found.task.plan_id} --show, all of them at GET {found.files_at}")
+    figures = [] if found.measured is None else measured_cells(found.task, found.measured)
+    if figures:
+        terminal.say()
+        terminal.say("Figures", style="bold")
+        terminal.table(_FIGURES, figures)
+    terminal.say()
+    terminal.say("History", style="bold")
+    terminal.table(
+        _HISTORY, [(text.instant(e.at), e.state.value, str(e.attempt), e.reason.text) for e in found.history]
+    )
+    if found.attempts:
+        terminal.say()
+        terminal.say("Attempts", style="bold")
+        terminal.table(_ATTEMPTS, [_attempt_cells(attempt) for attempt in found.attempts])
+
+
+def _progress(task: TaskView) -> str:
+    if task.progress is None:
+        return ""
+    return f"{task.progress.phase} {task.progress.groups_done}/{task.progress.groups_total}"
+
+
+def _task_cells(task: TaskView) -> tuple[str, ...]:
+    return (
+        task.task_id,
+        task.state.value,
+        task.table,
+        f"{task.attempt}/{task.attempts_max}",
+        _progress(task) or "-",
+        *read(task),
+        text.instant(task.updated_at),
+        (task.reason if task.outcome is None else task.outcome.reason).text,
+    )
+
+
+def _attempt_cells(attempt: ListedAttempt) -> tuple[str, ...]:
+    return (
+        str(attempt.attempt),
+        attempt.state.value,
+        text.instant(attempt.started_at),
+        text.instant(attempt.ended_at),
+        attempt.optimizer_id,
+    )

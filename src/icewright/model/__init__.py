@@ -1,0 +1,1 @@
+"""The words that all capabilities share, as values: no input or output, no clock."""

@@ -1,0 +1,1 @@
+"""Principals, permissions and roles."""

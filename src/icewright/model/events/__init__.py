@@ -1,0 +1,1 @@
+"""Events that come in, and events that go out."""

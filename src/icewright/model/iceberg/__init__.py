@@ -1,0 +1,1 @@
+"""Tables, files, manifests and names, as Iceberg's specification has them."""

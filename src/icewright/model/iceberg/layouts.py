@@ -1,0 +1,138 @@
+"""Layouts: in which order the rows of a partition are spread over its files.
+
+An owner names columns (:class:`LayoutExpression`); a plan names fields by their ids (:class:`Layout`), which stay the
+same when columns are renamed. A layout is icewright's own matter: the table's sort order, which binds every writer, is
+another thing, though a table without a layout of its own is laid out by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from icewright.core.times import Instant
+from icewright.model.iceberg.names import quote_part
+from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, Operation, Snapshot, SortField, TableMetadata
+
+_KEY_LENGTH_MAX: Final = 1_000
+_FIELD: Final = r"(?:\d{1,10}|[a-z]+(?:\[\d{1,10}\])?\(\d{1,10}\))(?: desc)?(?: nulls-(?:first|last))?"
+_KEY: Final = re.compile(rf"(?:sort|zorder|hilbert)\({_FIELD}(?:,{_FIELD})*\)", re.ASCII)
+
+_USUAL_NULL_ORDER = {"asc": "nulls-first", "desc": "nulls-last"}
+"""As Iceberg has it where nothing is said."""
+
+
+class Curve(StrEnum):
+    """How several columns become one order."""
+
+    SORT = "sort"
+    """The first column leads, the next one decides among equals."""
+    ZORDER = "zorder"
+    """Bits of all columns interleaved (Morton 1966)."""
+    HILBERT = "hilbert"
+    """Neighbours on the curve are neighbours in every column (Hilbert 1891); 2 to 4 columns."""
+
+
+class Level(StrEnum):
+    """How much a rewrite does for a partition, and costs."""
+
+    LEVEL_0 = "level-0"
+    """Small files merged, rows in the order in which they came."""
+    LEVEL_1 = "level-1"
+    """What has gathered since the last Level 1, ordered by the layout as a run of its own."""
+    LEVEL_2 = "level-2"
+    """The whole partition ordered anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutColumn:
+    """A column of a layout as its owner writes it. ``path`` are the names from the outermost struct inwards."""
+
+    path: tuple[str, ...]
+    direction: str = "asc"
+    null_order: str = "nulls-first"
+
+    def __str__(self) -> str:
+        name = ".".join(quote_part(part) for part in self.path)
+        return name + order_text(self.direction, self.null_order.replace("-", " "))
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutExpression:
+    """What an owner asks for: ``hilbert(user_id, ts)``. As text it is what the owner would write.
+
+    Without columns it is ``none``: no layout, also where the table has a sort order.
+    """
+
+    curve: Curve
+    columns: tuple[LayoutColumn, ...]
+
+    def __str__(self) -> str:
+        return f"{self.curve}({', '.join(map(str, self.columns))})" if self.columns else "none"
+
+
+NO_LAYOUT = LayoutExpression(Curve.SORT, ())
+"""What ``none`` means: rows stay as they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """An order of rows by the fields of one table. ``sort_order_id`` is that of the table's own order, if it is it.
+
+    Curves go by identity transforms, ascending, nulls first.
+    """
+
+    curve: Curve
+    fields: tuple[SortField, ...]
+    sort_order_id: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The same text for the same order, whatever the columns are called: ``hilbert(3,7)``, ``sort(2 desc)``.
+
+        What a snapshot's summary says of the files that it added.
+        """
+        return f"{self.curve}({','.join(_text(field) for field in self.fields)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The files that one commit of ours added, all ordered by ``layout`` (a :attr:`Layout.key`).
+
+    A file belongs to the run of the snapshot that added it, as its manifest entry says.
+    """
+
+    level: Level
+    layout: str
+    committed_at: Instant
+
+
+def run_of(snapshot: Snapshot) -> Run | None:
+    """The run that a snapshot added, None where it is not ours, or does not say of its files how they are ordered.
+
+    Summaries are input: what is none of our words counts for nothing, so that its files are taken for unordered ones.
+    """
+    level, layout = snapshot.summary.get(LEVEL_KEY, ""), snapshot.summary.get(LAYOUT_KEY, "")
+    ours = snapshot.task_id is not None and snapshot.operation is Operation.REPLACE
+    known = level in tuple(Level) and len(layout) <= _KEY_LENGTH_MAX and _KEY.fullmatch(layout) is not None
+    return Run(Level(level), layout, snapshot.committed_at) if ours and known else None
+
+
+def runs_of(metadata: TableMetadata) -> Mapping[int, Run]:
+    """The runs that the snapshots of a table tell of, on any branch, by snapshot id."""
+    return {s.snapshot_id: run for s in metadata.snapshots if (run := run_of(s)) is not None}
+
+
+def _text(field: SortField) -> str:
+    text = str(field.source_id) if field.transform == "identity" else f"{field.transform}({field.source_id})"
+    return text + order_text(field.direction, field.null_order)
+
+
+def order_text(direction: str, null_order: str) -> str:
+    """`` desc nulls-first``, or nothing: only what is not usual."""
+    usual = _USUAL_NULL_ORDER.get(direction, "nulls-last")
+    text = "" if direction == "asc" else f" {direction}"
+    return text if null_order.replace(" ", "-") == usual else f"{text} {null_order}"

@@ -1,0 +1,1 @@
+"""Plans, what they are made from, and what people ask for."""

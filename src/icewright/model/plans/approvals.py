@@ -1,0 +1,44 @@
+"""Approvals as values: who let which plan go, that had to wait for a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.names import TableId, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedPlan:
+    """A plan as it was when somebody approved it, and why it had to wait; None where that was not known any more."""
+
+    plan_id: str
+    table_id: TableId
+    table_name: TableName
+    kind: ActionKind
+    because: Reason | None
+    roots: tuple[str, ...] = ()
+    """The places of the table at that time, for a plan that removes files; none of before this was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Somebody's word that a plan may go, beyond the budget or for the first time; it is for this very plan.
+
+    ``plan`` is None of one that was given before plans were kept with it: its hash alone says what it is for.
+    """
+
+    plan_hash: str
+    approved_by: str
+    approved_at: Instant
+    plan: ApprovedPlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalPlace:
+    """Where an approval is among all, by when it was given."""
+
+    approved_at: Instant
+    plan_hash: str

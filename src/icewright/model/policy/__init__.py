@@ -1,0 +1,1 @@
+"""What owners want of their tables."""

@@ -1,0 +1,1 @@
+"""Tasks, attempts, optimizers, and what limits them."""

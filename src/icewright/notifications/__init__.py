@@ -1,0 +1,1 @@
+"""Tell owners and operators: messages, grouping, delivery."""

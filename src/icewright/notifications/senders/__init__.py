@@ -1,0 +1,1 @@
+"""Delivery by webhook and Apprise."""

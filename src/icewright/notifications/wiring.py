@@ -1,0 +1,108 @@
+"""The ways to the receivers of a configuration, and the threads that tell them, for one server."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from icewright.config.model import Config, NotificationsConfig, ReceiverConfig
+from icewright.config.secrets import resolve
+from icewright.core.errors import InvalidConfiguration
+from icewright.model.events.notifications import ReceiverKind
+from icewright.notifications.port import MessageStore, Sender
+from icewright.notifications.senders.by_apprise import Address, AppriseSender, parse_address, require_apprise
+from icewright.notifications.senders.guard import Guard
+from icewright.notifications.senders.signatures import parse_secret
+from icewright.notifications.senders.urls import Proxy, parse_proxy, parse_url
+from icewright.notifications.senders.webhook import PATIENCE_S, Endpoint, WebhookSender
+from icewright.notifications.service import Notifications, Telling
+
+THREADS_MAX: Final = 8
+"""How many receivers are told at the same time; one that does not answer holds up those of its thread alone."""
+_END_S: Final = 2 * PATIENCE_S
+"""How long the end of the server waits for a message that is on its way; one that is cut off is sent again."""
+
+
+def telling(config: Config, environ: Mapping[str, str], store: MessageStore) -> Telling:
+    """Who is told, by which way. Raises :class:`InvalidConfiguration` for a way that cannot be."""
+    context = _context(config.notifications)
+    senders = {one.receiver.name: _sender(one, config.notifications, environ, context) for one in config.receivers}
+    return Telling(tuple(one.receiver for one in config.receivers), senders, store)
+
+
+def unusable_receivers(config: Config, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Receivers that a server would refuse to start with, and why: by the check of the server itself."""
+    found = {}
+    for one in config.receivers:
+        try:
+            _sender(one, config.notifications, environ, _context(config.notifications))
+        except InvalidConfiguration as error:
+            found[one.receiver.name] = error.message
+    return found
+
+
+@contextmanager
+def telling_receivers(notifications: Notifications) -> Iterator[None]:
+    """Tell all receivers while the block runs. One process of those that share a store does."""
+    stop, shares = threading.Event(), min(THREADS_MAX, len(notifications.receivers))
+    threads = [
+        threading.Thread(target=notifications.run, args=(stop, share, shares), name=f"notifier-{share}", daemon=True)
+        for share in range(shares)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(_END_S)
+
+
+def _sender(
+    one: ReceiverConfig, config: NotificationsConfig, environ: Mapping[str, str], context: ssl.SSLContext
+) -> Sender:
+    """References are followed at each message, so that a secret in a file is exchanged without a restart."""
+    key = f"receivers.{one.receiver.name}"
+    guard = Guard(config.networks)
+
+    def url() -> str:
+        return resolve(one.url, key=f"{key}.url", environ=environ)
+
+    def endpoint() -> Endpoint:
+        references = {"secret": one.secret, "previous_secret": one.previous_secret}
+        secrets = tuple(
+            parse_secret(resolve(said, key=f"{key}.{name}", environ=environ), f"{key}.{name}")
+            for name, said in references.items()
+            if said is not None
+        )
+        return Endpoint(parse_url(url(), f"{key}.url"), secrets)
+
+    def address() -> Address:
+        return parse_address(url(), f"{key}.url")
+
+    def proxy() -> Proxy | None:
+        name = "notifications.proxy"
+        return None if config.proxy is None else parse_proxy(resolve(config.proxy, key=name, environ=environ), name)
+
+    # What cannot be is said at once, and not when something has happened.
+    proxy()
+    if one.receiver.kind is ReceiverKind.APPRISE:
+        require_apprise()
+        address()
+        return AppriseSender(address, guard, proxy=proxy)
+    endpoint()
+    return WebhookSender(endpoint, guard, context=context, proxy=proxy)
+
+
+def _context(config: NotificationsConfig) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=config.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidConfiguration(
+            f"notifications.ca_file: no certificates can be read from {config.ca_file}",
+            hint="it is a file of certificates in PEM",
+        ) from error

@@ -1,0 +1,1 @@
+"""Observe tables: metadata, inventory, and when to look again."""

@@ -1,0 +1,1 @@
+"""Which table needs which files: claims, overlaps, and locations of others."""

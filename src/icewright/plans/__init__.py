@@ -1,0 +1,1 @@
+"""What all plans have in common: eligibility, checks, estimates, repository."""

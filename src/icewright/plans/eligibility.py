@@ -1,0 +1,230 @@
+"""Why a whole table is left alone: what no executor can do, or icewright must not.
+
+What one executor cannot do and another can is asked in :mod:`.executors`. Every check errs on the
+side of leaving the table alone and says why. Not obstacles, on purpose: ``gc.enabled=false`` and files imported from
+outside the table's location, since a rewrite deletes no file; branches and staged snapshots that main has left behind,
+since a rewrite of main does not touch them (others: :mod:`.branches`); a mode other than ``auto``,
+since plans are made in every mode.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from icewright.actions.expire_data.column import column_moved
+from icewright.actions.rewrite_data_files.branches import branch_obstacle
+from icewright.actions.rewrite_data_files.executors import neither, table_executors
+from icewright.core import formatting as wording
+from icewright.core.errors import InvalidConfiguration, Unsupported
+from icewright.core.times import Instant
+from icewright.model.actions.actions import Action
+from icewright.model.actions.expire_data import ExpireData
+from icewright.model.iceberg.tables import Operation, Snapshot, TableMetadata
+from icewright.model.iceberg.writer_settings import encryption_property, writer_settings
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.policy import Policy
+from icewright.policy.settings import IGNORE_OTHER_OPTIMIZERS_KEY
+
+FOREIGN_REPLACE_WINDOW_MS = 7 * 86_400_000
+"""How far before the table's latest commit a foreign rewrite counts: optimizers run weekly at the rarest."""
+
+FORMAT_VERSIONS = (1, 2, 3)
+_PROBLEMS_SAID_MAX = 5
+_AMORO_KEY = "self-optimizing.enabled"
+_HADOOP_METADATA = re.compile(r"/v\d+(\.gz|\.zst)?\.metadata\.json(\.gz|\.zst)?\Z", re.ASCII)
+_RENAMING_SCHEMES = frozenset({"file", "hdfs", "viewfs"})
+
+
+def rewrite_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an action that writes rows again."""
+    return table_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
+
+
+def recovery_action_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, _now: Instant) -> Reason | None:
+    """Of an action that takes another one back by metadata alone."""
+    return recovery_obstacle(metadata, policy)
+
+
+def insert_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an action that takes another one back by inserting rows."""
+    obstacle = recovery_obstacle(metadata, policy) or encryption_obstacle(metadata)
+    return obstacle or branch_obstacle(metadata, policy, now)
+
+
+def metadata_action_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, _now: Instant) -> Reason | None:
+    """Of an action that reads neither rows nor manifests by an executor."""
+    return metadata_obstacle(metadata, policy)
+
+
+def statistics_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, _now: Instant) -> Reason | None:
+    """Of an action that reads a snapshot and commits no other."""
+    return manifests_obstacle(metadata, policy)
+
+
+def manifests_action_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an action that commits a snapshot of ``main`` and writes no rows."""
+    return manifests_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
+
+
+def expire_data_obstacle(action: ExpireData, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an expiry of data: its column is the one that it was planned by, too."""
+    obstacle = manifests_obstacle(metadata, policy) or column_moved(action, metadata, policy)
+    return obstacle or branch_obstacle(metadata, policy, now)
+
+
+def no_obstacle(_action: Action, _metadata: TableMetadata, _policy: Policy, _now: Instant) -> None:
+    """Of an action that touches nothing which is the table's by now."""
+
+
+def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
+    """Why nothing can be done to this table, not even to its metadata, or None."""
+    checks = (
+        _identity_obstacle(metadata),
+        _hadoop_obstacle(metadata),
+        _policy_obstacle(policy),
+        _format_obstacle(metadata),
+        None if policy.ignore_other_optimizers else _other_optimizer_obstacle(metadata),
+    )
+    return next((reason for reason in checks if reason is not None), None)
+
+
+def recovery_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
+    """Why nothing of this table can be taken back, or None. What another optimizer did may be the very reason to."""
+    return metadata_obstacle(metadata, replace(policy, ignore_other_optimizers=True))
+
+
+def manifests_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
+    """Why nothing can be done that reads its manifests and no rows by ourselves, or None.
+
+    That is to rewrite manifests, to remove entries, or to have Iceberg compute statistics. Of executors and workers
+    nothing is asked.
+    """
+    return metadata_obstacle(metadata, policy) or _snapshot_obstacle(metadata) or encryption_obstacle(metadata)
+
+
+def table_obstacle(
+    metadata: TableMetadata, policy: Policy, access: WorkerAccess = WorkerAccess.PROVED
+) -> Reason | None:
+    """Why no rows of this table can be rewritten whatever its files are, or None.
+
+    ``access`` as in an observation; a task is not asked about it, which was planned when it was known.
+    """
+    checks = (
+        _identity_obstacle(metadata),
+        _hadoop_obstacle(metadata),
+        _policy_obstacle(policy),
+        _snapshot_obstacle(metadata),
+        _format_obstacle(metadata),
+        _schema_obstacle(metadata, access),
+        encryption_obstacle(metadata),
+        _property_obstacle(metadata),
+        None if policy.ignore_other_optimizers else _other_optimizer_obstacle(metadata),
+    )
+    return next((reason for reason in checks if reason is not None), None)
+
+
+def _nothing(code: str, because: str, **figures: int | str) -> Reason:
+    return Reason(code, f"nothing, because {because}", figures)
+
+
+def _identity_obstacle(metadata: TableMetadata) -> Reason | None:
+    if metadata.has_uuid:
+        return None
+    text = "the table has no uuid, so it could not be told from another one of its name; it is only observed"
+    return _nothing("no-uuid", f"{text}. Any commit by a current writer gives it one")
+
+
+def _hadoop_obstacle(metadata: TableMetadata) -> Reason | None:
+    """A table without a catalog commits by renaming a file, which takes away others' commits on an object store."""
+    scheme, separator, _ = metadata.metadata_location.partition(":")
+    if not _HADOOP_METADATA.search(metadata.metadata_location) or not separator or scheme in _RENAMING_SCHEMES:
+        return None
+    return _nothing(
+        "hadoop-table",
+        f"its metadata is kept as a Hadoop table's ({wording.quoted(metadata.metadata_location)}), and on an object "
+        "store two such commits at once can both succeed, so that one is lost",
+    )
+
+
+def _policy_obstacle(policy: Policy) -> Reason | None:
+    if not policy.problems:
+        return None
+    first = policy.problems[:_PROBLEMS_SAID_MAX]
+    said = "; ".join(f"{wording.name(problem.key)} ({problem.origin}): {problem.problem}" for problem in first)
+    more = len(policy.problems) - len(first)
+    said += f"; and {more:,} more" if more else ""
+    return _nothing("policy-problem", f"a setting cannot be used: {said}", problems=len(policy.problems))
+
+
+def _snapshot_obstacle(metadata: TableMetadata) -> Reason | None:
+    if metadata.current_snapshot_id is None:
+        return _nothing("no-snapshots", "nothing has been committed to the table yet")
+    if metadata.current_snapshot is None:
+        return _nothing(
+            "snapshot-missing",
+            f"the metadata names {metadata.current_snapshot_id} as the current snapshot and does not have it",
+        )
+    return None
+
+
+def _format_obstacle(metadata: TableMetadata) -> Reason | None:
+    if metadata.format_version in FORMAT_VERSIONS:
+        return None
+    text = f"tables of format version {metadata.format_version} cannot be rewritten yet, only 1 to 3"
+    return _nothing("format-version", text, format_version=metadata.format_version)
+
+
+def _schema_obstacle(metadata: TableMetadata, access: WorkerAccess) -> Reason | None:
+    if all(schema.schema_id != metadata.current_schema_id for schema in metadata.schemas):
+        return _nothing("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
+    reason = neither(table_executors(metadata, access))
+    return None if reason is None else _nothing(reason.code, reason.text)
+
+
+def encryption_obstacle(metadata: TableMetadata) -> Reason | None:
+    """Whether its files are encrypted."""
+    key = encryption_property(metadata.properties)
+    if key is None:
+        return None
+    return _nothing("encryption", f"the table is encrypted ({wording.name(key)}), which nothing here can do")
+
+
+def _property_obstacle(metadata: TableMetadata) -> Reason | None:
+    try:
+        writer_settings(metadata.properties)
+    except Unsupported:
+        return None  # what a merge cannot write, Spark's own writer may
+    except InvalidConfiguration as error:
+        return _nothing("writer-property", f"a property of the writer cannot be used: {wording.cut(error.message)}")
+    return None
+
+
+def _other_optimizer_obstacle(metadata: TableMetadata) -> Reason | None:
+    way_out = f"set {IGNORE_OTHER_OPTIMIZERS_KEY}=true on the table if icewright shall work on it nevertheless"
+    if metadata.properties.get(_AMORO_KEY, "").strip().lower() == "true":
+        return _nothing("other-optimizer", f"Amoro maintains it ({_AMORO_KEY}=true); {way_out}")
+    lineage = metadata.ancestors()
+    for snapshot in lineage:
+        recent = lineage[0].committed_at - snapshot.committed_at <= FOREIGN_REPLACE_WINDOW_MS
+        if recent and is_foreign_rewrite(snapshot):
+            engine = wording.name(snapshot.summary.get("engine-name", "another-program"))
+            return _nothing(
+                "other-optimizer",
+                f"{engine} rewrote its files at {wording.instant(snapshot.committed_at)} "
+                f"(snapshot {snapshot.snapshot_id}), and two optimizers get in each other's way; {way_out}",
+                snapshot_id=snapshot.snapshot_id,
+            )
+    return None
+
+
+def is_foreign_rewrite(snapshot: Snapshot) -> bool:
+    """Whether somebody else rewrote data or delete files here; a rewrite of manifests alone says so and is none."""
+    if snapshot.operation is not Operation.REPLACE or snapshot.task_id is not None:
+        return False
+    files_changed = any(
+        snapshot.summary.get(key, "0") != "0"
+        for key in ("deleted-data-files", "added-data-files", "removed-delete-files")
+    )
+    return files_changed or "manifests-replaced" not in snapshot.summary

@@ -1,0 +1,1 @@
+"""What a commit did, read from the manifests."""

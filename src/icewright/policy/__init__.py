@@ -1,0 +1,1 @@
+"""The effective policy of a table, and where each setting comes from."""

@@ -1,0 +1,196 @@
+"""``icewright policy ...``: what an owner wants of a table, shown and changed. A table's own needs no server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from icewright.core.codec import from_json
+from icewright.core.errors import Rejected
+from icewright.policy.rules.cli import apply, history, print_rules, rollback, schema, which_wins
+from icewright.terminal.cli import FINE, FOUND, Column
+from icewright.terminal.invocation import AsJson, TableArgument, begin
+
+if TYPE_CHECKING:
+    from icewright.model.iceberg.tables import TableMetadata
+    from icewright.policy.schema_views import LayoutView
+    from icewright.policy.views import PolicyChangeView, PolicyView
+    from icewright.terminal.cli import Terminal
+    from icewright.terminal.invocation import Invocation
+
+app = typer.Typer(
+    help="What owners want of tables: their own properties, and policies as files in git.", no_args_is_help=True
+)
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without it is only said what would be done.")]
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="The table; else the policies that are applied.")
+    ] = None,
+    *,
+    revision: Annotated[
+        int | None, typer.Option("--revision", metavar="N", min=0, help="Policies as they were applied then.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every setting in effect for a table and where it comes from; without a table, the applied policies.
+
+    Exit status 1 when something cannot be used.
+    """
+    from icewright.maintenance.offline import Offline, reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.policy.views import policy_of, policy_view  # noqa: PLC0415 - see above
+    from icewright.tables.cli import table_document  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    if table is None:
+        _show_applied(invocation, revision)
+        return
+    if revision is not None:
+        raise Rejected("a table has the policies that are applied now", hint="leave out --revision, or the table")
+    name = table_name(invocation.config, table)
+    if reads_here(invocation):
+        view = policy_view(Offline(invocation.config).catalog(name.catalog).load(name), invocation.rules)
+    else:
+        view = policy_of(table_document(invocation, name).table)
+    if as_json:
+        invocation.terminal.document(view)
+    else:
+        _print_policy(invocation.terminal, view)
+    raise typer.Exit(FOUND if _is_wrong(view) else FINE)
+
+
+app.command()(apply)
+app.command("test")(which_wins)
+app.command()(history)
+app.command()(rollback)
+app.command()(schema)
+
+
+@app.command("set")
+def set_(
+    context: typer.Context,
+    table: TableArgument,
+    settings: Annotated[
+        list[str],
+        typer.Argument(metavar="KEY=VALUE...", help="mode=auto layout='sort(ts)'; `icewright.` is optional."),
+    ],
+    *,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Set properties of a table that are settings of its policy: one commit of metadata, and only with --yes.
+
+    Values are checked first, and a layout against the table's columns. Exit status 1 when there is something to do.
+    """
+    from icewright.policy.property_changes import settings_to_set  # noqa: PLC0415 - `--help` stays quick
+
+    _change(context, table, lambda _: settings_to_set(settings), yes=yes, as_json=as_json)
+
+
+@app.command()
+def unset(
+    context: typer.Context,
+    table: TableArgument,
+    settings: Annotated[list[str], typer.Argument(metavar="KEY...", help="mode layout; `icewright.` is optional.")],
+    *,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove settings from a table's properties, so that the rules above it count again; only with --yes."""
+    from icewright.policy.property_changes import settings_to_unset  # noqa: PLC0415 - `--help` stays quick
+
+    _change(context, table, lambda found: settings_to_unset(found, settings), yes=yes, as_json=as_json)
+
+
+def layout_text(layout: LayoutView | None) -> str:
+    """A layout and where it comes from, or why there is none."""
+    if layout is None:
+        return "none"
+    if layout.reason is not None:
+        return f"none, because {layout.reason.text}"
+    return f"{layout.text} ({layout.origin})"
+
+
+def _change(
+    context: typer.Context,
+    table: str,
+    asked: Callable[[TableMetadata], Mapping[str, str | None]],
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    from icewright.maintenance.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.policy.property_changes import differing, with_changes  # noqa: PLC0415 - see above
+    from icewright.policy.views import (  # noqa: PLC0415 - see above
+        PolicyChangeView,
+        policy_view,
+        property_changes,
+    )
+
+    invocation = begin(context, as_json=as_json)
+    name = table_name(invocation.config, table)
+    offline = Offline(invocation.config)
+    found = offline.catalog(name.catalog).load(name)
+    changes = differing(found, asked(found))
+    after = with_changes(found, changes)
+    if yes and changes:
+        offline.properties(name.catalog).change(found, changes)
+    policy = policy_view(after, invocation.rules)
+    view = PolicyChangeView(property_changes(found, changes), yes and bool(changes), policy)
+    if as_json:
+        invocation.terminal.document(view)
+    else:
+        _print_change(invocation.terminal, view)
+    raise typer.Exit(FOUND if changes and not yes else FINE)
+
+
+def _show_applied(invocation: Invocation, revision: int | None) -> None:
+    from icewright.model.policy.policies import PolicyRevision  # noqa: PLC0415 - see above
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    with server(invocation) as client:
+        found = from_json(PolicyRevision, client.policies(revision))
+    if invocation.terminal.as_json:
+        invocation.terminal.document(found)
+    else:
+        print_rules(invocation.terminal, found)
+
+
+def _is_wrong(view: PolicyView) -> bool:
+    return bool(view.problems) or (view.layout is not None and view.layout.reason is not None)
+
+
+def _print_policy(terminal: Terminal, view: PolicyView) -> None:
+    terminal.pairs([("table", view.table), ("mode", f"{view.mode}. {view.says}"), ("layout", layout_text(view.layout))])
+    terminal.say()
+    rows = [(setting.key, setting.value or "-", setting.origin) for setting in view.settings]
+    terminal.table((Column("property"), Column("value"), Column("from")), rows)
+    _print_problems(terminal, view)
+
+
+def _print_change(terminal: Terminal, view: PolicyChangeView) -> None:
+    if not view.changes:
+        terminal.say(f"Nothing to change: {view.policy.table} is so already.")
+        return
+    columns = (Column("property"), Column("before"), Column("after"))
+    terminal.table(columns, [(c.key, _shown(c.before), _shown(c.after)) for c in view.changes])
+    terminal.say()
+    terminal.pairs([("layout", layout_text(view.policy.layout))])
+    terminal.say(view.policy.says)
+    _print_problems(terminal, view.policy)
+    terminal.say("Done." if view.done else "Nothing has been changed yet: add --yes to do it.", style="bold")
+
+
+def _print_problems(terminal: Terminal, view: PolicyView) -> None:
+    for problem in view.problems:
+        terminal.say(f"cannot be used: {problem.origin}, {problem.key}: {problem.problem}", style="red")
+
+
+def _shown(value: str | None) -> str:
+    return "-" if value is None else value

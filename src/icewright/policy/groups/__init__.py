@@ -1,0 +1,1 @@
+"""Which resource group a table belongs to."""

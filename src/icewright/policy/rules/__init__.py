@@ -1,0 +1,1 @@
+"""Policy files: rules, revisions, tests of policies."""

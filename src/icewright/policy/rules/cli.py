@@ -1,0 +1,335 @@
+"""``icewright policy apply|test|history|rollback|schema``: policies as files in git, tested, compared and applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from icewright.approvals.cli import logged_in
+from icewright.core import formatting as wording
+from icewright.core.codec import from_json
+from icewright.core.errors import Conflict, Rejected
+from icewright.terminal import figures as text
+from icewright.terminal.cli import FINE, FOUND, Column, Terminal
+from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin
+from icewright.terminal.lists import print_page
+from icewright.work.groups.cells import say_group
+
+if TYPE_CHECKING:
+    from icewright.api_client.client import Client
+    from icewright.api_client.connection import Page
+    from icewright.model.iceberg.tables import Json
+    from icewright.model.policy.policies import Policies, PolicyRevision, Rule
+    from icewright.model.policy.policy import PolicyProblem
+    from icewright.policy.rules.cases import CaseResult, PolicyTest
+    from icewright.policy.rules.difference import PolicyDifference
+    from icewright.policy.rules.files import PolicyFiles
+    from icewright.terminal.invocation import Invocation
+
+Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Policy files, or folders of them.")]
+Files = Annotated[
+    list[Path] | None, typer.Option("--file", metavar="PATH", help="Policy files, or folders of them, not yet applied.")
+]
+Expect = Annotated[
+    list[Path] | None, typer.Option("--expect", metavar="FILE", help="Cases: which settings which tables should have.")
+]
+Note = Annotated[str, typer.Option("--note", help="Why, for the history: a commit, a ticket.")]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who applies it; else who is logged in.")]
+IfRevision = Annotated[
+    int | None,
+    typer.Option("--if-revision", metavar="N", help="Only while revision N, of which you saw the difference, stands."),
+]
+
+_SETTINGS: Final = (Column("setting"), Column("value"), Column("from"), Column("because"))
+_CHANGES: Final = (Column("table"), Column("setting"), Column("before"), Column("after"), Column("by"))
+_RULES: Final = (Column(""), Column("rule"), Column("what"), Column("tables", is_number=True))
+_HISTORY: Final = (
+    Column("revision", is_number=True),
+    Column("applied"),
+    Column("by"),
+    Column("rules", is_number=True),
+    Column("note"),
+)
+_SIGNS: Final = {"added": "+", "changed": "~", "removed": "-"}
+
+
+def apply(
+    context: typer.Context,
+    paths: Paths,
+    *,
+    yes: Yes = False,
+    if_revision: IfRevision = None,
+    note: Note = "",
+    by: By = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Show what policy files would change, and with --yes put them in place of all policies that are applied.
+
+    Exit status 1 when there is something to apply and --yes is missing.
+    """
+    from icewright.policy.rules.files import read_policies  # noqa: PLC0415 - `--help` stays quick
+
+    invocation, policies = begin(context, as_json=as_json), read_policies(paths)
+    _change(invocation, lambda _: policies, _Wish(yes, if_revision, note, by, show_api))
+
+
+def rollback(
+    context: typer.Context,
+    revision: Annotated[int, typer.Argument(metavar="REVISION", min=0, help="The revision; 0 is no policies at all.")],
+    *,
+    yes: Yes = False,
+    if_revision: IfRevision = None,
+    note: Note = "",
+    by: By = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Show what going back to a revision would change, and with --yes apply it again, as a new revision.
+
+    Exit status 1 when there is something to apply and --yes is missing.
+    """
+    invocation = begin(context, as_json=as_json)
+    wish = _Wish(yes, if_revision, note or f"rollback to revision {revision}", by, show_api)
+    _change(invocation, lambda client: _revision(client, revision).policies, wish)
+
+
+def history(
+    context: typer.Context,
+    *,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """List what was applied, newest first."""
+    invocation = begin(context, as_json=as_json)
+    none = "no policies were applied yet"
+
+    def ask(client: Client) -> Page:
+        return client.policy_revisions(limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, lambda one: one, _HISTORY, _history_cells, none=none, show_api=show_api)
+
+
+def _history_cells(one: Json) -> tuple[str, ...]:
+    return str(one["number"]), text.instant(one["applied_at"]), one["applied_by"], str(one["rules"]), one["note"]
+
+
+def schema() -> None:
+    """Print the JSON Schema of policy files, for editors and CI."""
+    import json  # noqa: PLC0415 - `--help` stays quick
+
+    from icewright.policy.rules.file_schema import policy_schema  # noqa: PLC0415 - see above
+
+    typer.echo(json.dumps(policy_schema(), indent=2))
+
+
+def which_wins(
+    context: typer.Context,
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="The table; may be left out with --expect.")
+    ] = None,
+    *,
+    files: Files = None,
+    expect: Expect = None,
+    every: Annotated[bool, typer.Option("--all", help="Also settings that nobody sets.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say which rule wins for each setting of a table, and why; with --file, by files that are not applied yet.
+
+    Cases of --expect are tested without a server or a catalog, as CI does. Exit status 1 when one fails, and when
+    something cannot be used.
+    """
+    from icewright.policy.rules.case_files import read_cases  # noqa: PLC0415 - `--help` stays quick
+    from icewright.policy.rules.cases import run_case  # noqa: PLC0415 - see above
+    from icewright.policy.rules.files import read_policy_files  # noqa: PLC0415 - see above
+
+    if table is None and not expect:
+        raise Rejected("nothing to test", hint="name a table, or cases: --expect FILE")
+    invocation = begin(context, as_json=as_json)
+    policies = read_policy_files(files) if files else None
+    cases = [case for file in expect or () for case in read_cases(file)]
+    rules = _rules(invocation, policies)
+    results = [run_case(case, rules) for case in cases]
+    tested = None if table is None else _tested(invocation, table, policies)
+    if as_json:
+        invocation.terminal.document({"table": tested, "cases": results})
+    else:
+        _print_test(invocation.terminal, tested, results, every=every)
+    wrong = (tested is not None and not tested.is_usable) or not all(result.passed for result in results)
+    raise typer.Exit(FOUND if wrong else FINE)
+
+
+def print_rules(terminal: Terminal, revision: PolicyRevision) -> None:
+    """A revision of the policies, rule by rule."""
+    if revision.number:
+        by = f"{text.instant(revision.applied_at)} by {revision.applied_by}"
+        terminal.pairs([("revision", str(revision.number)), ("applied", by), ("note", revision.note)])
+    else:
+        terminal.say("revision 0: no policies are applied")
+    for rule in revision.policies.rules:
+        terminal.say()
+        terminal.say(rule.name, style="bold")
+        wanted = [*([] if rule.match.owner is None else [f"owner: {rule.match.owner}"])]
+        wanted += [f"{key}: {value}" for key, value in rule.match.properties.items()]
+        terminal.pairs(
+            [
+                ("tables", ", ".join(rule.match.tables)),
+                ("where", ", ".join(wanted)),
+                ("priority", str(rule.priority)),
+                ("enforce", rule.enforce.value),
+                *rule.settings.items(),
+                ("note", rule.note),
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """How somebody wants policies to be applied."""
+
+    yes: bool
+    if_revision: int | None
+    note: str
+    by: str | None
+    show_api: bool
+
+
+def _change(invocation: Invocation, wanted: Callable[[Client], Policies], wish: _Wish) -> None:
+    from icewright.model.policy.policies import NewRevision, PolicyRevision  # noqa: PLC0415 - see above
+    from icewright.policy.rules.difference import PolicyDifference  # noqa: PLC0415 - see above
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    with server(invocation, show_api=wish.show_api) as client:
+        policies = wanted(client)
+        difference = from_json(PolicyDifference, client.preview_policies(policies))
+        if wish.if_revision is not None and wish.if_revision != difference.revision:
+            said = f"the policies are at revision {difference.revision} by now, not at {wish.if_revision}"
+            raise Conflict(said, hint="look at the difference again")
+        if not invocation.terminal.as_json:
+            _print_difference(invocation.terminal, difference)
+        done = None
+        if wish.yes and not difference.is_empty:
+            new = NewRevision(policies, wish.by or logged_in(), wish.note)
+            done = from_json(PolicyRevision, client.apply_policies(new, difference.revision))
+    if invocation.terminal.as_json:
+        invocation.terminal.document({"difference": difference, "applied": None if done is None else done.number})
+    elif done is not None:
+        invocation.terminal.say(f"Applied as revision {done.number}.", style="bold")
+    elif not difference.is_empty:
+        said = f"Nothing has been changed yet: add --yes --if-revision {difference.revision} to do exactly this."
+        invocation.terminal.say(said, style="bold")
+    raise typer.Exit(FOUND if done is None and not difference.is_empty else FINE)
+
+
+def _revision(client: Client, number: int) -> PolicyRevision:
+    from icewright.model.policy.policies import PolicyRevision  # noqa: PLC0415 - `--help` stays quick
+
+    return from_json(PolicyRevision, client.policies(number))
+
+
+def _print_difference(terminal: Terminal, difference: PolicyDifference) -> None:
+    if difference.is_empty:
+        terminal.say(f"Nothing to apply: revision {difference.revision} says the same already.")
+        return
+    for warning in difference.warnings:
+        terminal.say(f"{warning.code}: {warning.text}", style="bold red")
+    if difference.warnings:
+        terminal.say()
+    rows = [
+        (_SIGNS[one.what], one.name, ", ".join((one.what, *one.fields)), f"{one.tables:,}") for one in difference.rules
+    ]
+    terminal.table(_RULES, rows)
+    for group in difference.groups:
+        said = ", ".join((group.what, *group.fields))
+        terminal.say(f"{_SIGNS[group.what]} resource group {group.name}: {said}")
+    terminal.say()
+    known = wording.count(difference.tables_known, "table")
+    terminal.say(
+        f"{difference.tables_changed:,} of {known} would have other settings than by revision {difference.revision}."
+    )
+    if not difference.tables:
+        return
+    terminal.pairs([(key, wording.count(count, "table")) for key, count in difference.settings.items()])
+    terminal.say()
+    changes = [(table.table, change) for table in difference.tables for change in table.changes]
+    cells = [(name, c.key, _shown(c.before), _shown(c.after), c.after_origin) for name, c in changes]
+    terminal.table(_CHANGES, cells)
+    left = difference.tables_changed - len(difference.tables)
+    if left:
+        terminal.say(f"... and {wording.count(left, 'more table', 'more tables')}")
+
+
+def _rules(invocation: Invocation, files: PolicyFiles | None) -> tuple[Rule, ...]:
+    """The rules to test: of files above those of the configuration, or what is in effect."""
+    return invocation.rules if files is None else (*files.policies.rules, *invocation.config.rules)
+
+
+def _tested(invocation: Invocation, table: str, files: PolicyFiles | None) -> PolicyTest:
+    from icewright.maintenance.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.model.policy.policies import NO_REVISION  # noqa: PLC0415 - see above
+    from icewright.policy.groups.precedence import GroupSource, applied_source  # noqa: PLC0415 - see above
+    from icewright.policy.rules.cases import Said, policy_test  # noqa: PLC0415 - see above
+
+    config, applied = invocation.config, invocation.applied
+    name = table_name(config, table)
+    found = Offline(config).catalog(name.catalog).load(name)
+    where = "the configuration" if config.path is None else str(config.path)
+    configured = GroupSource(where, config.groups, is_configuration=True)
+    present = Said(invocation.rules, (applied_source(applied or NO_REVISION), configured))
+    revision = None if applied is None else applied.number
+    if files is None:
+        return policy_test(found, revision, present)
+    written = GroupSource("the files", files.policies.groups, places=files.group_places)
+    return policy_test(found, revision, Said(_rules(invocation, files), (written, configured)), present)
+
+
+def _print_test(terminal: Terminal, tested: PolicyTest | None, results: list[CaseResult], *, every: bool) -> None:
+    if tested is not None:
+        by = "the files" if tested.from_files else _applied_text(tested)
+        terminal.pairs(
+            [("table", tested.table), ("by", by), ("before", _applied_text(tested) if tested.from_files else "")]
+        )
+        terminal.say()
+        terminal.table(_SETTINGS, list(_test_rows(tested, every=every)))
+        say_group(terminal, tested.group)
+        _print_problems(terminal, tested.problems)
+    for result in results:
+        if result.passed:
+            terminal.say(f"passed  {result.table}")
+            continue
+        terminal.say(f"FAILED  {result.table}  {result.place}", style="red")
+        for failure in result.failures:
+            terminal.say(f"  {failure.key}: expected {failure.expected}, found {failure.found} ({failure.origin})")
+        _print_problems(terminal, result.problems)
+
+
+def _test_rows(tested: PolicyTest, *, every: bool) -> Iterator[tuple[str, ...]]:
+    for one in tested.settings:
+        if one.win.is_default and one.before.is_default and not every:
+            continue
+        value = _shown(one.win.value)
+        value = f"{_shown(one.before.value)} -> {value}" if one.differs else value
+        origin = one.win.origin if one.win.pattern is None else f"{one.win.origin} ({one.win.pattern})"
+        over = "; ".join(f"not {other.value} of {other.origin}: {other.why}" for other in one.win.over)
+        yield one.win.key, value, origin, over or ("nobody sets it" if one.win.is_default else "nobody else sets it")
+
+
+def _print_problems(terminal: Terminal, problems: tuple[PolicyProblem, ...]) -> None:
+    for problem in problems:
+        terminal.say(f"cannot be used: {problem.origin}, {problem.key}: {problem.problem}", style="red")
+
+
+def _applied_text(tested: PolicyTest) -> str:
+    if tested.revision is None:
+        return "the configuration alone: no server was asked"
+    return f"revision {tested.revision} and the configuration"
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else str(value)

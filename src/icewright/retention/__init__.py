@@ -1,0 +1,1 @@
+"""How long rows of the database are kept, and the history table."""

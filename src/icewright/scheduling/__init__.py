@@ -1,1 +1,0 @@
-"""Decisions about time and order as pure functions: what to start next, when to try again, when to look again."""

@@ -1,0 +1,55 @@
+"""The servers of a store, in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Engine, delete, insert, select, update
+
+from icewright.core.clock import Clock
+from icewright.core.servers import SERVERS_KEPT_MS, SeenServer, Server
+from icewright.store import transactions
+from icewright.store.servers_schema import servers
+from icewright.store.transactions import reading, writing
+
+
+class SqlServers:
+    """A :class:`~icewright.server.cluster.servers_port.Servers` over an engine of the store.
+
+    Time is the database's unless ``clock`` is given.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
+        self._engine, self._clock = engine, clock
+
+    def beat(self, server: Server) -> None:
+        """See the port."""
+        said = {"url": server.url, "version": server.version, "epoch": server.epoch}
+        with writing(self._engine) as connection:
+            now = transactions.now(connection, self._clock)
+            known = update(servers).where(servers.c.server_id == server.server_id).values(**said, seen_at=now)
+            if connection.execute(known).rowcount == 0:
+                row = {"server_id": server.server_id, **said, "started_at": now, "seen_at": now}
+                connection.execute(insert(servers).values(row))
+            connection.execute(delete(servers).where(servers.c.seen_at < now - SERVERS_KEPT_MS))
+
+    def leave(self, server_id: str) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            connection.execute(delete(servers).where(servers.c.server_id == server_id))
+
+    def present(self) -> Sequence[SeenServer]:
+        """See the port."""
+        query = select(servers).order_by(servers.c.started_at, servers.c.server_id)
+        with reading(self._engine) as connection:
+            now = transactions.now(connection, self._clock)
+            rows = connection.execute(query).mappings().all()
+        return [
+            SeenServer(
+                Server(row["server_id"], row["url"], row["version"], row["epoch"]),
+                row["started_at"],
+                row["seen_at"],
+                now,
+            )
+            for row in rows
+        ]

@@ -1,0 +1,267 @@
+"""The control plane as one value: what the API serves and the loop turns, wired by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, get_type_hints
+
+from icewright.actions.expire_snapshots.expirer import Expirer
+from icewright.actions.expire_snapshots.port import SnapshotExpiry
+from icewright.actions.remove_files.clock_watch import ClockWatch
+from icewright.actions.remove_files.expired_files import ExpiredFilesPlanner
+from icewright.actions.remove_files.gone_tables import GoneUuids
+from icewright.actions.remove_files.orphans.planner import OrphanPlanner
+from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.quarantine_scheduler import Plans, RemovalRounds
+from icewright.actions.remove_files.removals_port import RemovalPorts
+from icewright.actions.remove_files.restores import RestorePlanner
+from icewright.actions.remove_files.wiring import build_expired_doors, build_finders, build_remover, sleep_ms
+from icewright.actions.rollback.port import Rollbacks
+from icewright.actions.rollback.service import Rollbacker
+from icewright.actions.undo.second_tables_port import SecondTables
+from icewright.actions.undo.second_tables_service import SecondTabler
+from icewright.actions.undo.service import NothingKept, Undoer
+from icewright.actions.undo.undo_records_port import KeptStore
+from icewright.approvals.service import Approvals
+from icewright.catalogs.port import Catalog
+from icewright.core.clock import Clock, Ids
+from icewright.events.intake import Intake
+from icewright.explain.service import Whys
+from icewright.feed.publisher import Tidings
+from icewright.maintenance.dispatch.dispatcher import Dispatcher, DispatchLimits
+from icewright.maintenance.dispatch.server_tasks import Carrier, Housekeeper
+from icewright.maintenance.dispatch.verifier import Verifier
+from icewright.maintenance.first_run_approval import FirstExpiries
+from icewright.maintenance.planner import Planner
+from icewright.maintenance.registry.undo import Undoing
+from icewright.maintenance.table_keeper import TableKeeper
+from icewright.model.actions.action_types import FILE_MOVES
+from icewright.model.actions.actions import ActionKind
+from icewright.model.policy.policy import PolicyRule
+from icewright.model.policy.resource_groups import ResourceGroup
+from icewright.model.work.retention import Retention
+from icewright.notifications.owners import Owners
+from icewright.notifications.service import Notifications, Telling
+from icewright.observation.observer import Observer
+from icewright.ownership.claims_port import ClaimStore
+from icewright.ownership.location_rules import PlaceRules
+from icewright.ownership.registry import Registry
+from icewright.policy.apply import PolicyBook
+from icewright.policy.rules.port import PolicyStore
+from icewright.policy.source import PolicySource
+from icewright.ports.deletions import DeletionStore
+from icewright.ports.store import TableStore, TaskStore
+from icewright.retention.history import HistoryProgress
+from icewright.retention.pruning import Keeping, Past, Pruner
+from icewright.retention.prunings_port import Prunings
+from icewright.server.liveness import HeardCatalog, Pulse, heard
+from icewright.server.loop import Loop
+from icewright.work.groups.definitions import Groups
+from icewright.work.groups.queue_waits import QueueWaits
+from icewright.work.groups.service import SERVER_FILES
+from icewright.work.groups.views import GroupViews
+from icewright.work.halts.service import Halting
+from icewright.work.optimizers.access import AccessBook
+from icewright.work.optimizers.backlog import Backlogs
+from icewright.work.optimizers.executor_exclusions import UnfitFiles
+from icewright.work.tasks.start_estimates import StartEstimates
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """All services over one set of ports."""
+
+    catalogs: Mapping[str, Catalog]
+    tables: TableStore
+    tasks: TaskStore
+    clock: Clock
+    observer: Observer
+    planner: Planner
+    dispatcher: Dispatcher
+    keeper: TableKeeper
+    registry: Registry
+    gone: GoneUuids
+    verifier: Verifier
+    undoer: Undoer
+    loop: Loop
+    deletions: DeletionStore
+    sightings: Sightings
+    removal_rounds: RemovalRounds
+    backlogs: Backlogs
+    intake: Intake
+    policies: PolicyBook
+    whys: Whys
+    notifications: Notifications
+    queue_waits: QueueWaits
+    starts: StartEstimates
+    halting: Halting
+    prunings: Prunings | None
+    retention: Retention
+    history: HistoryProgress | None
+    group_views: GroupViews
+    approvals: Approvals
+
+    def service(self, kind: type[Any]) -> Any:
+        """The service of that type."""
+        return self if kind is ControlPlane else getattr(self, _fields()[kind])
+
+
+@cache
+def _fields() -> Mapping[Any, str]:
+    return {kind: name for name, kind in get_type_hints(ControlPlane).items()}
+
+
+def build_control_plane(
+    catalogs: Mapping[str, Catalog],
+    tables: TableStore,
+    tasks: TaskStore,
+    clock: Clock,
+    ids: Ids,
+    removals: RemovalPorts,
+    *,
+    rules: Sequence[PolicyRule] = (),
+    groups: Sequence[ResourceGroup] = (),
+    policies: PolicyStore | None = None,
+    limits: DispatchLimits | None = None,
+    keeping: Keeping | None = None,
+    carriers: Mapping[ActionKind, Carrier] = MappingProxyType({}),
+    expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
+    places: PlaceRules | None = None,
+    claims: ClaimStore | None = None,
+    kept: KeptStore | None = None,
+    pause: Callable[[int], None] = sleep_ms,
+    rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
+    seconds: Mapping[str, SecondTables] = MappingProxyType({}),
+    event_prefixes: Mapping[str, str] = MappingProxyType({}),
+    telling: Telling | None = None,
+    wake: Callable[[], None] | None = None,
+) -> ControlPlane:
+    """Wire the services over these ports.
+
+    ``rules`` and resource ``groups`` are those of the configuration; ``policies`` keeps the applied ones above them, if
+    any can be applied.
+    ``keeping`` is how long the store keeps what is of the past, ``carriers`` are what the server carries out itself.
+    ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
+    ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``kept``
+    is where it is kept what tasks take, without which none takes anything, and
+    ``pause`` waits for so many ms. ``rollbacks`` set
+    ``main`` back, and ``seconds`` register tables beside others, by the names of their catalogs.
+    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``telling`` who is told of what happens.
+    ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
+    """
+    limits, pulse, telling = limits or DispatchLimits(), Pulse(clock), telling or Telling()
+    keeping = keeping or Keeping()
+    removals = heard(removals, pulse)
+    catalogs = {name: HeardCatalog(catalog, pulse) for name, catalog in catalogs.items()}
+    access = AccessBook(tables, clock)
+    unfit = UnfitFiles(tables, clock)
+    registry = Registry(catalogs, clock, places, claims)
+    observer = Observer(catalogs, tables, clock, access, unfit, registry)
+    source = PolicySource(rules, policies)
+    planner = Planner(observer, tables, clock, ids, source)
+    tidings = Tidings(tasks.feed, clock)
+
+    approvals = Approvals(tables, removals.store, clock, tidings, registry)
+    queue = Groups(groups, source)
+    queue_waits, starts = QueueWaits(tasks, tables, queue), StartEstimates(tasks, tables, queue)
+    dispatcher = Dispatcher(
+        tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals, groups=queue
+    )
+    kept = NothingKept() if kept is None else kept
+    expired = ExpiredFilesPlanner(
+        build_expired_doors(removals, registry, expiries, tasks), kept, tables, tasks, ids, planner.policy
+    )
+    watch = ClockWatch(removals.sightings, removals.uptime)
+    remover = build_remover(removals, registry, tasks, tables, expired, pause, tidings, watch)
+    finders = build_finders(removals, registry, watch, tasks)
+    orphans = OrphanPlanner(finders, catalogs, registry, tables, clock, ids, planner.policy)
+    moves = dict.fromkeys(FILE_MOVES, remover)
+    files_keeper = Housekeeper(dispatcher, moves, clock, SERVER_FILES, alive=pulse.beat)
+    rounds = RemovalRounds(
+        files_keeper,
+        remover,
+        Plans(orphans, expired, watch),
+        approvals,
+        dispatcher,
+        tasks,
+        removals.store,
+        removals.sightings,
+    )
+    keeper = TableKeeper(
+        observer,
+        planner,
+        dispatcher,
+        access,
+        tables,
+        tasks,
+        clock,
+        orphans=orphans,
+        want_pass=rounds.want,
+        firsts=FirstExpiries(tables, tasks, dispatcher, approvals),
+        tidings=tidings,
+        chance=limits.chance,
+    )
+    expirer = Expirer(expiries, tasks, kept, registry.namesakes)
+    restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)
+    files = {name: own.files for name, own in removals.catalogs.items()}
+    beside = SecondTabler(seconds, files, observer, registry)
+    doors = Undoing(expiries, files, kept, restores.plan, remover.bring_back, beside)
+    undoer = Undoer(doors, observer, tables, tasks, ids, planner.policy, registry.namesakes)
+    verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer, remover)
+    own: dict[ActionKind, Carrier] = {
+        ActionKind.EXPIRE_SNAPSHOTS: expirer,
+        ActionKind.UNDO_EXPIRE_SNAPSHOTS: undoer,
+    }
+    back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
+    carriers = {**(own if expiries else {}), **(back if rollbacks else {}), **carriers}
+    housekeeper = Housekeeper(dispatcher, carriers, clock, alive=pulse.beat)
+    loop = Loop(
+        catalogs,
+        tables,
+        tasks,
+        keeper,
+        dispatcher,
+        verifier,
+        housekeeper,
+        clock,
+        registry=registry,
+        removals=rounds,
+        pulse=pulse,
+        pruner=Pruner(Past(tasks, tables, kept, telling.store, removals.store, policies), clock, keeping),
+        tidings=tidings,
+    )
+    halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
+    return ControlPlane(
+        catalogs,
+        tables,
+        tasks,
+        clock,
+        observer,
+        planner,
+        dispatcher,
+        keeper,
+        registry,
+        GoneUuids(registry),
+        verifier,
+        undoer,
+        loop,
+        removals.store,
+        removals.sightings,
+        rounds,
+        Backlogs(tasks, tables, access, queue, catalogs),
+        Intake(catalogs, tables, wake or loop.wake, event_prefixes),
+        PolicyBook(source, tables, clock, queue),
+        Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts),
+        Notifications(telling, tasks.feed, Owners(tables, source, clock), clock),
+        queue_waits,
+        starts,
+        halting,
+        keeping.prunings,
+        keeping.retention,
+        keeping.history,
+        GroupViews(tasks, tables, queue, halting),
+        approvals,
+    )

@@ -1,0 +1,1 @@
+"""The HTTP application, metrics and the page."""

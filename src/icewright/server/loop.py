@@ -1,0 +1,438 @@
+"""The loop of the server: inbox, sweep, leases, doubts, verification, discovery, pruning.
+
+Each round takes no input: whatever woke it, it reads what is true from the stores and the catalogs. One table, one
+task or one catalog that makes trouble never stops the others; the only broad ``except`` of the services stands here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final, TypeVar
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from icewright.actions.remove_files.quarantine_scheduler import RemovalRounds
+from icewright.catalogs.port import Catalog
+from icewright.core.clock import Clock
+from icewright.core.errors import (
+    Conflict,
+    IcewrightError,
+    NotFound,
+    StorageAway,
+    StoreAway,
+    Unavailable,
+    Unknown,
+    Unreadable,
+)
+from icewright.core.reasons import lasting
+from icewright.core.times import Instant
+from icewright.events.inbox import InboxWorker, Seen
+from icewright.feed.publisher import Tidings
+from icewright.maintenance.dispatch.dispatcher import Dispatcher
+from icewright.maintenance.dispatch.server_tasks import Housekeeper
+from icewright.maintenance.dispatch.verifier import Verifier
+from icewright.maintenance.table_keeper import Looked, TableKeeper
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import Snapshot
+from icewright.model.plans.plans import Reason
+from icewright.model.work.tasks import Task, TaskState
+from icewright.observation.outages import CATALOG_PAUSE_MS, STORAGE_PAUSE_MS, Outages
+from icewright.observation.sweep import INTERVAL_MIN_MS
+from icewright.ownership.registry import Registry
+from icewright.ports.store import AT_ONCE, TableStore, TaskFilter, TaskStore
+from icewright.retention.pruning import Pruner
+from icewright.server.liveness import Doing, Pulse
+
+_log = structlog.get_logger("icewright.loop")
+
+_Due = TypeVar("_Due")
+
+BATCH_MAX: Final = 200
+"""Tables, events or tasks that one step of a round takes at most, so that no step starves the others."""
+LOOKING_MS_MAX: Final = 2_000
+"""How long a round looks at tables of which nobody said that anything has happened: at those that are due, and at new
+ones of each catalog. A look takes some 50 ms, at a large table seconds; whatever is told meanwhile waits for it."""
+DISCOVERY_INTERVAL_MS: Final = 10_000
+"""How soon a catalog is asked again, at the soonest, for tables that nobody told us of."""
+DISCOVERY_REST: Final = 20
+"""How much longer than its listing took a catalog is then left alone: listing is at most a twentieth of its time."""
+_HOUSE_PAUSE_S_MIN: Final = 0.05
+HOUSE_PATIENCE_S: Final = 10
+"""How long the end of the server waits for what it is carrying out itself."""
+LOOP: Final = "loop"
+ROUND_MS_MAX: Final = 15 * 60_000
+"""A round that takes longer hangs: its steps take at most :data:`BATCH_MAX` each, a second or so for a large table."""
+
+
+class Loop:
+    """Rounds of the loop, one at a time; :meth:`run` repeats them until it is stopped."""
+
+    def __init__(
+        self,
+        catalogs: Mapping[str, Catalog],
+        tables: TableStore,
+        tasks: TaskStore,
+        keeper: TableKeeper,
+        dispatcher: Dispatcher,
+        verifier: Verifier,
+        housekeeper: Housekeeper,
+        clock: Clock,
+        *,
+        registry: Registry,
+        removals: RemovalRounds,
+        pulse: Pulse,
+        tidings: Tidings,
+        pruner: Pruner,
+    ) -> None:
+        self._pruner, self._tidings = pruner, tidings
+        self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
+        self._keeper, self._dispatcher, self._verifier, self._housekeeper = keeper, dispatcher, verifier, housekeeper
+        self._registry, self._removals, self._pulse = registry, removals, pulse
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        # All by the wall clock, which may be set back: what was noted later than now was noted before that.
+        self._listed: dict[str, tuple[Instant, int]] = {}
+        self._found: dict[str, deque[TableName]] = {}
+        self._outages = Outages(clock)
+        self._inbox = InboxWorker(
+            tables, lambda name, doubtful: self._look(name, doubtful=doubtful), lambda: self._outages.away(catalogs)
+        )
+        self._round_ended_at: Instant | None = None
+        self.unreadable: dict[TableName, Reason] = {}
+        """Tables that were never readable, so that there is no record to keep their reason in."""
+
+    def wake(self) -> None:
+        """Begin the next round at once."""
+        self._wake.set()
+
+    def paused_until(self, catalog: str) -> Instant | None:
+        """Until when a catalog is left alone because it did not answer; None when it is not."""
+        return self._outages.paused_until(catalog)
+
+    @property
+    def round_ended_at(self) -> Instant | None:
+        """When the last round ended well; None before the loop turns."""
+        return self._round_ended_at
+
+    @property
+    def stalled_since(self) -> Instant | None:
+        """When the last round ended well, if that is longer ago than :data:`ROUND_MS_MAX`; None when all is well."""
+        ended_at = self._round_ended_at
+        return ended_at if ended_at is not None and self._clock.now() - ended_at > ROUND_MS_MAX else None
+
+    @property
+    def doing(self) -> tuple[Doing, ...]:
+        """What the threads beside the loop are at, and which of them hang."""
+        return self._pulse.doing
+
+    @property
+    def silent_s(self) -> float:
+        """For how many seconds the loop has made no progress: begun no step or task, heard nothing of a catalog."""
+        return self._pulse.silent_s(LOOP)
+
+    def stop(self) -> None:
+        """End :meth:`run` after the present round."""
+        self._stop.set()
+        self._wake.set()
+
+    def run(self, pause_s: float) -> None:
+        """Rounds until stopped, ``pause_s`` apart unless woken.
+
+        Nothing that happens in a round ends the rounds, not even a log that cannot be written. What the server carries
+        out itself has threads of its own, one for commits and one for files: a slow commit must keep no lease from
+        ending and no table from being seen. One that is still at it after :data:`HOUSE_PATIENCE_S` is left behind, as a
+        server that dies leaves it.
+        """
+        threads = [
+            threading.Thread(target=self._keep_on, args=(name, steps, pause_s), name=name, daemon=True)
+            for name, steps in (("housekeeper", lambda: (self._keep_house,)), ("removals", self._removal_steps))
+        ]
+        for thread in threads:
+            thread.start()
+        self._round_ended_at = self._clock.now()
+        self._pulse.begin(LOOP)
+        while not self._stop.is_set():
+            try:
+                self.turn()
+                self._round_ended_at = self._clock.now()
+            except Exception:  # noqa: BLE001 - the service's loop: without it no lease would end and no commit be verified
+                with suppress(Exception):  # what failed may be the log itself; stalled_since tells of it then
+                    _log.exception("round failed")
+            self._wake.wait(pause_s)
+            self._wake.clear()
+        self._pulse.end()
+        for thread in threads:
+            thread.join(HOUSE_PATIENCE_S)
+
+    def round(self) -> None:
+        """Everything that is due now, once, by the calling thread."""
+        self._take((self._keep_house, *self._removal_steps()))
+        self.turn()
+
+    def turn(self) -> None:
+        """As :meth:`round`, but for what the server carries out itself."""
+        steps: tuple[Callable[[], None], ...] = (
+            self._work_inbox,
+            self._look_at_once,
+            self._expire_leases,
+            self._settle_doubts,
+            self._verify_commits,
+            self._discover,
+            self._sweep,
+            self._try_events_again,
+            self._registry.keep,
+            self._pruner.prune,
+        )
+        self._outages.begin_turn()
+        self._take(steps)
+
+    def _keep_on(self, name: str, steps: Callable[[], Iterable[Callable[[], None]]], pause_s: float) -> None:
+        """A thread beside the loop's. What fails in it is logged as that of a step is, and nothing ends it."""
+        self._pulse.begin(name)
+        while not self._stop.wait(max(pause_s, _HOUSE_PAUSE_S_MIN)):
+            with suppress(Exception):  # what failed is the log itself
+                for step in steps():
+                    self._pulse.begin(name, step.__name__.strip("_"))
+                    self._take((step,))
+            self._pulse.begin(name)
+        self._pulse.end()
+
+    def _removal_steps(self) -> Iterable[Callable[[], None]]:
+        return self._removals.steps(self._answering, self._wake.set)
+
+    def _take(self, steps: Iterable[Callable[[], None]]) -> None:
+        for step in steps:
+            with self._going_on(step.__name__.strip("_")):
+                step()
+
+    def _work_inbox(self) -> None:
+        if self._inbox.work(BATCH_MAX, self._for_a_while):
+            self._wake.set()
+
+    def _try_events_again(self) -> None:
+        self._inbox.try_again()
+
+    def _look_at_once(self) -> None:
+        for record in self._tables.due(AT_ONCE, BATCH_MAX):
+            if not self._is_paused(record.name.catalog):
+                self._look(record.name)
+
+    def _sweep(self) -> None:
+        for record in self._for_a_while(self._tables.due(self._clock.now(), BATCH_MAX)):
+            until = self.paused_until(record.name.catalog)
+            if record.name.catalog not in self._catalogs:
+                text = f"catalog {record.name.catalog} is not configured any more"
+                self._keeper.put_aside(record.name, Reason("catalog-not-configured", text))
+            elif until is not None:
+                # Out of the way, or the tables of a catalog that is away would fill every batch.
+                self._keeper.put_off(record.name, until)
+            else:
+                self._look(record.name)
+
+    def _discover(self) -> None:
+        now = self._clock.now()
+        for catalog in self._catalogs.values():
+            if self._is_paused(catalog.name):
+                continue
+            with self._going_on("discover", catalog.name):
+                listed_at, rest_ms = self._listed.get(catalog.name, (None, 0))
+                if not self._found.get(catalog.name) and not _within(rest_ms, listed_at, now):
+                    self._list(catalog)
+                self._look_at_found(catalog.name)
+
+    def _list(self, catalog: Catalog) -> None:
+        asked_at = self._clock.now()
+        try:
+            names = frozenset(catalog.tables())
+        except Unavailable as error:
+            self._pause(catalog.name, error)
+            return
+        self._registry.listed(catalog.name, names, asked_at)
+        self._tidings.answers(catalog.name)
+        self._outages.answered(catalog.name)
+        for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
+            self.unreadable.pop(name, None)
+        try:
+            self._found[catalog.name] = deque(sorted(self._tables.unknown(catalog.name, names)))
+        finally:  # a store that does not answer is no reason to ask the catalog again and again
+            listing_ms = max(0, self._clock.now() - asked_at)
+            self._listed[catalog.name] = asked_at, max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
+
+    def _look_at_found(self, catalog: str) -> None:
+        found = self._found.get(catalog, deque())
+        for _ in self._for_a_while(range(min(BATCH_MAX, len(found)))):
+            if self._is_paused(catalog):
+                return  # the others are found again
+            name = found.popleft()
+            if self._tables.record_by_name(name) is None:
+                self._look(name)
+
+    def _for_a_while(self, due: Iterable[_Due]) -> Iterator[_Due]:
+        """One at least; what is left when the time is over is due in the next round, which follows at once."""
+        until = self._clock.now() + LOOKING_MS_MAX
+        for number, one in enumerate(due):
+            if number and self._clock.now() >= until:
+                self._wake.set()
+                return
+            yield one
+
+    def _expire_leases(self) -> None:
+        for task in self._tasks.expired(BATCH_MAX):
+            with self._going_on("expire_leases", task.task_id):
+                self._dispatcher.lease_expired(task)
+
+    def _settle_doubts(self) -> None:
+        for task in self._answerable(TaskState.IN_DOUBT):
+            with self._asking("settle", task):
+                settled = self._verifier.settle(task)
+                if settled.state is TaskState.SUPERSEDED:
+                    self._look(settled.table_name, plan_anew=True)
+
+    def _keep_house(self) -> None:
+        """Carry out what the server does itself, but for tasks of catalogs that do not answer."""
+        for task in self._housekeeper.work(BATCH_MAX, self._answering):
+            _log.info("task carried out", task=task.task_id, table=str(task.table_name), state=task.state.value)
+            self._wake.set()  # to be verified
+
+    def _answering(self) -> frozenset[str]:
+        return frozenset(name for name in self._catalogs if not self._is_paused(name))
+
+    def _verify_commits(self) -> None:
+        for task in self._answerable(TaskState.COMMITTED):
+            with self._asking("verify", task):
+                verified = self._verifier.verify(task)
+                if verified is task:
+                    continue
+                _log.info("task verified", task=task.task_id, table=str(task.table_name), state=verified.state.value)
+                self._look(verified.table_name, plan_anew=verified.state is TaskState.FAILED)
+
+    def _answerable(self, state: TaskState) -> Iterator[Task]:
+        """All tasks in a state whose catalogs can be asked, page by page: none is hidden behind others that wait."""
+        only, before = TaskFilter(states=frozenset({state})), None
+        while page := self._tasks.tasks(only, limit=BATCH_MAX, before=before):
+            for task in page:
+                catalog = task.table_name.catalog
+                if catalog in self._catalogs and not self._is_paused(catalog):
+                    yield task
+            before = page[-1].task_id
+
+    def _look(self, name: TableName, *, plan_anew: bool = False, doubtful: bool = False) -> Seen:
+        """Look at a table. ``doubtful``: where the catalog does not answer, that may be because of this name alone."""
+        if self._outages.waits(name, doubtful=doubtful):
+            return Seen(None)
+        self._pulse.beat()
+        snapshots: Sequence[Snapshot] | None = ()
+        answers = self._outages.answers(name.catalog)
+        try:
+            looked = self._keeper.look(name, plan_anew=plan_anew)
+        except NotFound as error:
+            trouble = _reason(error)
+            self.unreadable.pop(name, None)
+            self._outages.answered(name.catalog)
+        except (Unavailable, Unknown) as error:
+            trouble = _reason(error)
+            if not self._not_seen(name, error, doubtful=doubtful):
+                return Seen(None, trouble, counts=answers)
+        except Conflict as error:
+            trouble, snapshots = _reason(error), None
+            _log.info("table moved while it was looked at", table=str(name), detail=error.message)
+            self._keeper.put_off(name, self._clock.now() + INTERVAL_MIN_MS)
+        except IcewrightError as error:
+            trouble = _reason(error)
+            self._set_aside(name, trouble)
+        except Exception as error:  # noqa: BLE001 - the service's loop: a defect met at one table never stops the rest
+            _log.exception("look failed", table=str(name))
+            trouble = Reason("defect", f"{type(error).__name__}: {error}")
+            self._keeper.put_aside(name, trouble)
+            self._set_aside(name, trouble)
+        else:
+            self.unreadable.pop(name, None)
+            self._outages.seen(name)
+            _tell(name, looked)
+            return Seen(looked.snapshots)
+        return Seen(snapshots, trouble)
+
+    def _not_seen(self, name: TableName, error: Unavailable | Unknown, *, doubtful: bool) -> bool:
+        """Leave the table alone for a while, or its whole catalog; whether the look is over all the same."""
+        if isinstance(error, StoreAway | Unknown):
+            raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
+        if isinstance(error, Unreadable):
+            self._outages.answered(name.catalog)
+            self._set_aside(name, _reason(error))
+            return True
+        if isinstance(error, StorageAway):
+            self._put_aside(name, error)
+            if self._outages.storage_fails(name):
+                self._pause(name.catalog, error)
+            return True
+        if self._outages.fails_alone(name, doubtful=doubtful):
+            self._put_aside(name, error)
+        else:
+            self._pause(name.catalog, error)
+            self._keeper.put_off(name, self._clock.now() + CATALOG_PAUSE_MS + 1)  # behind others that show more
+        return False
+
+    def _put_aside(self, name: TableName, error: Unavailable) -> None:
+        """A table that alone does not answer waits."""
+        self._keeper.put_off(name, self._clock.now() + STORAGE_PAUSE_MS)
+        self._set_aside(name, _reason(error))
+
+    def _set_aside(self, name: TableName, reason: Reason) -> None:
+        self._registry.failed(name, reason)
+        if self._tables.record_by_name(name) is None:
+            self.unreadable[name] = lasting(reason, self.unreadable.get(name), self._clock.now())
+        _log.warning("table put aside", table=str(name), code=reason.code, detail=reason.text)
+
+    def _pause(self, catalog: str, error: Unavailable | Unknown) -> None:
+        if isinstance(error, StoreAway | Unknown):
+            raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
+        self._outages.pause(catalog)
+        self._tidings.away(catalog, error.message)
+        _log.warning("catalog away", catalog=catalog, detail=error.message)
+
+    def _is_paused(self, catalog: str) -> bool:
+        return self._outages.paused_until(catalog) is not None
+
+    @contextmanager
+    def _asking(self, step: str, task: Task) -> Iterator[None]:
+        """As :meth:`_going_on`; a catalog that does not answer is then left alone for a while."""
+        words = {"task": task.task_id, "attempt": task.attempt, "table": str(task.table_name)}
+        with bound_contextvars(**words), self._going_on(step, task.task_id):
+            try:
+                yield
+            except (Unreadable, StorageAway):
+                raise
+            except Unavailable as error:
+                self._pause(task.table_name.catalog, error)
+
+    @contextmanager
+    def _going_on(self, step: str, what: str = "") -> Iterator[None]:
+        self._pulse.beat()
+        try:
+            yield
+        except (Unavailable, Unknown) as error:
+            _log.warning("put off", step=step, what=what, detail=error.message)
+        except Conflict as error:
+            _log.info("changed meanwhile", step=step, what=what, detail=error.message)
+        except Exception:  # noqa: BLE001 - the service's loop: the trouble of one is logged and never stops the rest
+            _log.exception("step failed", step=step, what=what)
+
+
+def _within(span_ms: int, since: Instant | None, now: Instant) -> bool:
+    """Whether something noted at ``since`` is less than ``span_ms`` ago."""
+    return since is not None and since <= now < since + span_ms
+
+
+def _reason(error: IcewrightError) -> Reason:
+    return Reason(error.code, error.message)
+
+
+def _tell(name: TableName, looked: Looked) -> None:
+    for task in looked.late:
+        _log.warning("commit of a task that had ended", table=str(name), task=task.task_id)
+    if looked.is_new:
+        _log.info("planned", table=str(name), plan=looked.plan.plan_id, reason=looked.plan.reason.text)

@@ -1,0 +1,218 @@
+"""The server process: API and loop over one control plane, with an address file for the clients of its machine."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import structlog
+from sqlalchemy import Engine
+
+from icewright import __version__
+from icewright.config.model import Config, ServerConfig
+from icewright.config.secrets import resolve
+from icewright.core.errors import InvalidConfiguration, Rejected, Unavailable, Unreadable
+from icewright.core.servers import Server
+from icewright.core.system_clock import SystemIds
+from icewright.events.listeners import listening_to_events
+from icewright.events.sources.cursors import SqlCursors
+from icewright.identity.authentication import Access
+from icewright.identity.port import IdentityStore
+from icewright.identity.wiring import open_logins
+from icewright.notifications.wiring import telling_receivers
+from icewright.retention.history_wiring import keeping_history
+from icewright.server.cluster.leadership import Leadership
+from icewright.server.cluster.peers import ask
+from icewright.server.control import ControlPlane
+from icewright.server.control_wiring import open_control_plane, quarantine_problems
+from icewright.server.exposure import build_access, certificate, own_url, peer_url, require_somebody
+from icewright.server.http.app import create_app
+from icewright.server.http.metrics import Shown
+from icewright.server.web import limits_of, web_server
+from icewright.store_admin.wait_for_database import Start
+from icewright.terminal.address import ServerAddress, read_private, remove_address, write_address
+
+_log = structlog.get_logger("icewright.server")
+
+PORTS_TRIED: Final = 20
+_PORT_MAX: Final = 65_535
+_TOKEN_LENGTH_MIN: Final = 32
+FIRST_CODE_MS: Final = 24 * 3_600_000
+"""How long the link can be used that is printed when the server starts."""
+
+
+def serve(
+    config: Config,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    announce: Callable[[str, str | None], None] | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM. ``announce`` gets the URL, and the one-time link for a browser if there is one.
+
+    A server that other machines reach prints none: where its output goes, others may read it. One that starts while
+    its store is away waits for it (:mod:`icewright.store_admin.wait_for_database`).
+
+    Raises :class:`~icewright.core.errors.NotAllowed` when other machines would reach it and nobody may come in yet,
+    what opening the control plane raises, :class:`Unavailable` when no port is free, and what ended its part among the
+    servers of the store (:class:`~icewright.server.cluster.leadership.Leadership`).
+    """
+    # What is announced to the person goes to standard output; everything else is a log.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    start = Start()
+    start.until_it_has_begun(lambda: _serve(config, environ, announce, start))
+
+
+def _serve(
+    config: Config, environ: Mapping[str, str], announce: Callable[[str, str | None], None] | None, start: Start
+) -> None:
+    server = config.server
+    with (
+        open_control_plane(config, environ) as opened,
+        _listen_safely(config, opened.identities) as listening,
+    ):
+
+        @contextmanager
+        def listening_while_leading(led: ControlPlane, engine: Engine) -> Iterator[None]:
+            cursors = SqlCursors(engine)
+            with (
+                listening_to_events(config, environ, led.intake, cursors),
+                keeping_history(config, environ, led.tasks, led.history),
+            ):
+                yield
+
+        port = int(listening.getsockname()[1])
+        url = own_url(server, port)
+        address = ServerAddress(url, own_token(server, environ), os.getpid())
+        leadership = Leadership(
+            opened.seat,
+            opened.lead,
+            opened.servers,
+            Server(SystemIds().new("server"), peer_url(server, port), __version__),
+            ask=lambda peer, question: ask(peer, address.token, question, in_the_clear=bool(server.trusted_proxies)),
+            beside=(listening_while_leading, lambda led, _engine: telling_receivers(led.notifications)),
+            end=lambda: setattr(web, "should_exit", True),
+            lease_ms=server.leader_lease_ms,
+        )
+        control = opened.follow(leadership.wake)
+        logins = open_logins(config.oidc, environ, opened.identities, opened.audit, control.clock, address.token)
+        access = build_access(
+            server, port, address.token, opened.identities, opened.audit, opened.answers, logins=logins
+        )
+        app = create_app(control, access, Shown(server.metrics_tables, server.state_dir), leadership)
+        web = web_server(app, certificate(server), limits_of(server.connections_max), access.transport)
+        app.state.streams.is_ending = lambda: web.should_exit
+        write_address(server.address_file, address)
+        _outlive_signals()
+        try:
+            link = None if server.is_exposed or announce is None else _first_link(access, url)
+            start.has_begun = True
+            if announce is not None:
+                announce(server.public_url or url, link)
+            _log.info("serving", url=url, catalogs=sorted(control.catalogs))
+            for catalog, problem in quarantine_problems(config.catalogs).items():
+                _log.warning("quarantine cannot be used", catalog=catalog, detail=problem)
+            with leadership:
+                web.run(sockets=[listening])
+            if leadership.failure is not None:
+                raise leadership.failure
+        finally:
+            remove_address(server.address_file, address)
+
+
+def _first_link(access: Access, url: str) -> str:
+    return f"{access.public_url or url}/?token={access.new_login_code(lifetime_ms=FIRST_CODE_MS)}"
+
+
+def _listen_safely(config: Config, identities: IdentityStore) -> socket.socket:
+    has_people = config.oidc.issuer is not None and bool(config.oidc.roles)
+    require_somebody(config.server, has_tokens=identities.has_tokens(), has_people=has_people)
+    return listen(config.server.host, config.server.port)
+
+
+def _outlive_signals() -> None:
+    """Let the web server end by a signal, and this process in order behind it.
+
+    Uvicorn ends at SIGTERM and SIGINT and then raises them again, which by default would end the process before its
+    address file is removed and its store closed.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: None)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket on ``port``, or on one of the next few when it is taken.
+
+    Raises :class:`Unavailable` when all are taken, and :class:`Rejected` when the host or the port is not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in (port,) if port == 0 else range(port, min(port + PORTS_TRIED, _PORT_MAX + 1)):
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, candidate))
+            listening.listen()  # until somebody listens, another one could be bound to the same port
+        except OSError as error:
+            listening.close()
+            if error.errno != errno.EADDRINUSE:
+                raise Rejected(f"cannot listen on {host} port {candidate}: {error}", hint="see [server]") from error
+            _log.info("port taken", port=candidate, detail=str(error))
+            continue
+        if candidate != port:
+            _log.warning("port taken, using another", wanted=port, port=candidate)
+        return listening
+    raise Unavailable(f"ports {port} to {port + PORTS_TRIED - 1} of {host} are taken", hint="set server.port")
+
+
+def own_token(server: ServerConfig, environ: Mapping[str, str]) -> str:
+    """The owner's bearer token: the one that the configuration refers to, or else :func:`lasting_token`.
+
+    Raises :class:`InvalidConfiguration` for one that is not there, or too short to be a secret, and as that does.
+    """
+    if server.token is None:
+        return lasting_token(server.state_dir)
+    token = resolve(server.token, key="server.token", environ=environ).strip()
+    if len(token) < _TOKEN_LENGTH_MIN or not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidConfiguration(
+            f"server.token: {server.token} holds no token of {_TOKEN_LENGTH_MIN} or more visible characters",
+            hint="make one: `openssl rand -hex 32`",
+        )
+    return token
+
+
+def lasting_token(state_dir: Path) -> str:
+    """The bearer token of this state directory, made at the first start and kept with mode 0600.
+
+    It outlives the process, so that an optimizer in the middle of a task can report to a server that was restarted.
+    Raises :class:`Unreadable` for one that others can read, or that is none.
+    """
+    path = state_dir / "token"
+    state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with suppress(FileNotFoundError):
+        return _read_token(path)
+    # Written whole, then named: a crash in between must not leave an empty token behind.
+    fresh = state_dir / f"token.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(32))
+        file.flush()
+        os.fsync(file.fileno())
+    with suppress(FileExistsError):  # another server of this directory was faster: its token counts
+        path.hardlink_to(fresh)
+    fresh.unlink()
+    return _read_token(path)
+
+
+def _read_token(path: Path) -> str:
+    token = read_private(path).strip()
+    if len(token) < _TOKEN_LENGTH_MIN:
+        raise Unreadable(f"{path} holds no token", hint="delete it and start again")
+    return token

@@ -1,1 +1,0 @@
-"""The loop itself, on ports alone: observe, plan, dispatch, verify."""

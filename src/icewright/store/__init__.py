@@ -1,0 +1,1 @@
+"""The database: engine, transactions, migrations, and the tables that others refer to."""

@@ -1,0 +1,99 @@
+"""Opening the database, SQLite or PostgreSQL, and the way up to the newest schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import URL, Connection, Engine, make_url
+from sqlalchemy.exc import ArgumentError, ProgrammingError
+
+from icewright.core.errors import InvalidConfiguration
+from icewright.store.migrate import is_behind, upgrade
+from icewright.store.sqlite import sqlite_engine
+from icewright.store.timeouts import Patience
+from icewright.store.transactions import LONG, reading, writing
+
+_HINT = "write sqlite:////absolute/path.db or postgresql://user@host/database"
+
+
+def open_store(url: str, *, password: str | None = None, patience: Patience | None = None) -> Engine:
+    """The engine of a database that is there, ours, and at the newest schema.
+
+    ``url`` is SQLAlchemy's, such as ``sqlite:////var/lib/icewright/state.db`` or
+    ``postgresql://icewright@host/icewright``; a missing SQLite file is created for its owner alone.
+    Raises :class:`~icewright.core.errors.InvalidConfiguration` when the database cannot be used as it is, and
+    :class:`~icewright.core.errors.Unavailable` when it does not answer.
+    """
+    engine = store_engine(url, password=password, patience=patience)
+    try:
+        upgrade_store(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def store_engine(url: str, *, password: str | None = None, patience: Patience | None = None) -> Engine:
+    """The engine of a database of which nothing was asked yet; see :func:`open_store`.
+
+    Raises :class:`~icewright.core.errors.InvalidConfiguration`.
+    """
+    return _engine(_parse(url), password, patience or Patience())
+
+
+def upgrade_store(engine: Engine) -> None:
+    """Make sure that the database is ours, and bring it to the newest schema; raises as :func:`open_store`.
+
+    A server that holds the store could not go on behind that: whoever may not be alone holds it before.
+    """
+    with upgraded(engine):
+        pass
+
+
+def must_be_upgraded(engine: Engine) -> bool:
+    """Whether the database is not at the newest schema; raises as :func:`open_store`."""
+    with reading(engine) as connection:
+        return is_behind(connection)
+
+
+@contextmanager
+def upgraded(engine: Engine) -> Iterator[Connection]:
+    """As :func:`upgrade_store`, with what else is written in the same transaction."""
+    try:
+        with writing(engine.execution_options(**{LONG: True})) as connection:
+            upgrade(connection)
+            yield connection
+    except ProgrammingError as error:
+        raise InvalidConfiguration(
+            f"the store's database cannot be prepared: {error.orig}",
+            hint="its role must own the database, or may create tables in its first schema",
+        ) from error
+
+
+def _parse(url: str) -> URL:
+    try:
+        return make_url(url)
+    except ArgumentError:
+        # Without its cause, and without the url: what cannot be parsed cannot be cleared of a password either.
+        raise InvalidConfiguration("the store's url cannot be parsed", hint=_HINT) from None
+
+
+def _engine(url: URL, password: str | None, patience: Patience) -> Engine:
+    backend = url.get_backend_name()
+    if backend == "sqlite":
+        return sqlite_engine(url, patience)
+    if backend == "postgresql":
+        return _postgresql_engine(url if password is None else url.set(password=password), patience)
+    raise InvalidConfiguration(f"the store cannot be {backend}", hint=_HINT)
+
+
+def _postgresql_engine(url: URL, patience: Patience) -> Engine:
+    try:
+        from icewright.store.postgresql import postgresql_engine  # noqa: PLC0415 - its driver is an extra
+    except ImportError as error:
+        raise InvalidConfiguration(
+            f"the store is on PostgreSQL, whose driver is missing: {error}",
+            hint="install icewright with its extra: icewright[postgresql]",
+        ) from error
+    return postgresql_engine(url, patience)

@@ -1,0 +1,171 @@
+"""PostgreSQL as the store: transactions that behave as SQLite's do, and a server that may be slow, stopped or gone.
+
+Writers go one after the other, each behind one lock of the whole store, so that whatever a transaction has read still
+holds when it writes; readers see one state and wait for nobody. Why so: ``docs/decisions``, 0010.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg.abc import PQGen
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from icewright.core.errors import InvalidConfiguration
+from icewright.store.timeouts import Patience
+from icewright.store.transactions import LONG, WRITES
+
+DRIVER: Final = "postgresql+psycopg"
+LOCKS: Final = 0x69636577
+"""The first half of our advisory locks, "icew" in ASCII; they are the database's, like its tables."""
+WRITERS: Final = 1
+"""The advisory lock that a writing transaction holds, migrations included."""
+LEADER: Final = 2
+"""The advisory lock that the session of the leading server holds."""
+SERVERS: Final = 3
+"""The advisory lock that the sessions of all servers share."""
+_VERSION_MIN: Final = 14_00_00
+"""The oldest PostgreSQL that has all settings used here, and that its makers still mend."""
+_ENCODING: Final = "UTF8"
+
+_LIMITS: Final = "".join(
+    f", set_config('{one}', '{{0}}', true)" for one in ("statement_timeout", "idle_in_transaction_session_timeout")
+)
+RESTS_S_MAX: Final = 5.0
+"""A connection that rested for longer is asked whether it lives before it is used, one of a busy server is not: that
+was every eighth of its loop's seconds, with a look at a table of 20 transactions (measured with py-spy, 2 cores)."""
+_RESTS_SINCE: Final = "icewright_rests_since"
+
+RV = TypeVar("RV")
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """A connection that waits for no answer longer than ``answer_s``: it closes, and what was asked is not known."""
+
+    answer_s = Patience().answer_ms / 1000
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        """See psycopg."""
+        try:
+            return super().wait(gen, interval, self.answer_s if timeout is None else timeout)
+        except psycopg.OperationalError:
+            if self.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
+                # Its answer may still come, and would be taken for that of the next statement.
+                self.close()
+            raise
+
+
+def postgresql_engine(url: URL, patience: Patience) -> Engine:
+    """The engine of a database; nothing is asked of it yet.
+
+    Raises :class:`~icewright.core.errors.InvalidConfiguration` for another driver than psycopg.
+    """
+    if url.drivername not in ("postgresql", DRIVER):
+        raise InvalidConfiguration(f"the store does not speak {url.drivername}", hint="write postgresql://...")
+    defaults = {
+        "application_name": "icewright",
+        "client_encoding": "utf8",
+        "connect_timeout": max(1, patience.connect_ms // 1000),
+    }
+    given = {name: value for name, value in defaults.items() if name not in url.query}
+    engine = create_engine(url.set(drivername=DRIVER), connect_args=given, hide_parameters=True)
+    _configure(engine, patience)
+    return engine
+
+
+def _configure(engine: Engine, patience: Patience) -> None:
+    @event.listens_for(engine, "do_connect")
+    def do_connect(_dialect: object, _record: object, cargs: Any, cparams: Any) -> BoundedConnection:
+        connection = BoundedConnection.connect(*cargs, **cparams)
+        connection.answer_s = patience.answer_ms / 1000
+        return connection
+
+    @event.listens_for(engine, "connect")
+    def on_connect(connection: BoundedConnection, _record: object) -> None:
+        _require_fit(connection)
+        connection.autocommit = True
+        _set(connection, _session_settings(connection, patience))
+        connection.autocommit = False
+
+    @event.listens_for(engine, "checkin")
+    def on_checkin(connection: BoundedConnection | None, record: ConnectionPoolEntry) -> None:
+        if connection is not None:
+            record.info[_RESTS_SINCE] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def on_checkout(connection: BoundedConnection, record: ConnectionPoolEntry, _proxy: object) -> None:
+        since = record.info.get(_RESTS_SINCE)
+        if since is None or (time.monotonic() - since < RESTS_S_MAX and not _has_heard(connection)):
+            return
+        driver: Any = connection
+        try:
+            engine.dialect.do_ping(driver)
+        except psycopg.Error as error:
+            raise InvalidatePoolError from error  # the other ones are as old: the pool makes new ones
+
+    @event.listens_for(engine, "begin")
+    def on_begin(connection: Connection) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        options = connection.get_execution_options()
+        writes = options.get(WRITES, False)
+        # These go with the driver's BEGIN. A writer sees what was committed before it had the lock, not before it
+        # asked for it: so not REPEATABLE READ, whose one state is that of the statement that waits.
+        driver.read_only = not writes
+        driver.isolation_level = (
+            psycopg.IsolationLevel.READ_COMMITTED if writes else psycopg.IsolationLevel.REPEATABLE_READ
+        )
+        if writes:
+            # The limits are those of what follows: waiting for the lock has its own, and keeps no others waiting.
+            limits = "" if options.get(LONG, False) else _LIMITS.format(patience.write_ms)
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCKS}, {WRITERS}){limits}")
+
+
+def _has_heard(connection: BoundedConnection) -> bool:
+    """Whether something came in that nobody has read: where a connection rests, its end or its server's last words."""
+    if connection.closed:
+        return True
+    asked = select.poll()
+    asked.register(connection.fileno(), select.POLLIN)
+    return bool(asked.poll(0))
+
+
+def _require_fit(connection: BoundedConnection) -> None:
+    version = connection.info.server_version
+    if version < _VERSION_MIN:
+        raise InvalidConfiguration(
+            f"the store's PostgreSQL is {version // 10_000}", hint=f"use {_VERSION_MIN // 10_000} or newer"
+        )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != _ENCODING:
+        raise InvalidConfiguration(
+            f"the store's database is encoded in {encoding}", hint="create it with ENCODING 'UTF8'"
+        )
+
+
+def _session_settings(connection: BoundedConnection, patience: Patience) -> Mapping[str, str]:
+    settings = {
+        "lock_timeout": str(patience.lock_ms),
+        "statement_timeout": str(patience.statement_ms),
+        "idle_in_transaction_session_timeout": str(patience.idle_ms),
+        "idle_session_timeout": "0",  # the session of a server holds its lock
+        # A server whose machine is gone lets go of its locks after some 25 s instead of two hours.
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_keepalives_count": "3",
+        # Nor does a client that has stopped reading hold the lock of all writers by an answer that it does not take.
+        "tcp_user_timeout": str(patience.write_ms),
+    }
+    (durability,) = connection.execute("SELECT current_setting('synchronous_commit')").fetchone() or ("",)
+    # What was answered must be on disk. Databases of tests say fsync=off, which is not for us to change.
+    return {**settings, "synchronous_commit": "on"} if durability == "off" else settings
+
+
+def _set(connection: BoundedConnection, settings: Mapping[str, str]) -> None:
+    query = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS settings (name, value)"
+    connection.execute(query, [list(settings), list(settings.values())])

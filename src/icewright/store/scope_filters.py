@@ -1,0 +1,39 @@
+"""Rows by the scopes that their tables are in, as conditions: lists are filtered in the query, and then cut into pages.
+
+A table is where its record says, whatever its name was when something happened to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import ColumnElement, Table, exists, false, func, or_
+
+from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes
+from icewright.model.iceberg.names import TableName
+from icewright.store.documents import dump
+from icewright.store.schema import tables
+
+
+def records_in(scopes: Scopes) -> Iterator[ColumnElement[bool]]:
+    """The condition that a row of ``tables`` is in one of these scopes; none where all are."""
+    if scopes != EVERYWHERE:
+        yield or_(false(), *(_begins(scope) for scope in scopes))
+
+
+def of_tables_in(scopes: Scopes, of: Table) -> Iterator[ColumnElement[bool]]:
+    """The condition that the table which a row is about has a record in one of these scopes; none where all are."""
+    if scopes != EVERYWHERE:
+        same = (tables.c.catalog == of.c.catalog, tables.c.table_uuid == of.c.table_uuid)
+        yield exists().where(*same, *records_in(scopes)).correlate(of)
+
+
+def _begins(scope: Scope) -> ColumnElement[bool]:
+    """Whether a name begins as all names of the scope do: its JSON up to the quote behind the scope's last part.
+
+    By a comparison and no pattern, which would need escapes; the JSON is ASCII, so that lengths are the same for all.
+    """
+    # A name needs a namespace and a name of its own: what is made up for those is cut off again.
+    made_up = dump(TableName(scope.catalog, scope.namespace or ("x",), "x"))
+    head = made_up.removesuffix('],"name":"x"}').removesuffix("" if scope.namespace else '"x"')
+    return func.substr(tables.c.name, 1, len(head)) == head

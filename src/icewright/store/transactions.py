@@ -1,0 +1,139 @@
+"""Transactions that read or write, the database's clock, and the errors of SQLAlchemy in icewright's words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, literal_column, select
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from icewright.core.clock import Clock
+from icewright.core.errors import InvalidMessage, StoreAway, StoreTaken, Unknown
+from icewright.core.times import Instant
+from icewright.store.schema import SERVER_EPOCH, counters
+from icewright.store.write_lock import Turns
+
+WRITES = "icewright_writes"
+"""The execution option of a connection whose transactions write."""
+EPOCH = "icewright_epoch"
+"""The execution option of an engine that may write only as long as no other server leads."""
+FOLLOWS = "icewright_follows"
+"""The execution option of an engine of a server that need not lead: it removes no files."""
+LONG = "icewright_long"
+"""The execution option of transactions that write for long while no server does: upgrades and restores."""
+TURNS = "icewright_turns"
+"""The execution option of an engine whose writers in this process take turns by :class:`Turns`: that of SQLite."""
+_PRIMARY_CODE = 0xFF
+"""The part of SQLite's extended error codes that says which error it is."""
+
+_NOW = {
+    # SQLite below 3.42 has no sub-second unixepoch(); 2440587.5 is the Julian day of the Unix epoch.
+    "sqlite": "CAST(ROUND((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)",
+    # Not now(): that stands still during a transaction, which may have waited for a lock.
+    "postgresql": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+}
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """One transaction that sees one state of the database."""
+    with translated(), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """One transaction that may write; committed at the end, rolled back by any exception.
+
+    One after the other, also of several processes: what it has read still holds when it writes.
+    Raises :class:`~icewright.core.errors.Unknown` when the store went away in the middle of the commit, and
+    :class:`~icewright.core.errors.StoreTaken` when the engine is that of a server that was replaced.
+    """
+    with translated(), _turn(engine), engine.connect() as connection:
+        committing = False
+        try:
+            with connection.execution_options(**{WRITES: True}).begin():
+                _require_epoch(connection)
+                yield connection
+                committing = True
+        except DBAPIError as error:
+            if committing and _may_have_happened(error):
+                raise Unknown(
+                    f"the store went away in the middle of a commit: {error.orig}",
+                    hint="it may have happened or not; look before you try again",
+                ) from error
+            raise
+
+
+def _turn(engine: Engine) -> AbstractContextManager[None]:
+    turns: Turns | None = engine.get_execution_options().get(TURNS)
+    return nullcontext() if turns is None else turns.turn()
+
+
+def _may_have_happened(error: DBAPIError) -> bool:
+    """Whether a commit that failed so may have happened all the same.
+
+    An answer of PostgreSQL is a refusal; without one nobody knows. SQLite's log may hold a commit that could not be
+    flushed to disk, and bring it to life after a crash.
+    """
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    return error.connection_invalidated or code & _PRIMARY_CODE == sqlite3.SQLITE_IOERR
+
+
+def _require_epoch(connection: Connection) -> None:
+    """Fence off a server that was replaced: it may have read before the other one wrote."""
+    epoch = connection.get_execution_options().get(EPOCH)
+    if epoch is not None and server_epoch(connection) != epoch:
+        raise taken_over()
+
+
+def require_lead(engine: Engine) -> None:
+    """Ask right before something outside of the store is changed for good, as :func:`writing` asks for the store.
+
+    Raises :class:`~icewright.core.errors.StoreTaken` when the engine is that of a server that was replaced.
+    """
+    with reading(engine) as connection:
+        _require_epoch(connection)
+
+
+def taken_over() -> StoreTaken:
+    """What a server is told that writes as the leader and is not any more."""
+    return StoreTaken("another server leads by now", hint="nothing was written; that server goes on with it")
+
+
+def server_epoch(connection: Connection) -> int:
+    """How often a server has come to lead so far."""
+    return int(connection.scalar(select(counters.c.value).where(counters.c.name == SERVER_EPOCH)) or 0)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """The door: what libraries raise leaves as an error of icewright.
+
+    Broken constraints and wrong SQL are not translated: where they are not expected, they are mistakes of ours.
+    """
+    try:
+        yield
+    except (IntegrityError, ProgrammingError):
+        raise
+    except (DataError, UnicodeEncodeError, OverflowError) as error:
+        cause = getattr(error, "orig", None) or error
+        raise InvalidMessage(f"the store cannot hold the value: {cause}") from error
+    except (DBAPIError, PoolTimeoutError, sqlite3.OperationalError, sqlite3.DatabaseError) as error:
+        cause = getattr(error, "orig", None) or error
+        raise StoreAway(f"the store does not answer: {cause}") from error
+
+
+def now(connection: Connection, clock: Clock | None = None) -> Instant:
+    """The database's own clock, in ms since the Unix epoch; ``clock`` stands in for it where time is simulated."""
+    if clock is not None:
+        return clock.now()
+    return int(connection.scalar(select(_now_expression(connection.dialect.name))) or 0)
+
+
+def _now_expression(dialect: str) -> ColumnElement[int]:
+    """The one place where the dialects are told apart in SQL."""
+    return literal_column(_NOW[dialect], BigInteger)

@@ -1,0 +1,1 @@
+"""Administration of the database: backup, restore, integrity check, census."""

@@ -1,0 +1,288 @@
+"""Tables: what is known of them, what their metadata says, what is planned for them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.core.codec import from_json
+from icewright.core.errors import TableReplaced
+from icewright.explain.service import Whys
+from icewright.footprint.unneeded_views import UnneededView, unneeded_view
+from icewright.identity.authorization import On, needs
+from icewright.maintenance.table_keeper import TableKeeper
+from icewright.model.access.permissions import Permission, Scope, covers
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.plans import Plan
+from icewright.model.plans.requests import Asked
+from icewright.model.work.why import Why
+from icewright.ownership.location_views import PlaceView
+from icewright.plans.views import PlanView, plan_view
+from icewright.policy.apply import PolicyBook
+from icewright.policy.rules.cases import PolicyTest
+from icewright.ports.deletions import DeletionStore
+from icewright.ports.store import PlanPlace, TableRecord, TableStore
+from icewright.tables.api_views import LookAnswer, ObservationView, TableDocument, TableSummary
+from icewright.tables.lookups import Looked
+from icewright.tables.views import (
+    PartitionView,
+    RefView,
+    SnapshotPlace,
+    SnapshotView,
+    partition_view,
+    ref_views,
+    snapshot_views,
+)
+from icewright.web.deps import Caller, Led, Service
+from icewright.web.leader_proxy import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY
+from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.web.schema import operation, page_of, schema_of
+
+router = APIRouter(prefix="/tables", tags=["tables"])
+
+OfCatalog = Annotated[
+    str | None, Query(description="Needed only where several catalogs have a table with the same uuid.")
+]
+
+_NOT_FOUND = {404: "No such table or catalog."}
+
+
+@router.get(
+    "", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(TableSummary), problems=_NOT_FOUND)
+)
+def list_tables(
+    table_store: Service[TableStore],
+    lookups: Looked,
+    caller: Caller,
+    *,
+    name: Annotated[str | None, Query(description="Only the table of that full dotted name.")] = None,
+    catalog: Annotated[str | None, Query(description="Only tables of that catalog.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Tables that have been seen and not dropped, of those that the caller may read, by catalog and uuid."""
+    after, within = decode_cursor(TableId, cursor), caller.scopes(Permission.READ)
+    if catalog is not None:
+        lookups.require_catalog(catalog, within)
+    if name is not None:
+        record = table_store.record_by_name(TableName.parse(name, default_catalog=catalog))
+        wanted = record is not None and catalog in {None, record.table_id.catalog}
+        seen = record is not None and wanted and covers(within, Scope.of(record.name))
+        return page([lookups.summary(record)] if record is not None and seen else [], None)
+    records = table_store.records(catalog=catalog, limit=limit + 1, after=after, within=within)
+    items = lookups.summaries(records[:limit])
+    return page(items, records[limit - 1].table_id if len(records) > limit else None)
+
+
+@router.get(
+    "/{uuid}",
+    dependencies=[needs(Permission.READ, On.TABLE), BY_LEADER_IF_ANY],
+    **operation(TableDocument, problems=_NOT_FOUND),
+)
+def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
+    """One table in full: figures, effective policy with the rule that won, schema, refs."""
+    return render(lookups.document(lookups.record(uuid, catalog), partial(caller.may, Permission.READ)))
+
+
+@router.get("/{uuid}/why", dependencies=[needs(Permission.READ, On.TABLE)], **operation(Why, problems=_NOT_FOUND))
+def show_why(whys: Service[Whys], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """Why something happens to the table, or nothing: what was considered, what waits for what, and what is next."""
+    return render(whys.why(lookups.record(uuid, catalog)))
+
+
+@router.get(
+    "/{uuid}/policy-test",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(PolicyTest, problems=_NOT_FOUND),
+)
+def which_wins(policies: Service[PolicyBook], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """Which rule wins for each setting of the table, and which definition of its resource group, and why."""
+    return render(policies.test(lookups.metadata(lookups.record(uuid, catalog))))
+
+
+@router.get(
+    "/{uuid}/observations",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(page_of(ObservationView), problems=_NOT_FOUND),
+)
+def list_observations(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """What looks at the table have seen: the last one alone, since no other is kept.
+
+    Its `first_seen` marks tell of looks before it.
+    """
+    return page([lookups.observation(lookups.record(uuid, catalog))], None)
+
+
+@router.get(
+    "/{uuid}/partitions",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(page_of(PartitionView), problems=_NOT_FOUND),
+)
+def list_partitions(
+    table_store: Service[TableStore],
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """The partitions of a table as of its last observed snapshot, by spec and values."""
+    after = decode_cursor(Partition, cursor)
+    record = lookups.record(uuid, catalog)
+    policy, optimized_at = lookups.policy(record), lookups.optimized_at(record)
+    found = table_store.partitions(record.table_id, limit=limit + 1, after=after)
+    items = [partition_view(entry, policy, optimized_at.get(entry.partition)) for entry in found[:limit]]
+    return page(items, found[limit - 1].partition if len(found) > limit else None)
+
+
+@router.get(
+    "/{uuid}/snapshots",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(page_of(SnapshotView), problems=_NOT_FOUND),
+)
+def list_snapshots(
+    lookups: Looked, uuid: str, catalog: OfCatalog = None, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
+    """The snapshots in the table's metadata as it is at each page, newest first."""
+    after = decode_cursor(SnapshotPlace, cursor)
+    found = snapshot_views(lookups.metadata(lookups.record(uuid, catalog)))
+    left = [one for one in found if after is None or one.place.is_behind(after)]
+    return page(left[:limit], left[limit - 1].place if len(left) > limit else None)
+
+
+@router.get(
+    "/{uuid}/refs", dependencies=[needs(Permission.READ, On.TABLE)], **operation(page_of(RefView), problems=_NOT_FOUND)
+)
+def list_refs(
+    lookups: Looked, uuid: str, catalog: OfCatalog = None, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
+    """The branches and tags in the table's metadata as it is at each page, by name."""
+    after = decode_cursor(str, cursor)
+    found = ref_views(lookups.metadata(lookups.record(uuid, catalog)))
+    left = [one for one in found if after is None or one.name > after]
+    return page(left[:limit], left[limit - 1].name if len(left) > limit else None)
+
+
+@router.get(
+    "/{uuid}/place",
+    dependencies=[needs(Permission.READ, On.TABLE), BY_LEADER_IF_ANY],
+    **operation(PlaceView, problems=_NOT_FOUND),
+)
+def show_place(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
+    """What the table alone owns, or why nothing may be deleted there; as all tables were last seen.
+
+    Tables and catalogs that the caller may not read are not named.
+    """
+    return render(lookups.place(lookups.record(uuid, catalog), partial(caller.may, Permission.READ)))
+
+
+@router.get(
+    "/{uuid}/unneeded", dependencies=[needs(Permission.READ, On.TABLE)], **operation(UnneededView, problems=_NOT_FOUND)
+)
+def show_unneeded(
+    sightings: Service[Sightings],
+    deletions: Service[DeletionStore],
+    table_store: Service[TableStore],
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+    files: Annotated[int, Query(ge=0, le=1000, description="How many orphans to list one by one.")] = 0,
+) -> Response:
+    """Files that the table does not need: orphans that passes have seen so far, and what is in quarantine of it."""
+    record = lookups.record(uuid, catalog)
+    return render(unneeded_view(sightings, deletions, table_store, record.table_id, files))
+
+
+@router.get(
+    "/{uuid}/plans",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(page_of(PlanView), problems=_NOT_FOUND),
+)
+def list_plans(
+    table_store: Service[TableStore],
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+    limit: Limit = 10,
+    cursor: Cursor = None,
+) -> Response:
+    """The plans of a table that are kept, newest first."""
+    before, record = decode_cursor(PlanPlace, cursor), lookups.record(uuid, catalog)
+    found = table_store.plans(record.table_id, limit=limit + 1, before=before)
+    last = found[limit - 1] if len(found) > limit else None
+    ended = None if last is None else PlanPlace(last.planned_at, last.plan_id)
+    return page([plan_view(plan) for plan in found[:limit]], ended)
+
+
+@router.post(
+    "/{uuid}/plan",
+    dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
+    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
+)
+def plan_table(
+    keeper: Led[TableKeeper],
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+) -> Response:
+    """Look at the table now and plan it anew. In mode ``auto`` the plan is also queued, as after a commit."""
+    return render(_looked_at(keeper, lookups.record(uuid, catalog)))
+
+
+@router.post(
+    "/{uuid}/unpark",
+    dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
+    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
+)
+def unpark_table(
+    keeper: Led[TableKeeper],
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+) -> Response:
+    """Close the breaker of the table, for all kinds of work, and look at it as `plan` does."""
+    record = lookups.record(uuid, catalog)
+    keeper.unpark(record.table_id)
+    return render(_looked_at(keeper, record))
+
+
+def _looked_at(keeper: TableKeeper, record: TableRecord) -> LookAnswer:
+    """What a look at the table comes to that is taken now."""
+    looked = keeper.look(record.name, plan_anew=True)
+    _same_table(record, looked.plan)
+    queued = looked.enqueued
+    task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
+    return LookAnswer(plan_view(looked.plan), task_id, looked.upkeep.reasons)
+
+
+@router.post(
+    "/{uuid}/plans",
+    dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER_FOR_LONG],
+    **operation(
+        PlanView,
+        status=201,
+        accepts=schema_of(Asked),
+        problems={**_NOT_FOUND, 409: "The name leads to another table by now."},
+    ),
+)
+def plan_asked(
+    keeper: Led[TableKeeper],
+    lookups: Looked,
+    uuid: str,
+    body: Annotated[Any, Depends(json_body())],
+    catalog: OfCatalog = None,
+) -> Response:
+    """Plan what is asked for, and nothing else. It is never queued by itself: apply the plan by its id."""
+    record, asked = lookups.record(uuid, catalog), from_json(cast("type[Asked]", Asked), body)
+    return render(plan_view(keeper.plan_asked(record.name, asked, record.table_id)), 201)
+
+
+def _same_table(record: TableRecord, plan: Plan) -> Plan:
+    """The plan, if it is of the table that was asked for. Raises ``TableReplaced``."""
+    if plan.table_id != record.table_id:
+        raise TableReplaced(f"{record.name} is another table by now (uuid {plan.table_id.uuid})")
+    return plan

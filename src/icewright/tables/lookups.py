@@ -1,0 +1,243 @@
+"""Tables as the API shows them: by uuid, from the store. Lists ask no catalog, and the store a fixed number of times.
+
+A page asks for all tables each second. What looks worked out is kept with the record; the dates of our rewrites of each
+partition are worked out once per metadata file, for the page of one table.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final, TypeVar, cast
+
+from fastapi import Depends, Request
+
+from icewright.core.clock import Clock
+from icewright.core.errors import NotFound, Rejected, TableReplaced
+from icewright.core.times import Instant
+from icewright.identity.authorization import unseen
+from icewright.maintenance.planner import Planner
+from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
+from icewright.model.iceberg.files import Partition
+from icewright.model.iceberg.names import TableId
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.plans.observation import WorkerAccess
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.policy import Mode, Policy
+from icewright.observation.observer import Observer
+from icewright.observation.rewritten_partitions import optimized_at
+from icewright.ownership.location_redaction import place_shown
+from icewright.ownership.location_views import PlaceView, place_view
+from icewright.ownership.registry import Registry
+from icewright.policy.effective import policy_of
+from icewright.ports.store import TableRecord, TableStore, TaskStore
+from icewright.tables.api_views import ObservationView, TableDocument, TableSummary
+from icewright.tables.views import table_view
+from icewright.work.optimizers.executor_exclusions import UnfitFiles
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_REMEMBERED_MAX: Final = 10_000
+
+
+class SeveralTables(Rejected):
+    """Several catalogs have a table with one uuid, and none was named. ``records`` are those tables."""
+
+    def __init__(self, uuid: str, records: Sequence[TableRecord]) -> None:
+        names = ", ".join(sorted(record.table_id.catalog for record in records))
+        super().__init__(f"several catalogs have a table with the uuid {uuid}", hint=f"add ?catalog=, one of {names}")
+        self.uuid, self.records = uuid, records
+
+
+def is_about(within: Scopes, catalog: str) -> bool:
+    """Whether something in the catalog is in one of the scopes."""
+    return any(scope.catalog in {"", catalog} for scope in within)
+
+
+class Lookups:
+    """Reads tables for display. Safe for use by several threads."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        tasks: TaskStore,
+        observer: Observer,
+        planner: Planner,
+        clock: Clock,
+        registry: Callable[[], Registry],
+    ) -> None:
+        """``registry`` knows whose place is whose: that of the loop, where it turns in this server."""
+        self._tables, self._tasks, self._observer, self._planner = tables, tasks, observer, planner
+        self._registry = registry
+        self._unfit = UnfitFiles(tables, clock)
+        self._lock = threading.Lock()
+        self._modes: dict[TableId, tuple[tuple[str, int], Mode]] = {}
+        self._optimized: dict[TableId, tuple[str, Mapping[Partition, Instant]]] = {}
+
+    def record(self, uuid: str, catalog: str | None) -> TableRecord:
+        """The table of that uuid.
+
+        Raises :class:`NotFound`, also for a dropped table, and :class:`SeveralTables` when several catalogs have the
+        uuid (a table registered twice) and none is named.
+        """
+        catalogs = sorted(self._observer.catalog_names) if catalog is None else (self._observer.catalog(catalog).name,)
+        found = [self._tables.record(TableId(name, uuid)) for name in catalogs]
+        records = [record for record in found if record is not None and record.dropped_at is None]
+        if not records:
+            dropped = any(record is not None for record in found)
+            raise NotFound(f"no table with the uuid {uuid}" + (" any more: it was dropped" if dropped else ""))
+        if len(records) > 1:
+            raise SeveralTables(uuid, records)
+        return records[0]
+
+    def seen(self, uuid: str, catalog: str | None, within: Scopes) -> TableRecord:
+        """As :meth:`record`, of tables in scopes: what is not theirs is answered as what is not there."""
+        if within == EVERYWHERE:
+            return self.record(uuid, catalog)
+        try:
+            found: Sequence[TableRecord] = [self.record(uuid, catalog)]
+        except SeveralTables as error:
+            found = error.records
+        except NotFound:
+            found = []
+        theirs = [one for one in found if covers(within, Scope.of(one.name))]
+        if len(found) > 1 and theirs:
+            raise SeveralTables(uuid, theirs)
+        if not theirs:
+            raise unseen("table")
+        return theirs[0]
+
+    def require_catalog(self, catalog: str, within: Scopes) -> None:
+        """Raise :class:`NotFound` for a catalog that is not there, and for one that is nothing of these scopes."""
+        if within != EVERYWHERE and (catalog not in self._observer.catalog_names or not is_about(within, catalog)):
+            raise unseen("catalog")  # who asks for one that is not there is told which ones are
+        self._observer.catalog(catalog)
+
+    def metadata(self, record: TableRecord) -> TableMetadata:
+        """The table's metadata as it is now.
+
+        Raises :class:`TableReplaced` when its name leads to another table, and what the catalog's ``load`` raises.
+        """
+        metadata = self._observer.catalog(record.name.catalog).load(record.name)
+        if metadata.table_id != record.table_id:
+            raise TableReplaced(f"{record.name} is another table by now (uuid {metadata.table_id.uuid})")
+        return metadata
+
+    def policy(self, record: TableRecord) -> Policy:
+        """The table's effective policy by what is known of it. Raises as :meth:`metadata` where too little is."""
+        rules = self._planner.policies.present().rules
+        properties = self.metadata(record).properties if record.properties is None else record.properties
+        return policy_of(record.name, properties, rules)
+
+    def optimized_at(self, record: TableRecord) -> Mapping[Partition, Instant]:
+        """When each partition was last rewritten by icewright. Raises as :meth:`metadata` does."""
+        remembered = self._optimized.get(record.table_id)
+        if remembered is not None and remembered[0] == record.metadata_location:
+            return remembered[1]
+        metadata = self.metadata(record)
+        found = optimized_at(self._observer.catalog(record.name.catalog), metadata)
+        with self._lock:
+            _remember(self._optimized, record.table_id, (metadata.metadata_location, found))
+        return found
+
+    def summaries(self, records: Sequence[TableRecord]) -> Sequence[TableSummary]:
+        """Tables in a list, by one revision of the policies."""
+        with self._planner.policies.held():
+            return [self.summary(record) for record in records]
+
+    def summary(self, record: TableRecord) -> TableSummary:
+        """One table in a list, with what the store knows: no catalog is asked, and nothing else of the store."""
+        known = record.listed
+        return TableSummary(
+            name=str(record.name),
+            catalog=record.table_id.catalog,
+            uuid=record.table_id.uuid,
+            format_version=record.format_version,
+            snapshot_id=record.snapshot_id,
+            observed_at=record.observed_at,
+            changed_at=record.changed_at,
+            optimized_at=None if known is None else known.optimized_at,
+            next_look_at=max(record.next_look_at, record.observed_at),
+            commit_interval_ms=record.commit_interval_ms,
+            mode=self._mode(record),
+            figures=None if known is None else known.figures,
+            plan=None if known is None or known.plan.plan_id != record.plan_id else known.plan,
+            problem=record.problem,
+        )
+
+    def observation(self, record: TableRecord) -> ObservationView:
+        """What the last look at a table saw."""
+        summary, tables, table_id = self.summary(record), self._tables, record.table_id
+        root = record.storage_root
+        found = None if root is None else tables.access(table_id.catalog, root)
+        unknown = WorkerAccess.PROVED if root is None else WorkerAccess.UNKNOWN  # a local file system needs no proof
+        return ObservationView(
+            table=summary.name,
+            catalog=summary.catalog,
+            uuid=summary.uuid,
+            snapshot_id=record.snapshot_id,
+            metadata_location=record.metadata_location,
+            format_version=record.format_version,
+            observed_at=record.observed_at,
+            changed_at=record.changed_at,
+            next_look_at=summary.next_look_at,
+            commit_interval_ms=record.commit_interval_ms,
+            manifests=len(tables.manifest_keys(table_id)),
+            figures=summary.figures,
+            storage_root=root,
+            worker_access=unknown if found is None else found.access,
+            unfit=tuple(Reason(code, text) for code, text in sorted(self._unfit.why(table_id).items())),
+            first_seen=record.marks,
+            considered=record.considered,
+            reporting=record.reporting,
+            problem=summary.problem,
+            plan_at=None if record.plan_id is None else f"/api/v1/plans/{record.plan_id}",
+        )
+
+    def document(self, record: TableRecord, may_read: Callable[[Scope], bool]) -> TableDocument:
+        """One table in full, for somebody who may read these scopes. Raises as :meth:`metadata` does."""
+        metadata = self.metadata(record)
+        view = table_view(
+            metadata,
+            self._planner.policy(metadata),
+            self._tables.partitions(record.table_id),
+            observed_at=record.observed_at,
+            commit_interval_ms=record.commit_interval_ms,
+            place=self.place(record, may_read),
+        )
+        attempts = self._tasks.attempt_counts(record.table_id)
+        return TableDocument(self.summary(record), view, attempts, record.reporting)
+
+    def place(self, record: TableRecord, may_read: Callable[[Scope], bool]) -> PlaceView:
+        """What a table alone owns, as all tables were last seen, for somebody who may read these scopes.
+
+        Asks no catalog.
+        """
+        return place_view(place_shown(self._registry().ownership(), record.name, may_read))
+
+    def _mode(self, record: TableRecord) -> Mode | None:
+        """What mode the table has by the policies of now; by its last look where its properties are too long."""
+        if record.properties is None:
+            return None if record.listed is None else record.listed.mode
+        made_from = (record.metadata_location, self._planner.policies.present().revision)
+        known = self._modes.get(record.table_id)
+        if known is None or known[0] != made_from:
+            known = (made_from, self.policy(record).mode)
+            with self._lock:
+                _remember(self._modes, record.table_id, known)
+        return known[1]
+
+
+def _remember(entries: dict[K, V], key: K, value: V) -> None:
+    entries.pop(key, None)
+    entries[key] = value
+    while len(entries) > _REMEMBERED_MAX:
+        entries.pop(next(iter(entries)))
+
+
+def _lookups(request: Request) -> Lookups:
+    return cast("Lookups", request.app.state.lookups)
+
+
+Looked = Annotated[Lookups, Depends(_lookups)]

@@ -1,0 +1,287 @@
+"""``icewright scan``: every table of every catalog in one line, and what is wrong with it. Reads only."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
+
+import typer
+
+from icewright.core.errors import IcewrightError, NotFound, Unavailable, Unreadable
+from icewright.core.formatting import cut
+from icewright.core.times import Instant
+from icewright.model.plans.plans import Reason
+from icewright.ownership.model import Claim, Missing
+from icewright.terminal import figures as text
+from icewright.terminal.cli import FINE, FOUND, Column, Terminal
+from icewright.terminal.invocation import AsJson, Invocation, begin
+
+if TYPE_CHECKING:
+    from icewright.api_client.client import Client
+    from icewright.maintenance.offline import Offline
+    from icewright.model.iceberg.names import TableName
+    from icewright.model.work.figures import FiguresView
+    from icewright.ownership.ownership import Ownership
+    from icewright.tables.api_views import TableSummary
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRow:
+    """One table, or one catalog that could not be listed (``uuid`` and ``figures`` are then None).
+
+    ``findings`` say what is wrong; ``problem`` says why the table could not be read, if so.
+    """
+
+    name: str
+    uuid: str | None
+    mode: str | None
+    figures: FiguresView | None
+    written_at: Instant | None
+    findings: tuple[Reason, ...]
+    problem: Reason | None
+
+
+_Looked: TypeAlias = "tuple[ScanRow, Claim | Missing]"
+"""A table, and the places that it lays claim to; or that these are not known, with why."""
+
+_NAMED_MAX = 5
+_COLUMNS = (
+    Column("table"),
+    Column("files", is_number=True),
+    Column("bytes", is_number=True),
+    Column("small", is_number=True),
+    Column("deletes", is_number=True),
+    Column("done", is_number=True),
+    Column("mode"),
+)
+_WIDTH = 80
+
+
+def scan(
+    context: typer.Context,
+    *,
+    catalog: Annotated[list[str] | None, typer.Option("--catalog", help="Only this catalog; may be repeated.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at all tables: files, bytes, share of small files, deletes, and what is wrong. Changes nothing.
+
+    Under the table stands what was found: small files, partitions that are too many, snapshots, metadata that is too
+    much for the data, deletes, settings that cannot be used, and orphan files where a server runs that has looked for
+    them; each with the command to begin with. Without a catalog in the configuration the server says what it has found,
+    which is all but metadata that is too much for the data. Exit status 1 when something was found. "done" is how much
+    of what merging can do is done.
+    """
+    from icewright.maintenance.offline import Offline, reads_here  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    terminal = invocation.terminal
+    if not reads_here(invocation):
+        _show(invocation, _with_orphans(invocation, list(_served(invocation, catalog))), [])
+    chosen = [invocation.config.catalog(name).name for name in catalog or ()]
+    names = chosen or [entry.name for entry in invocation.config.catalogs]
+    offline = Offline(invocation.config, invocation.rules)
+    looked = list(_with_progress(terminal, offline, names))
+    others = [entry.name for entry in invocation.config.catalogs if entry.name not in names]
+    owned = _ownership(looked, others, offline)
+    rows = [row if isinstance(one, Missing) else _with_places(row, one, owned) for row, one in looked]
+    missing = [one for of_catalog in owned.missing.values() for one in of_catalog]
+    _show(invocation, _with_orphans(invocation, rows), missing)
+
+
+def _show(invocation: Invocation, rows: list[ScanRow], missing: list[Missing]) -> NoReturn:
+    """Print the rows, and leave with the exit status that they are worth."""
+    found = [row for row in rows if row.findings or row.problem]
+    if invocation.terminal.as_json:
+        invocation.terminal.document({"tables": rows, "found": len(found), "unknown_places": missing})
+    else:
+        _print(invocation, rows, len(found), missing)
+    raise typer.Exit(FOUND if found else FINE)
+
+
+def _ownership(looked: list[_Looked], others: list[str], offline: Offline) -> Ownership:
+    """What only all tables together tell: whose location is somebody else's as well, and where nobody knows."""
+    from icewright.ownership.ownership import ownership  # noqa: PLC0415 - `--help` stays quick
+
+    not_asked = Reason("not-looked-at", "it was left out of this scan")
+    missing = [one for _, one in looked if isinstance(one, Missing)]
+    return ownership(
+        (one for _, one in looked if isinstance(one, Claim)),
+        (*missing, *(Missing(name, name, not_asked) for name in others)),
+        offline.places,
+    )
+
+
+def _served(invocation: Invocation, catalogs: list[str] | None) -> Iterator[ScanRow]:
+    """The tables of a server, as its last looks at them saw them."""
+    from icewright.api_client.paging import pages  # noqa: PLC0415 - `--help` stays quick
+    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.model.iceberg.names import split_parts  # noqa: PLC0415 - see above
+    from icewright.tables.api_views import TableSummary  # noqa: PLC0415 - see above
+    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
+
+    with server(invocation) as client:
+        for item in pages(lambda cursor: client.tables(limit=1000, cursor=cursor)):
+            known = from_json(TableSummary, item)
+            plan, mode = known.plan, None if known.mode is None else known.mode.value
+            if not catalogs or known.catalog in catalogs:
+                planned = () if plan is None or not plan.can_apply else (plan.reason,)
+                found = (*planned, *_of_document(invocation, client, known))
+                yield ScanRow(known.name, known.uuid, mode, known.figures, None, found, known.problem)
+        for table in client.status()["unreadable"]:
+            if not catalogs or split_parts(table["name"])[0] in catalogs:
+                yield ScanRow(table["name"], None, None, None, None, (), from_json(Reason, table["reason"]))
+
+
+def _of_document(invocation: Invocation, client: Client, known: TableSummary) -> tuple[Reason, ...]:
+    """What a table's own document tells beside its line in the list: partitions and snapshots that are too many."""
+    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.tables.api_views import TableDocument  # noqa: PLC0415 - `--help` stays quick
+    from icewright.tables.findings import layout_findings, snapshot_findings  # noqa: PLC0415 - see above
+
+    try:
+        table = from_json(TableDocument, client.table_document(known.uuid, known.catalog)).table
+    except (NotFound, Unreadable, Unavailable) as error:
+        invocation.terminal.note(f"{known.name}: without its snapshots and partitions: {error.message}")
+        return ()
+    return (*layout_findings(table.figures, table.small_file_size_bytes), *snapshot_findings(table.snapshots))
+
+
+def _with_orphans(invocation: Invocation, rows: list[ScanRow]) -> list[ScanRow]:
+    """The rows with what a server has found of orphan files of these tables; as they are where none runs."""
+    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.footprint.unneeded_views import UnneededView  # noqa: PLC0415 - see above
+    from icewright.model.iceberg.names import split_parts  # noqa: PLC0415 - see above
+    from icewright.tables.findings import orphan_findings  # noqa: PLC0415 - see above
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    told = list(rows)
+    try:
+        with server(invocation) as client:
+            for number, row in enumerate(rows):
+                with suppress(NotFound):  # it does not know the table
+                    found = {} if row.uuid is None else client.unneeded(row.uuid, split_parts(row.name)[0])
+                    orphans = orphan_findings(from_json(UnneededView, found)) if found else ()
+                    told[number] = replace(row, findings=(*row.findings, *orphans))
+    except IcewrightError as error:
+        if not isinstance(error.__cause__, NotFound):  # there is one, and it does not say
+            invocation.terminal.note(f"without orphan files that the server knows of: {error.message}")
+    return told
+
+
+def _with_places(row: ScanRow, one: Claim, owned: Ownership) -> ScanRow:
+    return replace(row, findings=(*row.findings, *owned.findings.get(one.name, ())))
+
+
+def _with_progress(terminal: Terminal, offline: Offline, catalogs: list[str]) -> Iterator[_Looked]:
+    if terminal.as_json or not terminal.err.is_terminal:
+        for catalog in catalogs:
+            yield from _scan(offline, catalog, list)
+        return
+    from rich.progress import Progress  # noqa: PLC0415 - only where somebody looks
+
+    with Progress(console=terminal.err, transient=True) as progress:
+        for catalog in catalogs:
+            yield from _scan(offline, catalog, partial(progress.track, description=f"scanning {catalog}"))
+
+
+def _scan(
+    offline: Offline, catalog: str, follow: Callable[[list[TableName]], Iterable[TableName]]
+) -> Iterator[_Looked]:
+    """One catalog; whatever cannot be read becomes a row of its own and stops nothing."""
+    try:
+        names = list(offline.names(catalog))
+    except IcewrightError as error:
+        problem = Reason(error.code, error.message)
+        yield ScanRow(catalog, None, None, None, None, (), problem), Missing(catalog, catalog, problem)
+        return
+    for name in follow(names):
+        yield _look(offline, name)
+
+
+def _look(offline: Offline, name: TableName) -> _Looked:
+    from icewright.tables.findings import findings, layout_findings, metadata_findings  # noqa: PLC0415 - as above
+    from icewright.tables.views import figures_view, written_at  # noqa: PLC0415 - see above
+
+    try:
+        planned = offline.plan(name)
+    except IcewrightError as error:
+        problem = Reason(error.code, error.message)
+        return ScanRow(str(name), None, None, None, None, (), problem), _claimed(offline, name, problem)
+    observation = planned.observation
+    figures = figures_view(observation.inventory.partitions, planned.policy)
+    metadata = observation.metadata
+    found = (
+        *findings(figures, planned.policy, planned.plan),
+        *layout_findings(figures, planned.policy.small_file_size_bytes),
+        *metadata_findings(observation, figures, lambda: offline.metadata_file_bytes(metadata)),
+    )
+    uuid, mode = observation.metadata.table_id.uuid, planned.policy.mode.value
+    row = ScanRow(str(name), uuid, mode, figures, written_at(observation.metadata), found, None)
+    return row, _claimed(offline, name, None)
+
+
+def _claimed(offline: Offline, name: TableName, problem: Reason | None) -> Claim | Missing:
+    """The claim of a table that was looked at, as long as its metadata can be read."""
+    told = problem or Reason("unclaimed", "nothing is known of its places")
+    return offline.registry.claim(name) or Missing(name.catalog, str(name), told)
+
+
+def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: list[Missing]) -> None:
+    terminal = invocation.terminal
+    if not rows:
+        terminal.say("no tables")
+        return
+    terminal.table(_COLUMNS, [_cells(row) for row in rows], styles=[_style(row) for row in rows])
+    for row in rows:
+        _print_findings(terminal, row)
+    terminal.say()
+    terminal.say(f"{text.count(len(rows), 'table')}, {found:,} with findings.")
+    if missing:
+        names = ", ".join(cut(one.what) for one in missing[:_NAMED_MAX]) + (
+            ", ..." if len(missing) > _NAMED_MAX else ""
+        )
+        said = f"{names}: the places of these tables are unknown, so no file is removed where theirs may lie"
+        for line in wrap(said, _WIDTH):
+            terminal.say(line)
+
+
+def _cells(row: ScanRow) -> tuple[str, ...]:
+    if row.figures is None:
+        return (row.name, "-", "-", "-", "-", "-", row.mode or "-")
+    return (
+        row.name,
+        text.number(row.figures.data_files),
+        text.size(row.figures.size_bytes),
+        text.share(row.figures.small_files, row.figures.data_files),
+        text.number(row.figures.delete_files),
+        text.ratio(row.figures.optimization_ratio),
+        row.mode or "-",
+    )
+
+
+def _print_findings(terminal: Terminal, row: ScanRow) -> None:
+    """What is wrong with a table, and the command to begin with, in lines of 80 columns."""
+    from icewright.tables.findings import help_with  # noqa: PLC0415 - `--help` stays quick
+
+    reasons = row.findings if row.problem is None else (row.problem,)
+    if not reasons:
+        return
+    terminal.say()
+    terminal.say(row.name, style=_style(row))
+    for reason in reasons:
+        for line in wrap(reason.text, _WIDTH, initial_indent="  ", subsequent_indent="    "):
+            terminal.say(line)
+        if row.problem is None:
+            for line in help_with(reason, shlex.quote(row.name)).splitlines():
+                terminal.say(f"    {line}")
+
+
+def _style(row: ScanRow) -> str:
+    if row.problem is not None:
+        return "red"
+    return "yellow" if row.findings else ""

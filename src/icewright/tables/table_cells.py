@@ -1,0 +1,135 @@
+"""The lists of ``icewright table ...`` as columns and cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icewright.terminal import figures as text
+from icewright.terminal.cli import Column
+
+if TYPE_CHECKING:
+    from icewright.tables.views import FileView, ManifestView, PartitionView, RefView, SnapshotView
+
+PARTITIONS = (
+    Column("partition"),
+    Column("files", is_number=True),
+    Column("bytes", is_number=True),
+    Column("rows", is_number=True),
+    Column("small", is_number=True),
+    Column("deletes", is_number=True),
+    Column("deleted rows", is_number=True),
+    Column("done", is_number=True),
+    Column("spec", is_number=True),
+    Column("formats"),
+    Column("last write"),
+    Column("last optimized"),
+)
+SNAPSHOTS = (
+    Column("snapshot", is_number=True),
+    Column("committed"),
+    Column("operation"),
+    Column("files", is_number=True),
+    Column("rows", is_number=True),
+    Column("refs"),
+    Column("task"),
+)
+REFS = (
+    Column("name"),
+    Column("type"),
+    Column("snapshot", is_number=True),
+    Column("committed"),
+    Column("kept at least", is_number=True),
+)
+MANIFESTS = (
+    Column("manifest"),
+    Column("content"),
+    Column("length", is_number=True),
+    Column("partitions", is_number=True),
+    Column("files", is_number=True),
+    Column("bytes", is_number=True),
+    Column("rows", is_number=True),
+    Column("deletes", is_number=True),
+    Column("added by snapshot", is_number=True),
+)
+FILES = (
+    Column("file"),
+    Column("partition"),
+    Column("format"),
+    Column("bytes", is_number=True),
+    Column("rows", is_number=True),
+    Column("small"),
+    Column("sequence number", is_number=True),
+    Column("added by snapshot", is_number=True),
+)
+
+
+def partition_cells(view: PartitionView) -> tuple[str, ...]:
+    """One partition."""
+    return (
+        view.path or "(unpartitioned)",
+        text.number(view.data_files),
+        text.size(view.size_bytes),
+        text.number(view.records),
+        text.number(view.small_files),
+        text.number(view.delete_files) + (f" ({view.equality_delete_files} eq)" if view.equality_delete_files else ""),
+        text.number(view.deleted_records),
+        text.ratio(view.optimization_ratio),
+        str(view.spec_id),
+        ", ".join(sorted(view.formats)),
+        text.instant(view.written_at),
+        text.instant(view.optimized_at),
+    )
+
+
+def snapshot_cells(view: SnapshotView) -> tuple[str, ...]:
+    """One snapshot, with what it added and removed."""
+
+    def change(key: str) -> str:
+        added, removed = view.summary.get(f"added-{key}"), view.summary.get(f"deleted-{key}")
+        return " ".join(f"{sign}{count}" for sign, count in (("+", added), ("-", removed)) if count)
+
+    operation = view.operation or "-"
+    return (
+        str(view.snapshot_id),
+        text.instant(view.committed_at),
+        operation if view.is_ancestor else f"{operation} (not in the current line)",
+        change("data-files"),
+        change("records"),
+        ", ".join(view.refs),
+        view.task_id or "",
+    )
+
+
+def ref_cells(view: RefView) -> tuple[str, ...]:
+    """One branch or tag."""
+    kept = view.min_snapshots_to_keep
+    return (view.name, view.type, str(view.snapshot_id), text.instant(view.committed_at), str(kept or "-"))
+
+
+def manifest_cells(view: ManifestView) -> tuple[str, ...]:
+    """One manifest."""
+    return (
+        view.path,
+        view.content,
+        text.size(view.length_bytes),
+        text.number(view.partitions),
+        text.number(view.data_files),
+        text.size(view.size_bytes),
+        text.number(view.records),
+        text.number(view.delete_files),
+        str(view.added_snapshot_id),
+    )
+
+
+def file_cells(view: FileView) -> tuple[str, ...]:
+    """One data file."""
+    return (
+        view.path,
+        view.partition or "(unpartitioned)",
+        view.format,
+        text.size(view.size_bytes),
+        text.number(view.records),
+        "small" if view.is_small else "",
+        str(view.data_sequence_number),
+        str(view.snapshot_id),
+    )

@@ -1,0 +1,1 @@
+"""The toolkit of the command line: connection, output, lists."""

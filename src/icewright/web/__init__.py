@@ -1,0 +1,1 @@
+"""The toolkit of the HTTP API: dependencies, problems, idempotency, schemas."""

@@ -1,0 +1,80 @@
+"""What routes ask for: services by their type, of this server or of the one that leads, and who came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeAlias, TypeVar, cast
+
+from fastapi import Depends, Request
+
+from icewright.core.servers import nobody_leads
+from icewright.model.access.permissions import Principal
+
+T = TypeVar("T")
+
+PRINCIPAL: Final = "icewright.principal"
+"""Where the door leaves who asks, in the ASGI scope of what it lets in."""
+STRANGER: Final = Principal("stranger", ())
+"""Whoever asks what is public."""
+
+
+class Services(Protocol):
+    """All services of a server."""
+
+    def service(self, kind: type[Any]) -> Any:
+        """The one of that type."""
+        ...
+
+
+def _own(request: Request) -> Services:
+    return cast("Services", request.app.state.control)
+
+
+def _led(request: Request) -> Services:
+    led = request.app.state.leading.led
+    if led is None:
+        raise nobody_leads()
+    return cast("Services", led)
+
+
+def _led_or_own(request: Request) -> Services:
+    return cast("Services", request.app.state.leading.led or request.app.state.control)
+
+
+def _depends(services: Callable[[Request], Services], kind: type[Any]) -> Any:
+    def found(request: Request) -> Any:
+        return services(request).service(kind)
+
+    return Annotated[kind, Depends(found)]
+
+
+if TYPE_CHECKING:
+    Service: TypeAlias = Annotated[T, ...]
+    Led: TypeAlias = Annotated[T, ...]
+    LedOrOwn: TypeAlias = Annotated[T, ...]
+else:
+
+    class Service:
+        """A service of this server: ``tasks: Service[TaskStore]``."""
+
+        def __class_getitem__(cls, kind: type[Any]) -> Any:
+            return _depends(_own, kind)
+
+    class Led:
+        """A service beside the loop, for routes that are :data:`~icewright.web.leader_proxy.BY_LEADER`."""
+
+        def __class_getitem__(cls, kind: type[Any]) -> Any:
+            return _depends(_led, kind)
+
+    class LedOrOwn:
+        """A service beside the loop if that turns here, else this server's: what the loop knows is left out then."""
+
+        def __class_getitem__(cls, kind: type[Any]) -> Any:
+            return _depends(_led_or_own, kind)
+
+
+def _caller(request: Request) -> Principal:
+    return cast("Principal", request.scope[PRINCIPAL])
+
+
+Caller = Annotated[Principal, Depends(_caller)]

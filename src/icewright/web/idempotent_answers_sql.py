@@ -1,0 +1,56 @@
+"""Answers to keyed requests in an SQL database, the same for all servers of it."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, Engine, delete, insert, select, update
+
+from icewright.core.clock import Clock
+from icewright.store import transactions
+from icewright.store.documents import digest, dump, load
+from icewright.store.schema_access import answers
+from icewright.store.transactions import writing
+from icewright.web.idempotent_answers import AnotherRequest, Answer, Answered, Begun, First, KeyedRequest, UnderWay
+
+
+class SqlAnswers:
+    """An :class:`~icewright.web.idempotent_answers_port.Answers` over an engine of ``open_store``.
+
+    Time is the database's unless ``clock`` is given.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
+        self._engine, self._clock = engine, clock
+
+    def begin(self, request: KeyedRequest, lifetime_ms: int) -> Begun:
+        """See the port."""
+        name = _name(request)
+        with writing(self._engine) as connection:
+            now = transactions.now(connection, self._clock)
+            connection.execute(delete(answers).where(answers.c.until <= now))
+            found = connection.execute(select(answers).where(answers.c.name == name)).one_or_none()
+            if found is None:
+                row = {"name": name, "fingerprint": request.fingerprint, "until": now + lifetime_ms}
+                connection.execute(insert(answers), row)
+                return First()
+        if found.fingerprint != request.fingerprint:
+            return AnotherRequest()
+        return UnderWay() if found.answer is None else Answered(load(Answer, found.answer))
+
+    def keep(self, request: KeyedRequest, answer: Answer) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            connection.execute(update(answers).where(_is(request)).values(answer=dump(answer)))
+
+    def forget(self, request: KeyedRequest) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            connection.execute(delete(answers).where(_is(request)))
+
+
+def _name(request: KeyedRequest) -> str:
+    """Whose key it is, in one word: two of them may share a key."""
+    return digest([request.principal, request.key])
+
+
+def _is(request: KeyedRequest) -> ColumnElement[bool]:
+    return (answers.c.name == _name(request)) & (answers.c.fingerprint == request.fingerprint)

@@ -1,0 +1,1 @@
+"""Resource groups: queues, caps, admission, ranks."""

@@ -1,0 +1,1 @@
+"""Pause, drain and stop."""

@@ -1,0 +1,272 @@
+"""``icewright queue ...``: pausing, draining, stopping and resuming what the server does, or a part of it."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+
+import typer
+
+from icewright.core.codec import from_json
+from icewright.core.errors import Rejected
+from icewright.model.work.halts import PartKind
+from icewright.terminal import figures as text
+from icewright.terminal.cli import FINE, FOUND, Column
+from icewright.terminal.invocation import AsJson, ShowApi, Yes, begin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from icewright.api_client.client import Client
+    from icewright.model.iceberg.tables import Json
+    from icewright.terminal.cli import Terminal
+    from icewright.terminal.invocation import Invocation
+    from icewright.work.halts.service import HaltView
+
+app = typer.Typer(help="The queue as a whole, or a part of it: pause, drain, stop, resume.")
+
+ASK_AGAIN_S: Final = 1.0
+"""How often it is asked how much still runs."""
+_EVERYTHING: Final = "all"
+_WHAT_RUNS: Final = {
+    "pause": "they go on to their end, and nothing more begins",
+    "drain": "they go on to their end, and nothing more begins",
+    "stop": "they end before they commit and wait again, and nothing more begins",
+}
+_HALTS: Final = (
+    Column("part"),
+    Column("state"),
+    Column("running", is_number=True),
+    Column("since"),
+    Column("by"),
+    Column("because"),
+)
+
+All = Annotated[str | None, typer.Argument(metavar="[all]", help="Everything.", show_default=False)]
+Group = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only tasks of this resource group.")]
+Catalog = Annotated[str | None, typer.Option("--catalog", metavar="NAME", help="Only tables of this catalog.")]
+Table = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only this table.")]
+Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: it is kept, and shown wherever this waits.")]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="SECONDS", min=0, help="How long to wait until nothing runs any more there."),
+]
+
+
+@app.callback(invoke_without_command=True)
+def show(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+    """Show what of the queue is paused, draining or stopped, and what still runs there."""
+    if context.invoked_subcommand is not None:
+        return
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        found = client.queue()
+    if as_json:
+        invocation.terminal.document(found)
+    else:
+        print_halts(invocation.terminal, _views(found), none="nothing is paused")
+
+
+@app.command()
+def pause(
+    context: typer.Context,
+    everything: All = None,
+    *,
+    group: Group = None,
+    catalog: Catalog = None,
+    table: Table = None,
+    reason: Why = "",
+    yes: Yes = False,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Begin nothing more. What runs goes on to its end; files that are removed or put back stay after this batch.
+
+    Only shown without --yes; exit status 1 then.
+    """
+    invocation = begin(context, as_json=as_json)
+    part = _part_asked(invocation, everything, group, catalog, table, reason)
+    _halt(invocation, "pause", part, None, yes=yes, show_api=show_api)
+
+
+@app.command()
+def drain(
+    context: typer.Context,
+    everything: All = None,
+    *,
+    group: Group = None,
+    catalog: Catalog = None,
+    table: Table = None,
+    reason: Why = "",
+    yes: Yes = False,
+    timeout: Timeout = 600,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Pause, and wait until what runs has ended. Exit status 1 when it has not in time; it stays paused then.
+
+    Only shown without --yes; exit status 1 then.
+    """
+    invocation = begin(context, as_json=as_json)
+    part = _part_asked(invocation, everything, group, catalog, table, reason)
+    _halt(invocation, "drain", part, timeout, yes=yes, show_api=show_api)
+
+
+@app.command()
+def stop(
+    context: typer.Context,
+    everything: All = None,
+    *,
+    group: Group = None,
+    catalog: Catalog = None,
+    table: Table = None,
+    reason: Why = "",
+    yes: Yes = False,
+    timeout: Timeout = 60,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Pause, and end what runs before it commits; it waits again. Exit status 1 when something still runs in the end.
+
+    Only shown without --yes; exit status 1 then.
+
+    Attempts hear of it at their next heartbeat, within 10 seconds. One that does not end by itself is ended with its
+    process after its lease and the grace.
+    """
+    invocation = begin(context, as_json=as_json)
+    part = _part_asked(invocation, everything, group, catalog, table, reason)
+    _halt(invocation, "stop", part, timeout, yes=yes, show_api=show_api)
+
+
+@app.command()
+def resume(
+    context: typer.Context,
+    everything: All = None,
+    *,
+    group: Group = None,
+    catalog: Catalog = None,
+    table: Table = None,
+    reason: Why = "",
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Let exactly that go on which was paused, drained or stopped. What else is halted stays, and is shown."""
+    invocation = begin(context, as_json=as_json)
+    part = _part_asked(invocation, everything, group, catalog, table, reason)
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    terminal = invocation.terminal
+    with server(invocation, show_api=show_api) as client:
+        answer = client.change_queue("resume", part)
+    if as_json:
+        terminal.document(answer)
+        return
+    terminal.say("it goes on" if answer["resumed"] else "it was not halted by itself")
+    left = _views(answer)
+    if left:
+        terminal.say("Still halted:")
+        print_halts(terminal, left, none="")
+
+
+def print_halts(terminal: Terminal, halts: Sequence[HaltView], *, none: str) -> None:
+    """Print halts as a table; ``none`` where there are none."""
+    terminal.page(halts, None, _HALTS, _cells, none=none)
+
+
+def say_halts(terminal: Terminal, answer: Json) -> None:
+    """Print what of the queue is halted, a line each, as an answer of the server has it."""
+    for halt in _views(answer):
+        terminal.say(said_of(halt), style="yellow")
+
+
+def said_of(halt: HaltView) -> str:
+    """A halt in one line."""
+    why = f": {halt.why}" if halt.why else ""
+    running = f", {halt.running:,} still running" if halt.running else ", nothing runs"
+    return f"{_part(halt)} is {halt.state} since {text.instant(halt.since)} by {halt.by}{why}{running}"
+
+
+def _part_asked(
+    invocation: Invocation,
+    everything: str | None,
+    group: str | None,
+    catalog: str | None,
+    table: str | None,
+    reason: str,
+) -> Json:
+    """The part that is meant, as the API takes it. Raises :class:`Rejected` unless it is exactly one."""
+    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - `--help` stays quick
+
+    if everything not in (None, _EVERYTHING):
+        raise Rejected(f"{everything!r} is no part of the queue", hint="write all, or --group, --catalog or --table")
+    parts = {PartKind.EVERYTHING: everything, PartKind.GROUP: group, PartKind.CATALOG: catalog, PartKind.TABLE: table}
+    named = [(kind, name) for kind, name in parts.items() if name is not None]
+    if len(named) != 1:
+        raise Rejected("say exactly one part of the queue", hint="all, or one of --group, --catalog and --table")
+    ((kind, name),) = named
+    if kind is PartKind.TABLE:
+        name = str(table_name(invocation.config, name))
+    return {"part": kind.value, "name": "" if kind is PartKind.EVERYTHING else name, "reason": reason}
+
+
+def _halt(invocation: Invocation, verb: str, part: Json, timeout_s: float | None, *, yes: bool, show_api: bool) -> None:
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.work.halts.service import HaltView  # noqa: PLC0415 - see above
+
+    terminal = invocation.terminal
+    with server(invocation, show_api=show_api) as client:
+        halt = from_json(HaltView, client.change_queue(verb, part if yes else {**part, "preview": True}))
+        if timeout_s and yes:
+            halt = _waited_for(terminal, client, halt, timeout_s)
+    if not yes:
+        _show_preview(terminal, verb, halt)
+    if terminal.as_json:
+        terminal.document(halt)
+    else:
+        terminal.say(said_of(halt))
+        name = _EVERYTHING if halt.name is None else f"--{halt.kind} {shlex.quote(halt.name)}"
+        terminal.say(f"It goes on by: icewright queue resume {name}")
+    raise typer.Exit(FOUND if timeout_s is not None and halt.running else FINE)
+
+
+def _show_preview(terminal: Terminal, verb: str, halt: HaltView) -> NoReturn:
+    """Say what would be halted, and leave with exit status 1."""
+    if terminal.as_json:
+        terminal.document({"preview": halt})
+    else:
+        running = text.count(halt.running, "task") + " at work there"
+        terminal.say(f"{verb} {_part(halt)}: {running}; {_WHAT_RUNS[verb]}")
+        terminal.say("Nothing has been changed yet: add --yes to do this.")
+    raise typer.Exit(FOUND)
+
+
+def _waited_for(terminal: Terminal, client: Client, halt: HaltView, timeout_s: float) -> HaltView:
+    """The halt once nothing runs there any more, or somebody ended it, or the time is over."""
+    until, said = time.monotonic() + timeout_s, None
+    while halt.running and time.monotonic() < until:
+        if halt.running != said:
+            terminal.note(f"{halt.running:,} still running")
+            said = halt.running
+        time.sleep(ASK_AGAIN_S)
+        found = [one for one in _views(client.queue()) if (one.kind, one.name) == (halt.kind, halt.name)]
+        if not found:
+            raise Rejected("somebody has let it go on meanwhile", hint="`icewright feed --kind resumed` says who")
+        halt = found[0]
+    return halt
+
+
+def _views(answer: Json) -> list[HaltView]:
+    from icewright.work.halts.service import HaltView  # noqa: PLC0415 - `--help` stays quick
+
+    return [from_json(HaltView, item) for item in answer.get("halts", ())]
+
+
+def _part(halt: HaltView) -> str:
+    return "everything" if halt.name is None else f"{halt.kind} {halt.name}"
+
+
+def _cells(halt: HaltView) -> tuple[str, ...]:
+    return (_part(halt), halt.state.value, text.number(halt.running), text.instant(halt.since), halt.by, halt.why)

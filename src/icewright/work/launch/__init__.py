@@ -1,0 +1,1 @@
+"""Start optimizers and Spark applications."""

@@ -1,0 +1,64 @@
+"""The optimizer as a process of this machine, which pulls tasks until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from icewright.core.codec import dumps
+from icewright.core.fault_points import Fault, fault
+from icewright.model.work.optimizers import OptimizerSettings
+from icewright.model.work.spark_conf import spark_settings
+from icewright.work.launch.port import Trace
+from icewright.work.launch.process import LeadingProcess
+
+COMMAND: Final = (sys.executable, "-m", "icewright_spark")
+
+
+class ResidentApplication:
+    """One such process; it is told to die when this one does, on Linux."""
+
+    def __init__(self, name: str, process: LeadingProcess) -> None:
+        self.name, self._process = name, process
+
+    def poll(self) -> int | None:
+        """See the port."""
+        return self._process.poll()
+
+    def wait(self) -> int:
+        """See the port."""
+        return self._process.wait()
+
+    def stop(self) -> None:
+        """See the port."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """See the port."""
+        self._process.kill()
+
+    def trace(self) -> Trace:
+        """See the port."""
+        return Trace()
+
+
+class ResidentLauncher:
+    """Starts optimizers as child processes; ``command`` gets this process's id as its last argument."""
+
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self._command = command
+
+    def start(self, settings: OptimizerSettings) -> ResidentApplication:
+        """See the port. Settings go through a pipe."""
+        spark_settings(settings)
+        process = LeadingProcess([*self._command, str(os.getpid())], stdin=subprocess.PIPE)
+        fault(Fault.SUPERVISOR_STARTED)
+        pipe = process.process.stdin
+        if pipe is not None:
+            with suppress(BrokenPipeError), pipe:  # it has ended already: its exit status tells the rest
+                pipe.write(dumps(settings).encode())
+        return ResidentApplication(settings.optimizer_id, process)

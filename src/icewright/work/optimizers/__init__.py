@@ -1,0 +1,1 @@
+"""Optimizers: what they can reach, what they had to leave out."""

@@ -1,0 +1,340 @@
+"""The queue in an SQL database, shared by any number of server processes.
+
+What must never happen (two active tasks of one table, a task changed by two at once) is forbidden by unique indexes
+and compare-and-swap, which hold whatever the code does; the life of a task is in :mod:`icewright.model.work.lifecycle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+
+from sqlalchemy import Connection, Engine, and_, delete, func, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from icewright.audit.model import of_expedited, of_task
+from icewright.audit.sql import record
+from icewright.core.clock import Clock
+from icewright.core.errors import Conflict, NotAllowed, Unavailable
+from icewright.core.times import Instant
+from icewright.feed.sql import SqlFeed
+from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.iceberg.names import TableId
+from icewright.model.plans.plans import Reason
+from icewright.model.work import lifecycle
+from icewright.model.work.admission import FREE, Facts, InLane, Line, Terms, Took
+from icewright.model.work.history import Ending
+from icewright.model.work.tasks import (
+    ACTIVE_STATES,
+    Attempt,
+    AttemptState,
+    HistoryEntry,
+    ListedTask,
+    NewTask,
+    Progress,
+    Task,
+    TaskState,
+)
+from icewright.ports.admissions import CLAIMABLE_MAX
+from icewright.ports.census import TaskCensus
+from icewright.ports.store import Change, Enqueued, TaskFilter
+from icewright.store import transactions
+from icewright.store.group_commit import Together
+from icewright.store.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
+from icewright.store.scope_filters import of_tables_in
+from icewright.store.transactions import reading, writing
+from icewright.store_admin.census import task_census
+from icewright.work.groups.admission import chosen
+from icewright.work.halts.sql import SqlHalts
+from icewright.work.store import admission_queries as admissions
+from icewright.work.store import claiming
+from icewright.work.store import task_queries as queries
+from icewright.work.store.admission_queries import Wanted
+from icewright.work.store.claiming import Asked
+from icewright.work.store.task_rows import attempt_of, history_of, task_columns
+
+ENQUEUE_TRIES = 3
+"""Two servers that queue the same candidate at once: one of them finds the other's task when it looks again."""
+
+
+class SqlTaskStore:
+    """A :class:`~icewright.ports.store.TaskStore` over an engine of :func:`icewright.store.engine.open_store`.
+
+    Leases run by the database's clock unless ``clock`` is given.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._feed = SqlFeed(engine, clock)
+        self._halts = SqlHalts(engine, clock)
+        self._claims = Together(self._claim, claiming.alike)
+
+    @property
+    def feed(self) -> SqlFeed:
+        """See the port."""
+        return self._feed
+
+    @property
+    def halts(self) -> SqlHalts:
+        """See the port."""
+        return self._halts
+
+    def now(self) -> Instant:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return self._now(connection)
+
+    def enqueue(self, new: NewTask) -> Enqueued:
+        """See the port."""
+        for _ in range(ENQUEUE_TRIES):
+            with writing(self._engine) as connection:
+                enqueued = self._try_enqueue(connection, new)
+                if enqueued is not None and (enqueued.created or enqueued.coalesced):
+                    before = TaskState.QUEUED if enqueued.coalesced else None
+                    record(connection, self._now(connection), of_task(enqueued.task, before=before))
+            if enqueued is not None:
+                return enqueued
+        raise Unavailable(f"the queue of table {new.table_id} keeps changing")
+
+    def claim(
+        self,
+        optimizer_id: str,
+        *,
+        resource_group: str,
+        catalogs: frozenset[str],
+        lease_ms: int,
+        shareable_bytes_max: int | None = None,
+        terms: Terms = FREE,
+    ) -> Task | None:
+        """See the port."""
+        asked = Asked(optimizer_id, resource_group, catalogs, lease_ms, shareable_bytes_max, terms)
+        return self._claims.answer(asked)
+
+    def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
+        """See the port."""
+        with reading(self._engine) as connection:
+            now = self._now(connection)
+            wanted = admissions.going_on(connection, Wanted(now, resource_group, catalogs))
+            lanes, _ = admissions.ready(connection, wanted)
+            ready = admissions.several(connection, wanted, lanes, CLAIMABLE_MAX)
+            facts = admissions.facts(connection, resource_group, now, lanes)
+            return sum(1 for _ in islice(chosen(terms, facts, ready, now), CLAIMABLE_MAX))
+
+    def facts(self, resource_group: str) -> Facts:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return admissions.facts(connection, resource_group, self._now(connection))
+
+    def line(self, task_id: str) -> Line:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return admissions.line(connection, queries.head(connection, task_id), self._now(connection))
+
+    def lanes(self, resource_group: str) -> Sequence[InLane]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return admissions.lanes(connection, resource_group, self._now(connection))
+
+    def took(self, resource_group: str) -> Sequence[Took]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return admissions.took(connection, resource_group)
+
+    def expedite(self, task_id: str, reason: Reason) -> Task:
+        """See the port."""
+        with writing(self._engine) as connection:
+            task = queries.task_by_id(connection, task_id)
+            step = lifecycle.expedite(task, reason, self._now(connection))
+            if step is None:
+                return task
+            record(connection, self._now(connection), of_expedited(task))
+            return queries.write(connection, task, step)
+
+    def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
+        """See the port."""
+        with writing(self._engine) as connection:
+            before = queries.task_by_id(connection, task_id)
+            now = self._now(connection)
+            task = lifecycle.beat(before, fencing_token, progress=progress, now=now, lease_ms=lease_ms)
+            row = task_columns(task)
+            queries.swap(
+                connection, task_id, before.version, {name: row[name] for name in ("lease_expires_at", "progress")}
+            )
+            connection.execute(
+                update(attempts)
+                .where(attempts.c.task_id == task_id, attempts.c.attempt == task.attempt)
+                .values(progress=row["progress"])
+            )
+            return task
+
+    def check_lease(self, task_id: str, fencing_token: int) -> Task:
+        """See the port."""
+        with reading(self._engine) as connection:
+            task = queries.task_by_id(connection, task_id)
+            lifecycle.require_lease(task, fencing_token, self._now(connection))
+            return task
+
+    def change(self, change: Change) -> Task:
+        """See the port."""
+        with writing(self._engine) as connection:
+            task = queries.task_by_id(connection, change.task_id)
+            lifecycle.require_version(task, change.version)
+            step = lifecycle.change(
+                task,
+                queries.last_attempt(connection, task.task_id),
+                state=change.state,
+                outcome=change.outcome,
+                end=lifecycle.attempt_end(change.attempt_state, change.report_json),
+                delay_ms=change.delay_ms,
+                now=self._now(connection),
+            )
+            try:
+                with connection.begin_nested():
+                    written = queries.write(connection, task, step)
+            except IntegrityError as error:
+                if queries.live_task(connection, task.table_id, task.action.kind) is not None:
+                    raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id)) from error
+                if step.task.state in ACTIVE_STATES:
+                    raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id)) from error
+                raise
+            record(connection, written.updated_at, of_task(written, before=task.state))
+            return written
+
+    def expired(self, limit: int) -> Sequence[Task]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            query = (
+                queries.WHOLE.where(state_is(TaskState.RUNNING), tasks.c.lease_expires_at <= self._now(connection))
+                .order_by(tasks.c.lease_expires_at, tasks.c.task_id)
+                .limit(limit)
+            )
+            return queries.whole(connection, query)
+
+    def request_cancel(self, task_id: str, reason: Reason, version: int | None = None) -> Task:
+        """See the port."""
+        with writing(self._engine) as connection:
+            task = queries.task_by_id(connection, task_id)
+            lifecycle.require_version(task, task.version if version is None else version)
+            step = lifecycle.cancel(task, reason, self._now(connection))
+            if step is None:
+                return task
+            record(connection, self._now(connection), of_task(task, cancelled=True))
+            return queries.write(connection, task, step)
+
+    def get(self, task_id: str) -> Task:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return queries.task_by_id(connection, task_id)
+
+    def head(self, task_id: str) -> ListedTask:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return queries.head(connection, task_id)
+
+    def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
+        """See the port."""
+        query = queries.WHOLE.where(*queries.matches(only, before)).order_by(tasks.c.task_id.desc()).limit(limit)
+        with reading(self._engine) as connection:
+            return queries.whole(connection, query)
+
+    def listed(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[ListedTask]:
+        """See the port."""
+        query = select(tasks).where(*queries.matches(only, before)).order_by(tasks.c.task_id.desc()).limit(limit)
+        with reading(self._engine) as connection:
+            return [queries.listed(connection, row) for row in connection.execute(query).mappings().all()]
+
+    def history(self, task_id: str) -> Sequence[HistoryEntry]:
+        """See the port."""
+        query = select(task_history).where(task_history.c.task_id == task_id).order_by(task_history.c.version)
+        with reading(self._engine) as connection:
+            queries.head(connection, task_id)
+            return [history_of(row) for row in connection.execute(query).mappings()]
+
+    def attempts(self, task_id: str, *, limit: int | None = None, after: int = 0) -> Sequence[Attempt]:
+        """See the port."""
+        behind = (attempts.c.task_id == task_id, attempts.c.attempt > after)
+        query = select(attempts).where(*behind).order_by(attempts.c.attempt).limit(limit)
+        with reading(self._engine) as connection:
+            queries.head(connection, task_id)
+            return [attempt_of(row) for row in connection.execute(query).mappings()]
+
+    def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
+        """See the port."""
+        query = select(tasks.c.state, func.count()).where(*of_tables_in(within, tasks)).group_by(tasks.c.state)
+        with reading(self._engine) as connection:
+            counted = {TaskState(state): count for state, count in connection.execute(query)}
+        return {state: counted.get(state, 0) for state in TaskState}
+
+    def restored_at(self) -> Instant | None:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return connection.scalar(select(counters.c.value).where(counters.c.name == RESTORED_AT))
+
+    def census(self, oldest_max: int) -> TaskCensus:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return task_census(connection, self._now(connection), oldest_max)
+
+    def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
+        """See the port."""
+        query = (
+            select(attempts.c.state, func.count())
+            .join(tasks, tasks.c.task_id == attempts.c.task_id)
+            .where(tasks.c.catalog == table_id.catalog, tasks.c.table_uuid == table_id.uuid)
+            .group_by(attempts.c.state)
+        )
+        with reading(self._engine) as connection:
+            counted = {AttemptState(state): count for state, count in connection.execute(query)}
+        return {state: counted.get(state, 0) for state in AttemptState}
+
+    def ended(self, after: Ending | None, before: Instant, limit: int) -> Sequence[ListedTask]:
+        """See the port."""
+        at, task_id = tasks.c.updated_at, tasks.c.task_id
+        within = [at < before]
+        if after is not None:
+            behind = and_(at == after.ended_at, task_id > after.task_id)
+            within += [at >= after.ended_at, or_(at > after.ended_at, behind)]
+        query = select(tasks).where(task_id.in_(queries.first_ended(limit, *within))).order_by(at, task_id)
+        with reading(self._engine) as connection:
+            return [queries.listed(connection, row) for row in connection.execute(query).mappings().all()]
+
+    def prune(self, ended_before: Instant, limit: int) -> int:
+        """See the port."""
+        query = queries.first_ended(limit, tasks.c.updated_at < ended_before)
+        with writing(self._engine) as connection:
+            ended = connection.scalars(query).all()
+            for table in (task_actions, task_history, attempts, tasks):
+                connection.execute(delete(table).where(table.c.task_id.in_(ended)))
+            return len(ended)
+
+    def _now(self, connection: Connection) -> Instant:
+        return transactions.now(connection, self._clock)
+
+    def _claim(self, take: Callable[[], Sequence[Asked]]) -> Sequence[Task | None]:
+        with writing(self._engine) as connection:
+            return claiming.claim(connection, take(), self._now(connection))
+
+    def _try_enqueue(self, connection: Connection, new: NewTask) -> Enqueued | None:
+        """The answer, or None when somebody else queued or claimed the candidate in between."""
+        live = queries.live_task(connection, new.table_id, new.action.kind)
+        now = self._now(connection)
+        if live is not None and not lifecycle.may_coalesce(live):
+            return Enqueued(live, created=False, coalesced=False)
+        try:
+            with connection.begin_nested():
+                if live is not None:
+                    step = lifecycle.coalesce(live, new, now)
+                    task = queries.write(connection, live, step, new_action=True)
+                    return Enqueued(task, created=False, coalesced=True)
+                step = lifecycle.create(new, now)
+                queries.insert_task(connection, step)
+                return Enqueued(step.task, created=True, coalesced=False)
+        except Conflict:
+            return None
+        except IntegrityError as error:
+            if queries.find(connection, new.task_id) is not None:
+                raise Conflict(f"there is a task {new.task_id} already") from error
+            if queries.live_task(connection, new.table_id, new.action.kind) is None:
+                raise
+            return None

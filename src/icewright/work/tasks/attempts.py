@@ -1,0 +1,127 @@
+"""``icewright tasks attempts``: each try of a task by itself, and what its optimizer reported of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from icewright.core.codec import from_json
+from icewright.model.work.jobs import Committed
+from icewright.model.work.tasks import AttemptState
+from icewright.terminal import figures as text
+from icewright.terminal.cli import Column, Terminal
+from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.terminal.lists import print_page
+
+if TYPE_CHECKING:
+    from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt
+
+_ATTEMPTS: Final = (
+    Column("try", is_number=True),
+    Column("state"),
+    Column("cause"),
+    Column("progress", is_number=True),
+    Column("started"),
+    Column("ended"),
+    Column("optimizer"),
+    Column("says"),
+)
+
+
+def attempts(
+    context: typer.Context,
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")],
+    *,
+    number: Annotated[
+        int | None, typer.Option("--number", metavar="N", min=1, help="Only this one, with what it took and reported.")
+    ] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """List the tries of a task: who had it, how far it got, how it ended, and why it came to nothing."""
+    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
+    from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    if number is not None:
+        with server(invocation, show_api=show_api) as client:
+            found = from_json(AttemptDocument, client.attempt(task_id, number))
+        print_attempt(invocation.terminal, found)
+        return
+    print_page(
+        invocation,
+        lambda client: client.attempts(task_id, limit=limit, cursor=cursor),
+        ListedAttempt,
+        _ATTEMPTS,
+        _cells,
+        none="it was not tried yet",
+        show_api=show_api,
+    )
+
+
+def print_attempt(terminal: Terminal, found: AttemptDocument) -> None:
+    """Print one try; as JSON with its whole report."""
+    if terminal.as_json:
+        terminal.document(found)
+        return
+    attempt, measured = found.attempt, found.measured
+    terminal.pairs(
+        [
+            ("task", attempt.task_id),
+            ("try", str(attempt.attempt)),
+            ("state", attempt.state.value),
+            ("cause", "" if attempt.cause is None else attempt.cause.value),
+            ("says", _says(attempt)),
+            ("progress", _progress(attempt)),
+            ("optimizer", attempt.optimizer_id),
+            ("fencing token", str(attempt.fencing_token)),
+            ("started", text.instant(attempt.started_at)),
+            ("ended", text.instant(attempt.ended_at)),
+        ]
+    )
+    if measured is None:
+        terminal.say("It has reported nothing.")
+        return
+    left = measured.groups_conflicted + measured.groups_failed
+    terminal.pairs(
+        [
+            ("groups committed", text.number(measured.groups_committed)),
+            ("groups left", text.number(left) if left else ""),
+            ("bytes written", text.size(measured.written_bytes)),
+            ("CPU", text.seconds(measured.cpu_ms)),
+            ("time", text.seconds(measured.wall_ms)),
+            ("peak memory of a worker", text.size(measured.peak_memory_bytes)),
+        ]
+    )
+
+
+def _cells(attempt: ListedAttempt) -> tuple[str, ...]:
+    return (
+        str(attempt.attempt),
+        attempt.state.value,
+        "-" if attempt.cause is None else attempt.cause.value,
+        _progress(attempt) or "-",
+        text.instant(attempt.started_at),
+        text.instant(attempt.ended_at),
+        attempt.optimizer_id,
+        _says(attempt),
+    )
+
+
+def _progress(attempt: ListedAttempt) -> str:
+    progress = attempt.progress
+    return "" if progress is None else f"{progress.phase} {progress.groups_done}/{progress.groups_total}"
+
+
+def _says(attempt: ListedAttempt) -> str:
+    """How it ended, by its own word."""
+    match attempt.result:
+        case None:
+            return "" if attempt.state is AttemptState.RUNNING else "never reported"
+        case Committed(snapshot_id):
+            return "committed" if snapshot_id is None else f"committed as snapshot {snapshot_id}"
+        case result:
+            return result.detail

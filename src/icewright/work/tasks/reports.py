@@ -1,0 +1,37 @@
+"""What attempts reported, as far as this release can read it: for people and for waiting, never as the truth."""
+
+from __future__ import annotations
+
+from icewright.core.codec import loads
+from icewright.core.errors import InvalidMessage
+from icewright.core.failure_causes import Cause
+from icewright.model.work.jobs import Failed, TaskReport
+from icewright.model.work.tasks import Attempt, AttemptState
+from icewright.work.tasks.causes import CAUSES_BY_CODE
+
+
+def report_of(attempt: Attempt) -> TaskReport | None:
+    """The report of an attempt; None where there is none, or another release wrote it in another shape."""
+    if attempt.report_json is None:
+        return None
+    try:
+        return loads(TaskReport, attempt.report_json)
+    except InvalidMessage:
+        return None
+
+
+def cause_of(attempt: Attempt) -> Cause | None:
+    """Why an attempt came to nothing, by how it ended and what it reported; None of others."""
+    match attempt.state:
+        case AttemptState.RUNNING | AttemptState.COMMITTED | AttemptState.CANCELLED:
+            return None
+        case AttemptState.CONFLICT:
+            return Cause.CONFLICT
+        case AttemptState.UNKNOWN:
+            return Cause.UNKNOWN
+        case AttemptState.LOST:
+            return Cause.LOST
+        case AttemptState.FAILED:
+            report = report_of(attempt)
+            code = report.result.code if report is not None and isinstance(report.result, Failed) else ""
+            return CAUSES_BY_CODE.get(code, Cause.DEFECT)

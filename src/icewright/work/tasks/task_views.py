@@ -1,0 +1,179 @@
+"""Tasks as the API shows them: everything but the long list of their files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from icewright.core.failure_causes import Cause
+from icewright.core.times import Instant
+from icewright.model.actions.action_types import traits_of
+from icewright.model.actions.actions import ActionFigures
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Prediction, Reason
+from icewright.model.work.admission import Lane
+from icewright.model.work.jobs import Result
+from icewright.model.work.tasks import (
+    Attempt,
+    AttemptState,
+    HistoryEntry,
+    Lease,
+    ListedTask,
+    Outcome,
+    Progress,
+    Task,
+    TaskState,
+)
+from icewright.model.work.why import StartEstimate, Wait
+from icewright.plans.evidence.measures import Measured, measured
+from icewright.work.tasks.reports import cause_of, report_of
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task as it stands. ``lease`` is there while it runs; ``outcome`` is that of the last attempt or change."""
+
+    task_id: str
+    table: str
+    table_name: TableName
+    catalog: str
+    uuid: str
+    plan_id: str
+    state: TaskState
+    action: ActionFigures
+    reason: Reason
+    prediction: Prediction
+    priority: int
+    resource_group: str
+    lane: Lane
+    attempt: int
+    attempts_max: int
+    created_at: Instant
+    updated_at: Instant
+    not_before_at: Instant
+    lease: Lease | None
+    progress: Progress | None
+    cancel_requested: bool
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAttempt:
+    """One try of a task, as lists show it.
+
+    ``result`` is how it ended by its own word, null before its report and of one that never reported; the task says
+    what became of the table. ``cause`` is why it came to nothing, by what should be done about it. ``attempt_at`` is
+    where it is with its report, ``task_at`` where its task is.
+    """
+
+    task_id: str
+    attempt: int
+    state: AttemptState
+    optimizer_id: str
+    fencing_token: int
+    started_at: Instant
+    ended_at: Instant | None
+    progress: Progress | None
+    result: Result | None
+    cause: Cause | None
+    attempt_at: str
+    task_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDocument:
+    """One try of a task with its report, as its optimizer sent it, and what it took and brought by that.
+
+    ``report`` and ``measured`` are null before the report, and of a try that never reported.
+    """
+
+    attempt: ListedAttempt
+    report: Any
+    measured: Measured | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDocument:
+    """A task with all changes of its state, and all tries at it, oldest first; ``attempt_at`` of each has its report.
+
+    ``measured`` is what the tries took and brought, to be put beside the task's prediction; null before a report.
+    ``files_at`` is where the files that it removes are listed, page by page: there may be 50,000. Null of other tasks.
+    ``waits`` is what a queued task waits for, and ``start`` about when it starts; null of all others.
+    """
+
+    task: TaskView
+    history: tuple[HistoryEntry, ...]
+    attempts: tuple[ListedAttempt, ...]
+    measured: Measured | None
+    files_at: str | None
+    waits: tuple[Wait, ...] = ()
+    start: StartEstimate | None = None
+
+
+def task_view(task: Task | ListedTask) -> TaskView:
+    """The task for display."""
+    return TaskView(
+        task_id=task.task_id,
+        table=str(task.table_name),
+        table_name=task.table_name,
+        catalog=task.table_id.catalog,
+        uuid=task.table_id.uuid,
+        plan_id=task.plan_id,
+        state=task.state,
+        action=task.figures,
+        reason=task.reason,
+        prediction=task.prediction,
+        priority=task.priority,
+        resource_group=task.resource_group,
+        lane=task.lane,
+        attempt=task.attempt,
+        attempts_max=task.attempts_max,
+        created_at=task.created_at,
+        updated_at=task.updated_at,
+        not_before_at=task.not_before_at,
+        lease=task.lease,
+        progress=task.progress,
+        cancel_requested=task.cancel_requested,
+        outcome=task.outcome,
+    )
+
+
+def task_document(
+    task: ListedTask,
+    history: Sequence[HistoryEntry],
+    attempts: Sequence[Attempt],
+    waits: Sequence[Wait] = (),
+    start: StartEstimate | None = None,
+) -> TaskDocument:
+    """The task with all that happened to it."""
+    views = tuple(listed_attempt(attempt) for attempt in attempts)
+    removes = traits_of(task.figures.kind).removes_files
+    files_at = f"/api/v1/plans/{task.plan_id}/files" if removes else None
+    return TaskDocument(task_view(task), tuple(history), views, measured(attempts), files_at, tuple(waits), start)
+
+
+def listed_attempt(attempt: Attempt) -> ListedAttempt:
+    """The attempt for lists."""
+    report, task_at = report_of(attempt), f"/api/v1/tasks/{attempt.task_id}"
+    return ListedAttempt(
+        task_id=attempt.task_id,
+        attempt=attempt.attempt,
+        state=attempt.state,
+        optimizer_id=attempt.optimizer_id,
+        fencing_token=attempt.fencing_token,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        progress=attempt.progress,
+        result=None if report is None else report.result,
+        cause=cause_of(attempt),
+        attempt_at=f"{task_at}/attempts/{attempt.attempt}",
+        task_at=task_at,
+    )
+
+
+def attempt_document(attempt: Attempt) -> AttemptDocument:
+    """The attempt with its report."""
+    report = None if attempt.report_json is None else json.loads(attempt.report_json)
+    return AttemptDocument(listed_attempt(attempt), report, measured([attempt]))
