@@ -21,7 +21,7 @@ from benchmarks.render import render
 from benchmarks.results import Load, Result, loads, save, table
 from benchmarks.rewriters import ICEWRIGHT, PEER
 from benchmarks.session import settings
-from icewright_spark.session import build_session
+from icewright_spark.session.session import build_session
 
 _ROOT: Final = Path(__file__).parent.parent
 _RESULTS: Final = _ROOT / "benchmarks" / "results"

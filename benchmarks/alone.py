@@ -17,7 +17,7 @@ from benchmarks.rewriters import ICEWRIGHT, PEER, IcewrightRewriter, ProcedureRe
 from benchmarks.session import settings
 from icewright.core.codec import dumps, loads
 from icewright.model.iceberg.catalog_entries import CatalogEntry
-from icewright_spark.session import build_session
+from icewright_spark.session.session import build_session
 
 _ROOT = Path(__file__).parent.parent
 

@@ -30,7 +30,7 @@ from benchmarks.measure import Meter, ProcessTree
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount, ratio
 from benchmarks.rewriters import ICEWRIGHT, PEER, PHASES, PROOF, IcewrightRewriter, ProcedureRewriter
 from icewright.model.iceberg.catalog_entries import CatalogEntry
-from icewright_spark.session import java_gateway
+from icewright_spark.session.session import java_gateway
 
 NAME: Final = "B1"
 TITLE: Final = "rewrite_data_files without re-ordering, against Iceberg's procedure"

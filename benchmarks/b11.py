@@ -42,8 +42,8 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policy import Mode
 from icewright.model.work.jobs import TaskSpec
 from icewright.policy.settings import LAYOUT_KEY, LEVEL_1_SIZE_KEY, MODE_KEY, TARGET_FILE_SIZE_KEY
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.session import java_array, java_gateway
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.session.session import java_array, java_gateway
 
 NAME: Final = "B11"
 TITLE: Final = "a metric over six days, Netflix's Atlas at 1/100, as written and as optimized"

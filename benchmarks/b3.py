@@ -33,7 +33,7 @@ from benchmarks.results import AT_MOST, Case, Figure, Result, Target, amount
 from benchmarks.rewriters import ICEWRIGHT, PEER
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.tables import SortField
-from icewright_spark.layouts import Cells, cells_of, sample_rows
+from icewright_spark.executors.sort.cells import Cells, cells_of, sample_rows
 
 NAME: Final = "B3"
 TITLE: Final = "rows that file bounds leave to be scanned, under layouts of 30 tables, against Iceberg's procedure"

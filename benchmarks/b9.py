@@ -53,8 +53,8 @@ from icewright.core.times import Instant
 from icewright.model.actions.remove_orphan_files import AGE_MIN_MS
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.session import java_gateway
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.session.session import java_gateway
 
 NAME: Final = "B9"
 TITLE: Final = "orphan files and expiry of snapshots, against Iceberg's procedures"

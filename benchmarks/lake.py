@@ -16,7 +16,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policy import Mode
 from icewright.policy.settings import MODE_KEY, TARGET_FILE_SIZE_KEY
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable
 
 TARGET_FILE_SIZE_BYTES: Final = 128 << 20
 """What both contestants aim at: the size of a row group, so that it limits neither of them otherwise."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 from pyspark.sql import SparkSession
 
-from icewright_spark.session import iceberg_version, java_gateway
+from icewright_spark.session.session import iceberg_version, java_gateway
 
 
 def cores() -> int:

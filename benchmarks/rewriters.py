@@ -19,9 +19,9 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright.server.control import ControlPlane, build_control_plane
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.rewrite_data_files import Rewrite, rewrite_data_files
+from icewright_spark.actions.phase import Phase
+from icewright_spark.actions.rewrite_data_files import Rewrite, rewrite_data_files
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.doubles.removals import memory_removals
 from tests.doubles.table_store import MemoryTableStore
 from tests.doubles.task_store import MemoryTaskStore

@@ -2,6 +2,6 @@
 
 import sys
 
-from icewright_spark.application import main
+from icewright_spark.optimizer.application import main
 
 sys.exit(main(sys.argv[1:]))

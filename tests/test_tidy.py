@@ -53,11 +53,11 @@ DELETIONS = {
     "icewright/actions/remove_files/adapters/s3_quarantine.py": "what the Deleter says, by etag; what it has",
     "icewright/terminal/address.py": "a server takes its own address away when it stops",
     "icewright/server/server.py": "the temporary name of a token that has just been linked to its own",
-    "icewright_spark/application.py": "the settings that it was started with, once they are read: they have secrets",
-    "icewright_spark/merge/storage.py": "the part of a new file that could not be written to its end, by its inode",
-    "icewright_spark/own_outputs.py": "what an attempt wrote itself, if nothing of its commit was ever sent",
-    "icewright_spark/room.py": "the file by which it sees whether a metadata directory takes one, right after that",
-    "icewright_spark/outbox.py": "reports of commits that were told, by the names that it gives them itself",
+    "icewright_spark/optimizer/application.py": "the settings that it was started with, which have secrets",
+    "icewright_spark/parquet/storage.py": "the part of a new file that could not be written to its end, by its inode",
+    "icewright_spark/iceberg/own_outputs.py": "what an attempt wrote itself, if nothing of its commit was ever sent",
+    "icewright_spark/iceberg/free_space.py": "the file by which it sees whether a metadata directory takes one",
+    "icewright_spark/reports/outbox.py": "reports of commits that were told, by the names that it gives them itself",
     "icewright/demo/folder.py": "the demo removes the folder that it made itself, known by its mark",
 }
 """The only places that may delete a file, each with its reason. Only the Deleter reaches those near a table."""
@@ -110,8 +110,6 @@ CROWDED = {
     "icewright/model/work": 17,
     "icewright/ownership": 17,
     "icewright/store": 17,
-    "icewright_spark": 41,
-    "icewright_spark/merge": 21,
 }
 """Folders with more modules than one should have: these numbers only go down."""
 MIGRATIONS = "icewright/store/migrations/versions"  # one module a change of the schema, for ever
@@ -184,13 +182,10 @@ def dotted(path: Path) -> str:
 def imported(path: Path) -> Iterator[str]:
     """The modules of icewright that a module imports from, wherever in it."""
     for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("icewright."):
-            yield from (
-                f"{node.module}.{alias.name}"
-                if (SRC / node.module.replace(".", "/") / f"{alias.name}.py").exists()
-                else node.module
-                for alias in node.names
-            )
+        if isinstance(node, ast.ImportFrom) and (source := node.module or "").startswith("icewright."):
+            folder = SRC / source.replace(".", "/")
+            for alias in node.names:
+                yield f"{source}.{alias.name}" if (folder / f"{alias.name}.py").exists() else source
 
 
 def test_every_room_has_its_place() -> None:
@@ -355,19 +350,19 @@ def test_one_place_builds_spark_sessions() -> None:
             node.attr == "getOrCreate" or (node.attr == "builder" and ast.unparse(node.value).endswith("SparkSession"))
         )
     }
-    assert building == {"src/icewright_spark/session.py"}
+    assert building == {"src/icewright_spark/session/session.py"}
 
 
 def test_one_place_commits_to_iceberg() -> None:
     committing = {
-        (within(path), "" if within(path) == "icewright_spark/commit.py" else ast.unparse(call.func))
+        (within(path), "" if within(path) == "icewright_spark/iceberg/commits/commit.py" else ast.unparse(call.func))
         for path in MODULES
         for call in calls(path)
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("commit", "commitTransaction", "commit_table")
     }
     offsets = ("icewright/events/sources/kafka.py", "self._consumer.commit")  # of a topic, which is no table
     history = ("icewright/retention/history_table.py", "catalog.commit_table")  # of its own rows (0052)
-    assert committing == {("icewright_spark/commit.py", ""), offsets, history}
+    assert committing == {("icewright_spark/iceberg/commits/commit.py", ""), offsets, history}
 
 
 def test_one_place_says_that_knowledge_is_complete() -> None:

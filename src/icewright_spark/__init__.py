@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from icewright_spark.report import report_commit
+    from icewright_spark.reports.report import report_commit
 
 __all__ = ["report_commit"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "report_commit":
-        from icewright_spark.report import report_commit  # noqa: PLC0415 - see above
+        from icewright_spark.reports.report import report_commit  # noqa: PLC0415 - see above
 
         return report_commit
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

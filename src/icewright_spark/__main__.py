@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from icewright_spark.application import run
-from icewright_spark.watchdog import end_this_process
+from icewright_spark.optimizer.application import run
+from icewright_spark.optimizer.watchdog import end_this_process
 
 _PR_SET_PDEATHSIG: Final = 1
 

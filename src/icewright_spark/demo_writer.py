@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import identifier
 from icewright.model.work.optimizers import OptimizerSettings
-from icewright_spark.session import build_session
+from icewright_spark.session.session import build_session
 
 NAMESPACE: Final = "nyc"
 _MODE: Final = "'icewright.mode' = '{}'"

@@ -16,7 +16,7 @@ from icewright.api_client.client import Client
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TASK_ID_KEY, Json
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.e2e.processes import Processes, free_port, wait_for
 
 WAIT_S = 400.0

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 
 from icewright.model.iceberg.names import TableName
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.lakes.deletes import delete_where_equal
 
 COMMITS = 6

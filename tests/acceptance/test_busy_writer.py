@@ -23,7 +23,7 @@ from icewright.api_client.client import Client
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Json
-from icewright_spark.iceberg import first_line
+from icewright_spark.iceberg.java_api import first_line
 from tests.acceptance.house import ENDED, House, house, missing_paths
 from tests.adversary.intervals import wilson
 from tests.e2e.processes import wait_for

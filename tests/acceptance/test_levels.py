@@ -29,7 +29,7 @@ from icewright.api_client.client import Client
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Json
-from icewright_spark.iceberg import first_line
+from icewright_spark.iceberg.java_api import first_line
 from tests.acceptance import lineitem
 from tests.acceptance.house import ENDED, WAIT_S, House, house, missing_paths
 from tests.acceptance.lookups import check_at_rest, check_level_2, look_up

@@ -25,8 +25,8 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.layouts import Curve, Layout, Level
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Committed
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.merge.schema import arrow_schema
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.parquet.schema import arrow_schema
 from tests.lakes.sqlite import writer
 from tests.readers.duck import duckdb_with_iceberg
 from tests.spark.shuffled import ascending

@@ -21,10 +21,10 @@ from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, Failed
 from icewright.model.work.tasks import TaskState
 from icewright.work.tasks.retry import BACKOFF_MAX_MS
-from icewright_spark.commit import Swap
-from icewright_spark.merge.errors import DiskFull
-from icewright_spark.merge.merge import merge_group
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.executors.merge.merge import merge_group
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.iceberg.commits.commit import Swap
+from icewright_spark.parquet.errors import DiskFull
 from tests.adversary.test_rewrites_beside_owners import at
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 from tests.spark.loop import SparkLoop

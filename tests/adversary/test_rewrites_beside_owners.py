@@ -15,8 +15,8 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Verdict
 from icewright.model.work.jobs import Cancelled, Committed, Conflicted
-from icewright_spark import commit as commits
-from icewright_spark.commit import Swap
+from icewright_spark.iceberg.commits import commit as commits
+from icewright_spark.iceberg.commits.commit import Swap
 from tests.lakes.sqlite import append, make_table, writer
 from tests.spark.loop import SparkLoop
 

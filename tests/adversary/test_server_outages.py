@@ -7,9 +7,9 @@ import pytest
 from icewright.core.errors import LeaseLost, ServerAway
 from icewright.model.work.jobs import Failed
 from icewright.model.work.tasks import Progress, Task, TaskState
-from icewright_spark.attempt import result_of
-from icewright_spark.lease import LeaseKeeper
-from icewright_spark.server import Server
+from icewright_spark.optimizer.attempt import result_of
+from icewright_spark.optimizer.lease import LeaseKeeper
+from icewright_spark.reports.client import Server
 from tests.e2e.processes import free_port
 from tests.services.lakehouse import HOUR_MS, LEASE_MS, Lakehouse
 from tests.services.worker import Worker

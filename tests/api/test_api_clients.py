@@ -10,7 +10,7 @@ from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, Heartbeat, HeartbeatReply, TableCheck
 from icewright.model.work.tasks import Progress, TaskState
-from icewright_spark.server import Server
+from icewright_spark.reports.client import Server
 from tests.api.served import EVENTS, HOST, TOKEN, Served, hello
 from tests.api.test_api_tasks import carry_out, report
 

@@ -33,8 +33,8 @@ from icewright.server.http.app import create_app
 from icewright.server.server import listen
 from icewright.server.web import web_server
 from icewright.web.transport import LOCAL, Transport
-from icewright_spark.report import Destination
-from icewright_spark.server import Server
+from icewright_spark.reports.client import Server
+from icewright_spark.reports.report import Destination
 from tests.api.served import TOKEN, Served, hello
 from tests.cases import each_case
 from tests.doubles.audit import MemoryAudit

@@ -14,7 +14,7 @@ from benchmarks.lake import Mismatch
 from benchmarks.layout_tables import Query
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.tables import SortField
-from icewright_spark.layouts import cells_of
+from icewright_spark.executors.sort.cells import cells_of
 
 RANKS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40)
 RANGES = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda ends: (min(ends), max(ends)))

@@ -19,7 +19,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.tables import Json
 from icewright.model.work.jobs import PROTOCOL_VERSION, Failed, Heartbeat, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.tasks import Progress
-from icewright_spark.server import Server
+from icewright_spark.reports.client import Server
 from tests.e2e.processes import SHARED_TOKEN, Processes, led_by, several_servers, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table, table_name
 from tests.servers.postgres import PASSWORD, PostgresServer, find_programs, mortal_postgres

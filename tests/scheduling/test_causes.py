@@ -14,7 +14,7 @@ from icewright.core.errors import IcewrightError, Unavailable
 from icewright.core.failure_causes import Cause
 from icewright.work.tasks.causes import CAUSES, CAUSES_BY_CODE, cause_of, end_of
 from icewright.work.tasks.retry import End, GiveUp, PlanAgain, Retry, decide
-from icewright_spark.merge import errors as merge_errors
+from icewright_spark.parquet import errors as merge_errors
 from tests.cases import each_case
 
 DECISIONS = {

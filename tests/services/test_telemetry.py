@@ -30,7 +30,7 @@ from icewright.terminal.address import ServerAddress
 from icewright.terminal.logs import configure_logs
 from icewright.work.launch.optimizer import settings_of
 from icewright.work.launch.submission import Submission
-from icewright_spark.telemetry import attempting, begin_telling
+from icewright_spark.optimizer.telemetry import attempting, begin_telling
 from tests.services.lakehouse import Lakehouse
 from tests.services.worker import Worker
 

@@ -10,7 +10,7 @@ from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFil
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, TaskSpec
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.spark.tables import sql_name
 
 _CONTENTS = (FileContent.DATA, FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES)

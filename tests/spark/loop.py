@@ -27,8 +27,8 @@ from icewright.model.work.tasks import Task
 from icewright.ports.store import TaskFilter
 from icewright.server.control import build_control_plane
 from icewright.work.tasks.retry import CONFLICT_BASE_MS
-from icewright_spark.attempt import Attempt
-from icewright_spark.probe import probe
+from icewright_spark.optimizer.attempt import Attempt
+from icewright_spark.optimizer.probe import probe
 from tests.doubles.removals import memory_removals
 from tests.doubles.table_store import MemoryTableStore
 from tests.doubles.task_store import MemoryTaskStore

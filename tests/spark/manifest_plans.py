@@ -22,10 +22,10 @@ from icewright.model.plans.observation import Observation
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskSpec
 from icewright.observation.observer import Observer
 from icewright.policy.effective import effective_policy
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.driver_job import DriverJob
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
+from icewright_spark.actions.driver_job import DriverJob
+from icewright_spark.actions.phase import Phase
+from icewright_spark.actions.rewrite_manifests import rewrite_manifests
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.doubles.table_store import MemoryTableStore
 from tests.spark.tables import sql_name
 

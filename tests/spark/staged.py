@@ -15,9 +15,9 @@ from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, P
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
 from icewright.model.work.tasks import TaskState
-from icewright_spark.iceberg import SparkTable, iterate
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.rewrite_data_files import Rewrite, rewrite_data_files
+from icewright_spark.actions.phase import Phase
+from icewright_spark.actions.rewrite_data_files import Rewrite, rewrite_data_files
+from icewright_spark.iceberg.java_api import SparkTable, iterate
 from tests.spark.loop import SparkLoop
 from tests.spark.tables import contents, missing_files
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from icewright.model.iceberg.names import TableName, identifier
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable
 
 
 def sql_name(name: TableName) -> str:

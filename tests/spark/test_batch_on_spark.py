@@ -15,11 +15,11 @@ from icewright.model.iceberg.tables import PROOF_KEY, TASK_ID_KEY
 from icewright.model.work.jobs import Cancelled, ClaimRequest, Committed, Failed, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.storage import ProbeReports, ProbeRequest
 from icewright.model.work.tasks import TaskState
-from icewright_spark import engine as engine_module
-from icewright_spark.engine import SparkEngine
-from icewright_spark.jobs.groups import Job, Outcome, run_jobs
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.optimizer import Optimizer
+from icewright_spark.actions.groups import Job, Outcome, run_jobs
+from icewright_spark.actions.phase import Phase
+from icewright_spark.optimizer import engine as engine_module
+from icewright_spark.optimizer.engine import SparkEngine
+from icewright_spark.optimizer.optimizer import Optimizer
 from tests.lakes.sqlite import append, make_table, writer
 from tests.spark.conftest import settings
 from tests.spark.loop import OPTIMIZER, DirectServer, SparkLoop

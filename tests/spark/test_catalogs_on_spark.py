@@ -21,8 +21,8 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, Failed
 from icewright.model.work.tasks import TaskState
 from icewright.policy.settings import LAYOUT_KEY
-from icewright_spark import commit
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.commits import commit
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.contracts.lakes import empty
 from tests.lakes.sqlite import append, make_lake, make_table, with_tables, writer
 from tests.servers.hive import HiveMetastore

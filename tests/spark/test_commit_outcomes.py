@@ -34,13 +34,13 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, TaskSpec
-from icewright_spark.commit import CommitResult, commit_rewrite
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.compute_statistics import compute_statistics
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.rewrite_data_files import merge_jobs, merged_outputs, proof_of
-from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
-from icewright_spark.merge.merge import merge_group
+from icewright_spark.actions.compute_statistics import compute_statistics
+from icewright_spark.actions.phase import Phase
+from icewright_spark.actions.rewrite_data_files import merge_jobs, merged_outputs, proof_of
+from icewright_spark.actions.rewrite_manifests import rewrite_manifests
+from icewright_spark.executors.merge.merge import merge_group
+from icewright_spark.iceberg.commits.commit import CommitResult, commit_rewrite
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.lakes.sqlite import SCHEMA, files_of, rows
 from tests.readers.duck import duckdb_with_iceberg
 from tests.servers.fault_proxy import Answer, Cell, FaultProxy

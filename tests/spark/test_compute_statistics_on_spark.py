@@ -24,12 +24,12 @@ from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright.observation.observer import Observer
 from icewright.policy.effective import effective_policy
-from icewright_spark import statistics_files
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.compute_statistics import compute_statistics
-from icewright_spark.jobs.driver_job import DriverJob
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.actions.compute_statistics import compute_statistics
+from icewright_spark.actions.driver_job import DriverJob
+from icewright_spark.actions.phase import Phase
+from icewright_spark.iceberg import statistics_files
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.parquet.errors import ProofFailed
 from tests.doubles.table_store import MemoryTableStore
 from tests.lakes.sqlite import writer
 from tests.spark.loop import OPTIMIZER, SparkLoop

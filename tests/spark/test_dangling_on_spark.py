@@ -17,11 +17,11 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.requests import AskedRemoveDanglingDeletes
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.model.work.tasks import TaskState
-from icewright_spark.commit import CommitResult
-from icewright_spark.dangling import Reach
-from icewright_spark.iceberg import SparkTable, iterate
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.remove_dangling_deletes import remove_dangling_deletes
+from icewright_spark.actions.phase import Phase
+from icewright_spark.actions.remove_dangling_deletes import remove_dangling_deletes
+from icewright_spark.iceberg.commits.commit import CommitResult
+from icewright_spark.iceberg.dangling import Reach
+from icewright_spark.iceberg.java_api import SparkTable, iterate
 from tests.lakes.deletes import delete_where_equal
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name

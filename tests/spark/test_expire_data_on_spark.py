@@ -18,12 +18,12 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.requests import AskedExpireData
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.model.work.tasks import TaskState
-from icewright_spark import commit_data
-from icewright_spark.commit import make_tag
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.driver_job import DriverJob
-from icewright_spark.jobs.expire_data import expire_data
-from icewright_spark.jobs.phase import Phase
+from icewright_spark.actions.driver_job import DriverJob
+from icewright_spark.actions.expire_data import expire_data
+from icewright_spark.actions.phase import Phase
+from icewright_spark.iceberg.commits import data as commit_data
+from icewright_spark.iceberg.commits.commit import make_tag
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name
 

@@ -24,7 +24,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.policy.effective import effective_policy
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.contracts.undoing import Shelf, decided
 
 pytestmark = pytest.mark.spark

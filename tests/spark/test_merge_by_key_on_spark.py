@@ -14,7 +14,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Committed, Failed, TaskSpec
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.spark.hand_planned import hand_planned
 from tests.spark.staged import rewrite
 from tests.spark.tables import contents, missing_files, sql_name

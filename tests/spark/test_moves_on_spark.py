@@ -25,11 +25,11 @@ from icewright.model.plans.requests import AskedRewriteDataFiles
 from icewright.model.policy.policy import MigrateSpec
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.model.work.tasks import TaskState
-from icewright_spark.iceberg import SparkTable, iterate
-from icewright_spark.merge.errors import ManyPartitions, ProofFailed
-from icewright_spark.session import java_gateway
-from icewright_spark.staged import rewrite as staged_rewrite
-from icewright_spark.staged.staging import StagedTasks
+from icewright_spark.executors.staged import rewrite as staged_rewrite
+from icewright_spark.executors.staged.staging import StagedTasks
+from icewright_spark.iceberg.java_api import SparkTable, iterate
+from icewright_spark.parquet.errors import ManyPartitions, ProofFailed
+from icewright_spark.session.session import java_gateway
 from tests.lakes.deletes import delete_where_equal
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.staged import plan_of, rewrite, rewritten

@@ -14,7 +14,7 @@ from icewright.model.iceberg.files import DeleteFile
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan
 from icewright.model.work.tasks import TaskState
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.lakes.deletes import delete_where_equal
 from tests.spark.hand_planned import hand_planned
 from tests.spark.loop import SparkLoop

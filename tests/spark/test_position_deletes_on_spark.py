@@ -17,10 +17,10 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.requests import AskedRewritePositionDeletes
 from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.model.work.tasks import TaskState
-from icewright_spark.iceberg import SparkTable, iterate
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.rewrite_position_deletes import RewrittenDeletes, rewrite_position_deletes
-from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.actions.phase import Phase
+from icewright_spark.actions.rewrite_position_deletes import RewrittenDeletes, rewrite_position_deletes
+from icewright_spark.iceberg.java_api import SparkTable, iterate
+from icewright_spark.parquet.errors import ProofFailed
 from tests.lakes.deletes import delete_where_equal
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name

@@ -19,7 +19,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.reachable import reachable
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.lakes.deletes import delete_where_equal
 
 pytestmark = pytest.mark.spark

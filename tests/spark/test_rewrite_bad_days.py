@@ -23,11 +23,11 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskSpec
 from icewright.model.work.tasks import TaskState
-from icewright_spark.attempt import Attempt
-from icewright_spark.engine import SparkEngine
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.session import iceberg_version
-from icewright_spark.staged import rewrite as staged_rewrite
+from icewright_spark.executors.staged import rewrite as staged_rewrite
+from icewright_spark.optimizer.attempt import Attempt
+from icewright_spark.optimizer.engine import SparkEngine
+from icewright_spark.parquet.errors import ProofFailed
+from icewright_spark.session.session import iceberg_version
 from tests.lakes.sqlite import BY_CITY, append, make_table, writer
 from tests.spark.loop import DirectServer, SparkLoop
 
@@ -378,6 +378,6 @@ def test_a_session_without_iceberg_says_so(spark: SparkSession, monkeypatch: pyt
         def __getattr__(self, _name: str) -> Nothing:
             return self
 
-    monkeypatch.setattr("icewright_spark.session.java_gateway", lambda _spark: Nothing())
+    monkeypatch.setattr("icewright_spark.session.session.java_gateway", lambda _spark: Nothing())
     with pytest.raises(InvalidConfiguration, match="class path"):
         iceberg_version(spark)

@@ -23,8 +23,8 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import GROUPS_KEY, PROOF_KEY
 from icewright.model.work.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec
 from icewright.model.work.tasks import TaskState
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.manifests import PartitionFiles
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.iceberg.manifests import PartitionFiles
 from tests.conftest import CAMPAIGN
 from tests.lakes.sqlite import current_snapshot_id, writer
 from tests.readers.duck import duckdb_with_iceberg

@@ -20,11 +20,11 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.requests import AskedRewriteManifests
 from icewright.model.work.jobs import Committed, Conflicted
 from icewright.model.work.tasks import TaskState
-from icewright_spark import commit_manifests
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs import rewrite_manifests as job
-from icewright_spark.manifest_entries import EntriesDigest, ManifestEntries
-from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.actions import rewrite_manifests as job
+from icewright_spark.iceberg.commits import manifests as commit_manifests
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.iceberg.manifest_entries import EntriesDigest, ManifestEntries
+from icewright_spark.parquet.errors import ProofFailed
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.manifest_plans import PILES_UP, ManifestLake, action_of, with_action
 from tests.spark.tables import contents, local, missing_files, sql_name

@@ -21,14 +21,14 @@ from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.jobs import Failed
 from icewright.model.work.tasks import TaskState
 from icewright.plans.views import plan_view
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs import rewrite_data_files as job
-from icewright_spark.merge.errors import UnsupportedLocation
-from icewright_spark.merge.file_systems import honoured
-from icewright_spark.merge.storage import Storage
-from icewright_spark.probe import PROBE_NAME
-from icewright_spark.session import java_gateway
-from icewright_spark.table_io import worker_storage
+from icewright_spark.actions import rewrite_data_files as job
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.iceberg.table_io import worker_storage
+from icewright_spark.optimizer.probe import PROBE_NAME
+from icewright_spark.parquet.errors import UnsupportedLocation
+from icewright_spark.parquet.file_systems import honoured
+from icewright_spark.parquet.storage import Storage
+from icewright_spark.session.session import java_gateway
 from tests.lakes.sqlite import BY_CITY, append, make_table, with_tables, writer
 from tests.servers.processes import HOST
 from tests.servers.refusing import refusing_server
@@ -252,7 +252,7 @@ def test_java_must_see_what_the_workers_wrote(make_loop: Any, s3: S3Server, monk
         one.storage.put(f"s3://{other}/{PROBE_NAME}", one.content)
 
     loop.control.keeper.look(loop.name("db", "events"))
-    monkeypatch.setattr("icewright_spark.probe.try_out", elsewhere)
+    monkeypatch.setattr("icewright_spark.optimizer.probe.try_out", elsewhere)
     (report,) = loop.probe()
     assert report.access is WorkerAccess.REFUSED
     assert "Spark does not find" in report.detail
@@ -306,5 +306,5 @@ def shut_door(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             return Storage(honoured(shut, location))
 
         patch.setattr(job, "worker_storage", shut_out)
-        patch.setattr("icewright_spark.probe.worker_storage", shut_out)
+        patch.setattr("icewright_spark.optimizer.probe.worker_storage", shut_out)
         yield

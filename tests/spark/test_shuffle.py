@@ -19,12 +19,12 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import SortField
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.plans.evidence.service import changes_between, problem_of
-from icewright_spark.iceberg import SparkTable, iterate
-from icewright_spark.jobs.rewrite_data_files import Rewrite
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.shuffle import rewrite as shuffle_rewrite
-from icewright_spark.staged.staging import StagedTasks
-from icewright_spark.stitch.thrift import I64
+from icewright_spark.actions.rewrite_data_files import Rewrite
+from icewright_spark.executors.sort import rewrite as shuffle_rewrite
+from icewright_spark.executors.staged.staging import StagedTasks
+from icewright_spark.iceberg.java_api import SparkTable, iterate
+from icewright_spark.parquet.errors import ProofFailed
+from icewright_spark.parquet.thrift import I64
 from tests.lakes.deletes import delete_where_equal
 from tests.spark.shuffled import ascending, column_of, is_rising, layout_of, shuffle_of
 from tests.spark.staged import rewrite

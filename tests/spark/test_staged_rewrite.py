@@ -19,13 +19,13 @@ from icewright.model.actions.actions import Executor, FileGroup
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Committed, Conflicted, Failed, TaskSpec
-from icewright_spark.iceberg import SparkTable, iterate
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.scan_tasks import planned_tasks
-from icewright_spark.session import cancel_job_group
-from icewright_spark.staged import rewrite as staged_rewrite
-from icewright_spark.staged.staging import StagedTasks
-from icewright_spark.stitch.thrift import BINARY, I64
+from icewright_spark.executors.staged import rewrite as staged_rewrite
+from icewright_spark.executors.staged.staging import StagedTasks
+from icewright_spark.iceberg.java_api import SparkTable, iterate
+from icewright_spark.iceberg.scan_tasks import planned_tasks
+from icewright_spark.parquet.errors import ProofFailed
+from icewright_spark.parquet.thrift import BINARY, I64
+from icewright_spark.session.session import cancel_job_group
 from tests.lakes.deletes import delete_where_equal
 from tests.lakes.sqlite import writer
 from tests.spark.loop import SparkLoop

@@ -18,9 +18,9 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import PROOF_KEY
 from icewright.model.work.jobs import Failed
 from icewright.model.work.tasks import TaskState
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.manifests import PartitionFiles
-from icewright_spark.stitch.footer import key_values
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.iceberg.manifests import PartitionFiles
+from icewright_spark.parquet.footer import key_values
 from tests.lakes.sqlite import writer
 from tests.readers.duck import duckdb_with_iceberg
 from tests.spark.loop import SparkLoop

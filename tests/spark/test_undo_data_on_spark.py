@@ -17,9 +17,9 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import UNDONE_KEY, Operation, Snapshot
 from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.undo_expire_data import Inserted, undo_expire_data
+from icewright_spark.actions.phase import Phase
+from icewright_spark.actions.undo_expire_data import Inserted, undo_expire_data
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import missing_files, sql_name
 from tests.spark.test_expire_data_on_spark import Died, claim, dying_at, insert, loop, make, once, run

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright_spark.layouts.curves import Grid, hilbert, zorder
+from icewright_spark.executors.sort.curves import Grid, hilbert, zorder
 from tests.cases import each_case
 
 

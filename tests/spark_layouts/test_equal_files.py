@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 from icewright.model.iceberg.layouts import Curve
-from icewright_spark.layouts import cells_of, sample_rows
-from icewright_spark.layouts.cells import CurveCells
-from icewright_spark.layouts.cuts import TIES, Cuts, Ties
+from icewright_spark.executors.sort.cells import CurveCells, cells_of, sample_rows
+from icewright_spark.executors.sort.cuts import TIES, Cuts, Ties
 from tests.cases import each_case
 from tests.spark_layouts.orders import PREFIX, field, layout
 

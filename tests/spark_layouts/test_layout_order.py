@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from icewright.core.errors import Unsupported
 from icewright.model.iceberg.layouts import Curve
 from icewright.model.iceberg.tables import SortField
-from icewright_spark.layouts import PLACES, Cells, cells_of
+from icewright_spark.executors.sort.cells import PLACES, Cells, cells_of
 from tests.spark_layouts.orders import KINDS, PREFIX, Kind, array_of, field, layout, place_of
 
 FIELDS = st.builds(field, st.sampled_from(["asc", "desc"]), st.sampled_from(["nulls-first", "nulls-last"]))

@@ -10,7 +10,7 @@ import pytest
 
 from icewright.actions.rewrite_data_files.layouts.slices import opened
 from icewright.model.iceberg.layouts import Curve
-from icewright_spark.layouts import cells_of
+from icewright_spark.executors.sort.cells import cells_of
 from tests.cases import each_case
 from tests.spark_layouts.orders import field, layout
 

@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema
 
 from icewright.model.actions.actions import FileGroup, InputFile
 from icewright.model.iceberg.files import Partition
-from icewright_spark.merge.merge import MergeJob, MergeResult
+from icewright_spark.executors.merge.merge import MergeJob, MergeResult
 
 Json = dict[str, Any]
 

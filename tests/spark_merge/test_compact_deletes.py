@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from icewright.model.actions.rewrite_position_deletes import DeleteGroup, Target
 from icewright.model.iceberg.files import DeleteFile, Partition
-from icewright_spark.merge import compact_deletes
-from icewright_spark.merge.compact_deletes import CompactJob, compact, kept_positions
-from icewright_spark.merge.errors import FileChanged, OutputExists, ProofFailed, UnsupportedFile
-from icewright_spark.merge.storage import LOCAL
+from icewright_spark.executors.merge import compact_deletes
+from icewright_spark.executors.merge.compact_deletes import CompactJob, compact, kept_positions
+from icewright_spark.parquet.errors import FileChanged, OutputExists, ProofFailed, UnsupportedFile
+from icewright_spark.parquet.storage import LOCAL
 from tests.cases import each_case
 from tests.spark_merge.delete_files import position_deletes
 

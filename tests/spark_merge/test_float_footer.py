@@ -17,13 +17,13 @@ import pytest
 from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.tables import SortField
-from icewright_spark.merge import float_footer
-from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge.errors import ProofFailed, UnsupportedFile
-from icewright_spark.merge.float_footer import FloatFooter, HeldBack
-from icewright_spark.merge.merge import MergeJob, merge_group
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
-from icewright_spark.stitch.thrift import BINARY
+from icewright_spark.executors.merge import merge as merge_module
+from icewright_spark.executors.merge.merge import MergeJob, merge_group
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.parquet import float_footer
+from icewright_spark.parquet.errors import ProofFailed, UnsupportedFile
+from icewright_spark.parquet.float_footer import FloatFooter, HeldBack
+from icewright_spark.parquet.thrift import BINARY
 from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, struct_of, write_input
 from tests.spark_stitch.stitch_files import footer_of

@@ -23,14 +23,14 @@ from icewright.model.actions.actions import InputFile
 from icewright.model.iceberg.layouts import Curve
 from icewright.model.iceberg.layouts import Layout as RowOrder
 from icewright.model.iceberg.tables import SortField
-from icewright_spark.merge import by_key
-from icewright_spark.merge import read as read_module
-from icewright_spark.merge.by_key import Key, SortedFile, merged
-from icewright_spark.merge.deletes import without
-from icewright_spark.merge.errors import FileChanged, ProofFailed, UnsupportedColumn
-from icewright_spark.merge.merge import MergeJob, merge_group
-from icewright_spark.merge.schema import arrow_schema
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.executors.merge import by_key
+from icewright_spark.executors.merge import read as read_module
+from icewright_spark.executors.merge.by_key import Key, SortedFile, merged
+from icewright_spark.executors.merge.deletes import without
+from icewright_spark.executors.merge.merge import MergeJob, merge_group
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.parquet.errors import FileChanged, ProofFailed, UnsupportedColumn
+from icewright_spark.parquet.schema import arrow_schema
 from tests.cases import each_case
 from tests.spark_merge.delete_files import deletion_vector, with_deletes
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, struct_of, write_input
@@ -337,7 +337,7 @@ def test_a_fault_in_the_merging_itself_is_caught(name: str, monkeypatch: pytest.
         table = FAULTS[name](pa.Table.from_batches(list(plain(files, key))))
         return iter(table.combine_chunks().to_batches())
 
-    monkeypatch.setattr("icewright_spark.merge.merge.merged", faulty)
+    monkeypatch.setattr("icewright_spark.executors.merge.merge.merged", faulty)
     with pytest.raises(ProofFailed):
         merge_group(faulty_job(tmp_path))
 
@@ -373,7 +373,7 @@ def test_a_wrong_delete_mask_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path
     def shifted(batch: Any, start: int, positions: Any) -> Any:
         return plain(batch, start, None if positions is None else type(positions)([0]))
 
-    monkeypatch.setattr("icewright_spark.merge.merge.without", shifted)
+    monkeypatch.setattr("icewright_spark.executors.merge.merge.without", shifted)
     with pytest.raises(ProofFailed, match="decoded by arrow-rs differs"):
         merge_group(dataclasses.replace(job, group=group))
 

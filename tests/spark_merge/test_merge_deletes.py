@@ -20,13 +20,13 @@ from pyroaring import BitMap64
 from icewright.core.errors import IcewrightError, InvalidMessage
 from icewright.model.actions.actions import InputFile
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat
-from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge import second_opinion
-from icewright_spark.merge.deletes import deleted_positions
-from icewright_spark.merge.errors import FileChanged, FileUnreadable, ProofFailed, UnsupportedFile
-from icewright_spark.merge.merge import FILES_PER_SAMPLE, MergeJob, merge_group, sampled
-from icewright_spark.merge.storage import Storage
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.executors.merge import merge as merge_module
+from icewright_spark.executors.merge import second_opinion
+from icewright_spark.executors.merge.deletes import deleted_positions
+from icewright_spark.executors.merge.merge import FILES_PER_SAMPLE, MergeJob, merge_group, sampled
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.parquet.errors import FileChanged, FileUnreadable, ProofFailed, UnsupportedFile
+from icewright_spark.parquet.storage import Storage
 from tests.cases import each_case
 from tests.spark_merge.delete_files import (
     PATH_ID,
@@ -146,8 +146,8 @@ def test_exactly_the_deleted_rows_are_gone(
 
     made = job(directory, applied, files=len(deleted))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("icewright_spark.merge.read.BATCH_ROWS_MIN", 1)
-        patch.setattr("icewright_spark.merge.read.BATCH_ROWS_MAX", batch_rows)
+        patch.setattr("icewright_spark.executors.merge.read.BATCH_ROWS_MIN", 1)
+        patch.setattr("icewright_spark.executors.merge.read.BATCH_ROWS_MAX", batch_rows)
         result = merge_group(made)
     assert ids(result.outputs[0].path) == [
         1000 * number + row for number, rows in enumerate(deleted) for row in EVERY if row not in rows

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright_spark.merge.digest import Digest, RowsDigest
+from icewright_spark.executors.merge.digest import Digest, RowsDigest
 from tests.arrow_values import KIND_NAMES, KINDS, VALUES
 from tests.cases import each_case
 

@@ -12,18 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from icewright.core.errors import InvalidMessage, Unsupported
-from icewright_spark.merge.errors import (
+from icewright_spark.executors.merge.merge import MergeJob, merge_group
+from icewright_spark.executors.merge.read import BATCH_ROWS_MIN, decode_arrow_rs
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.parquet.errors import (
     FileUnreadable,
     UnsupportedColumn,
     UnsupportedFile,
     UnsupportedLocation,
     reading,
 )
-from icewright_spark.merge.merge import MergeJob, merge_group
-from icewright_spark.merge.read import BATCH_ROWS_MIN, decode_arrow_rs
-from icewright_spark.merge.schema import arrow_schema, compatible_name, leaf_ids, leaves
-from icewright_spark.merge.storage import local_path
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.parquet.schema import arrow_schema, compatible_name, leaf_ids, leaves
+from icewright_spark.parquet.storage import local_path
 from tests.cases import each_case
 from tests.spark_merge.merge_tables import (
     Json,

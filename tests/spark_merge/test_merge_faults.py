@@ -16,8 +16,11 @@ import pytest
 from icewright.core.errors import OutOfMemory
 from icewright.model.actions.actions import InputFile
 from icewright.model.iceberg.writer_settings import WriterSettings
-from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge.errors import (
+from icewright_spark.executors.merge import merge as merge_module
+from icewright_spark.executors.merge.merge import MergeJob, merge_group
+from icewright_spark.executors.merge.read import Decoder, decode_pyarrow, open_footer
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Layout, Writer
+from icewright_spark.parquet.errors import (
     DiskFull,
     FileChanged,
     FileUnreadable,
@@ -26,9 +29,6 @@ from icewright_spark.merge.errors import (
     reading,
     unwritable,
 )
-from icewright_spark.merge.merge import MergeJob, merge_group
-from icewright_spark.merge.read import Decoder, decode_pyarrow, open_footer
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Layout, Writer
 from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input
 
@@ -174,7 +174,7 @@ def test_without_a_fault_the_same_writers_pass(tmp_path: Path) -> None:
 
 def test_a_writer_that_stops_listening_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What it did not take is in neither digest."""
-    monkeypatch.setattr("icewright_spark.merge.read.BATCH_ROWS_MAX", 3)
+    monkeypatch.setattr("icewright_spark.executors.merge.read.BATCH_ROWS_MAX", 3)
 
     class Impatient(FaultyWriter):
         def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:

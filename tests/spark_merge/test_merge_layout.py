@@ -18,15 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright.model.iceberg.writer_settings import WriterSettings
-from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge import read as read_module
-from icewright_spark.merge import write as write_module
-from icewright_spark.merge.dictionary import SAMPLE_FILES_MAX, dictionary_ids, spread, wholly_encoded
-from icewright_spark.merge.errors import OutputExists, UnsupportedLocation
-from icewright_spark.merge.merge import FILES_PER_SAMPLE, MergeJob, merge_group, sampled
-from icewright_spark.merge.read import decode_arrow_rs, joined
-from icewright_spark.merge.schema import leaves
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer, choose_writer
+from icewright_spark.executors.merge import merge as merge_module
+from icewright_spark.executors.merge import read as read_module
+from icewright_spark.executors.merge import write as write_module
+from icewright_spark.executors.merge.dictionary import SAMPLE_FILES_MAX, dictionary_ids, spread, wholly_encoded
+from icewright_spark.executors.merge.merge import FILES_PER_SAMPLE, MergeJob, merge_group, sampled
+from icewright_spark.executors.merge.read import decode_arrow_rs, joined
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer, choose_writer
+from icewright_spark.parquet.errors import OutputExists, UnsupportedLocation
+from icewright_spark.parquet.schema import leaves
 from tests.cases import each_case
 from tests.readers.parquet_pages import page_values
 from tests.spark_merge.merge_tables import (

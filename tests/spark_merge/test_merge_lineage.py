@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from icewright.model.actions.actions import InputFile
-from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge.errors import ProofFailed, UnsupportedColumn, UnsupportedFile
-from icewright_spark.merge.lineage import LAST_UPDATED, ROW_ID, inherited
-from icewright_spark.merge.merge import MergeJob, merge_group
-from icewright_spark.merge.schema import leaf_ids
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.executors.merge import merge as merge_module
+from icewright_spark.executors.merge.merge import MergeJob, merge_group
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.parquet.errors import ProofFailed, UnsupportedColumn, UnsupportedFile
+from icewright_spark.parquet.lineage import LAST_UPDATED, ROW_ID, inherited
+from icewright_spark.parquet.schema import leaf_ids
 from tests.cases import each_case
 from tests.spark_merge.delete_files import deletion_vector, with_deletes
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, leaf_chunks, write_input

@@ -22,11 +22,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType
 
 from icewright.core.errors import InvalidConfiguration
-from icewright_spark.merge.errors import UnsupportedColumn
-from icewright_spark.merge.merge import merge_group
-from icewright_spark.merge.metrics import MetricsMode, metrics_mode, serialized, truncated_above, truncated_below
-from icewright_spark.merge.output import OutputFile
-from icewright_spark.merge.write import PYARROW
+from icewright_spark.executors.merge.merge import merge_group
+from icewright_spark.executors.merge.output import OutputFile
+from icewright_spark.executors.merge.write import PYARROW
+from icewright_spark.parquet.errors import UnsupportedColumn
+from icewright_spark.parquet.metrics import MetricsMode, metrics_mode, serialized, truncated_above, truncated_below
 from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input
 

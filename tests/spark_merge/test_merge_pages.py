@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.merge.merge import merge_group
-from icewright_spark.merge.schema import arrow_schema
-from icewright_spark.merge.storage import LOCAL
-from icewright_spark.merge.write import Writer
-from icewright_spark.statistics.pages import check_pages
-from icewright_spark.stitch.thrift import Struct
+from icewright_spark.executors.merge import merge as merge_module
+from icewright_spark.executors.merge.merge import merge_group
+from icewright_spark.executors.merge.write import Writer
+from icewright_spark.parquet.errors import ProofFailed
+from icewright_spark.parquet.schema import arrow_schema
+from icewright_spark.parquet.statistics.pages import check_pages
+from icewright_spark.parquet.storage import LOCAL
+from icewright_spark.parquet.thrift import Struct
 from tests.arrow_values import KIND_NAMES, VALUES
 from tests.spark_merge.merge_tables import column
 from tests.spark_merge.test_merge_statistics import FIELDS, SHAPES, WRITERS, job_in, table_of

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from icewright.model.actions.actions import Executor
-from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge.digest import RowsDigest
-from icewright_spark.merge.merge import MergeJob, merge_group
-from icewright_spark.merge.proof import RowsMultiset
-from icewright_spark.merge.write import ARROW_RS, ArrowRsWriter
-from icewright_spark.statistics.check import StatedCheck
+from icewright_spark.executors.merge import merge as merge_module
+from icewright_spark.executors.merge.digest import RowsDigest
+from icewright_spark.executors.merge.merge import MergeJob, merge_group
+from icewright_spark.executors.merge.proof import RowsMultiset
+from icewright_spark.executors.merge.write import ARROW_RS, ArrowRsWriter
+from icewright_spark.parquet.statistics.check import StatedCheck
 from tests.cases import each_case
 from tests.spark_merge.spent import Spent
 from tests.spark_merge.test_merge_by_key import numbered_job

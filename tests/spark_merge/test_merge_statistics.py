@@ -17,16 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright.model.iceberg.writer_settings import WriterSettings
-from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.merge.float_footer import FloatFooter
-from icewright_spark.merge.merge import MergeJob, merge_group
-from icewright_spark.merge.read import Decoder
-from icewright_spark.merge.schema import arrow_schema
-from icewright_spark.merge.storage import LOCAL
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Layout, Writer
-from icewright_spark.statistics.check import check_of
-from icewright_spark.stitch.thrift import BINARY, I64, TRUE
+from icewright_spark.executors.merge import merge as merge_module
+from icewright_spark.executors.merge.merge import MergeJob, merge_group
+from icewright_spark.executors.merge.read import Decoder
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Layout, Writer
+from icewright_spark.parquet.errors import ProofFailed
+from icewright_spark.parquet.float_footer import FloatFooter
+from icewright_spark.parquet.schema import arrow_schema
+from icewright_spark.parquet.statistics.check import check_of
+from icewright_spark.parquet.storage import LOCAL
+from icewright_spark.parquet.thrift import BINARY, I64, TRUE
 from tests.arrow_values import KIND_NAMES, VALUES
 from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input

@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 from icewright.core.errors import StorageAway, Unavailable
 from icewright.model.actions.actions import InputFile
 from icewright.model.iceberg.files import DeleteFile
-from icewright_spark.merge import storage as storage_module
-from icewright_spark.merge.errors import (
+from icewright_spark.executors.merge.merge import MergeJob, MergeResult, merge_group
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.parquet import storage as storage_module
+from icewright_spark.parquet.errors import (
     FileUnreadable,
     OutputExists,
     OutputUnwritable,
@@ -29,10 +31,8 @@ from icewright_spark.merge.errors import (
     UnsupportedFile,
     UnsupportedLocation,
 )
-from icewright_spark.merge.file_systems import REQUEST_TIMEOUT_S, arguments, honoured
-from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
-from icewright_spark.merge.storage import LOCAL, BlockReader, Storage, same_file
-from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
+from icewright_spark.parquet.file_systems import REQUEST_TIMEOUT_S, arguments, honoured
+from icewright_spark.parquet.storage import LOCAL, BlockReader, Storage, same_file
 from tests.cases import each_case
 from tests.servers.processes import HOST, free_port
 from tests.servers.refusing import refusing_server
@@ -130,7 +130,7 @@ def test_deletes_are_read_from_there_as_well(
     )
     group = with_deletes(job.group, [(deletes[0], [first, second]), (deletes[1], [job.group.files[2]])])
     job = dataclasses.replace(job, group=group)
-    monkeypatch.setattr("icewright_spark.merge.merge.FILES_PER_SAMPLE", 1)
+    monkeypatch.setattr("icewright_spark.executors.merge.merge.FILES_PER_SAMPLE", 1)
 
     result = merge_group(job)
 
@@ -214,7 +214,7 @@ def test_a_storage_that_refuses_is_told_from_one_that_is_away(refusing: str) -> 
 
 
 def test_a_storage_that_hangs_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icewright_spark.merge.file_systems.REQUEST_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("icewright_spark.parquet.file_systems.REQUEST_TIMEOUT_S", 1.0)
     with closing(socket.socket()) as silent:
         silent.bind((HOST, 0))
         silent.listen()

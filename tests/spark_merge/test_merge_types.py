@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icewright_spark.merge.merge import merge_group
-from icewright_spark.merge.write import ARROW_RS, PYARROW
+from icewright_spark.executors.merge.merge import merge_group
+from icewright_spark.executors.merge.write import ARROW_RS, PYARROW
 from tests.cases import each_case
 from tests.spark_merge.merge_tables import (
     array_of,

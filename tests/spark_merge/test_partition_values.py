@@ -18,10 +18,10 @@ from icewright.core.errors import NotSorted
 from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.tables import SortField
-from icewright_spark.merge.errors import UnsupportedColumn
-from icewright_spark.merge.merge import merge_group
-from icewright_spark.merge.metrics import ColumnMetrics
-from icewright_spark.merge.partition_values import without_others
+from icewright_spark.executors.merge.merge import merge_group
+from icewright_spark.parquet.errors import UnsupportedColumn
+from icewright_spark.parquet.metrics import ColumnMetrics
+from icewright_spark.parquet.partition_values import without_others
 from tests.cases import each_case
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, struct_of, write_input
 

@@ -19,11 +19,11 @@ from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.layouts import Curve
 from icewright.model.iceberg.layouts import Layout as RowOrder
 from icewright.model.iceberg.tables import SortField
-from icewright_spark.merge import by_key
-from icewright_spark.merge.by_key import Key, sorted_at_once
-from icewright_spark.merge.errors import ProofFailed, UnsupportedColumn
-from icewright_spark.merge.merge import MergeJob, merge_group
-from icewright_spark.merge.schema import arrow_schema
+from icewright_spark.executors.merge import by_key
+from icewright_spark.executors.merge.by_key import Key, sorted_at_once
+from icewright_spark.executors.merge.merge import MergeJob, merge_group
+from icewright_spark.parquet.errors import ProofFailed, UnsupportedColumn
+from icewright_spark.parquet.schema import arrow_schema
 from tests.cases import each_case
 from tests.spark_merge.delete_files import deletion_vector, with_deletes
 from tests.spark_merge.merge_tables import arrow_table, column
@@ -111,7 +111,7 @@ def test_no_output_is_empty_while_there_are_rows(rows: int, tmp_path: Path) -> N
 
 
 def test_more_rows_than_a_worker_may_hold_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("icewright_spark.merge.merge.SORTED_BYTES_MAX", 1_000)
+    monkeypatch.setattr("icewright_spark.executors.merge.merge.SORTED_BYTES_MAX", 1_000)
     with pytest.raises(NotSorted, match="more than 1,000 decoded bytes"):
         merge_group(to_be_sorted(numbered_job(tmp_path, [range(100)])))
 
@@ -134,7 +134,7 @@ def test_a_fault_in_the_sorting_itself_is_caught(name: str, monkeypatch: pytest.
         table = FAULTS[name](pa.Table.from_batches(list(plain(batches, key, held_bytes_max))))
         return iter(table.combine_chunks().to_batches())
 
-    monkeypatch.setattr("icewright_spark.merge.merge.sorted_at_once", faulty)
+    monkeypatch.setattr("icewright_spark.executors.merge.merge.sorted_at_once", faulty)
     with pytest.raises(ProofFailed):
         merge_group(to_be_sorted(faulty_job(tmp_path)))
 

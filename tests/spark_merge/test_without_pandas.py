@@ -14,8 +14,8 @@ from tests.spark_merge.test_merge_faults import job_in
 _MERGE = """
 import pickle, sys
 from pathlib import Path
-from icewright_spark.merge.merge import merge_group
-from icewright_spark.merge.without_pandas import leave_pandas_out
+from icewright_spark.executors.merge.merge import merge_group
+from icewright_spark.session.without_pandas import leave_pandas_out
 
 {first}
 merge_group(pickle.loads(Path(sys.argv[1]).read_bytes()))

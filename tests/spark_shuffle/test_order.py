@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.tables import SortField
-from icewright_spark.layouts import cells_of
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.shuffle.order import Direction, after, in_order
-from icewright_spark.shuffle.proof import OrderOfFiles, check_order, watch_of
+from icewright_spark.executors.merge.order import Direction, after, in_order
+from icewright_spark.executors.sort.cells import cells_of
+from icewright_spark.executors.sort.order_proof import OrderOfFiles, check_order, watch_of
+from icewright_spark.parquet.errors import ProofFailed
 
 DIRECTIONS = st.builds(Direction, st.booleans(), st.booleans())
 TYPES: dict[Any, Any] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright_spark.layouts import sample_rows
-from icewright_spark.shuffle.sample import ROWS_PER_FILE_MIN, fraction_of
+from icewright_spark.executors.sort.cells import sample_rows
+from icewright_spark.executors.sort.sample import ROWS_PER_FILE_MIN, fraction_of
 
 
 @given(st.integers(0, 10**12), st.integers(1, 10**5))

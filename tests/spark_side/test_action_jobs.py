@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from icewright.model.actions.action_types import ACTION_TRAITS, RunsOn
-from icewright_spark.action_types import ACTION_JOBS
+from icewright_spark.optimizer.action_types import ACTION_JOBS
 
 
 def test_each_kind_that_spark_carries_out_has_a_job() -> None:

@@ -10,7 +10,7 @@ import pytest
 from icewright.core.errors import Conflict, Unsupported
 from icewright.model.actions.actions import Executor, FileGroup, InputFile
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright_spark.applied_deletes import DataEntry, check_applied
+from icewright_spark.iceberg.applied_deletes import DataEntry, check_applied
 from tests.cases import each_case
 
 BONN, ULM, NOWHERE = Partition(1, '["Bonn"]'), Partition(1, '["Ulm"]'), Partition(0, "[]")

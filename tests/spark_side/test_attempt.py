@@ -13,8 +13,8 @@ from icewright.core.errors import (
     Unsupported,
 )
 from icewright.model.work.jobs import Cancelled, Conflicted, Failed
-from icewright_spark.attempt import result_of
-from icewright_spark.merge.errors import FileUnreadable, OutputExists, OutputUnwritable, ProofFailed
+from icewright_spark.optimizer.attempt import result_of
+from icewright_spark.parquet.errors import FileUnreadable, OutputExists, OutputUnwritable, ProofFailed
 from tests.cases import each_case
 
 

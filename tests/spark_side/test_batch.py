@@ -12,11 +12,11 @@ import pytest
 
 from icewright.core.errors import LeaseLost
 from icewright.model.work.jobs import GroupFigures, Receipt
-from icewright_spark.batch import Batch, Seat
-from icewright_spark.jobs.groups import Job, Outcome, Refusal, results_and_failures
-from icewright_spark.jobs.phase import Phase
-from icewright_spark.merge.errors import FileUnreadable, ProofFailed
-from icewright_spark.merge.merge import MergeJob, MergeResult
+from icewright_spark.actions.groups import Job, Outcome, Refusal, results_and_failures
+from icewright_spark.actions.phase import Phase
+from icewright_spark.executors.merge.merge import MergeJob, MergeResult
+from icewright_spark.optimizer.batch import Batch, Seat
+from icewright_spark.parquet.errors import FileUnreadable, ProofFailed
 from tests.spark_side.specs import group
 
 Found = list[Outcome]
@@ -335,7 +335,7 @@ def test_a_thread_that_cannot_be_had_leaves_nobody_waiting(
     batch = Batch(spark, "batch-1")
     seats = [batch.seat(), batch.seat()]
     batch.close()
-    monkeypatch.setattr("icewright_spark.batch.InheritableThread", NoThread)
+    monkeypatch.setattr("icewright_spark.optimizer.batch.InheritableThread", NoThread)
     futures = [hands_in(pool, seat, number) for number, seat in enumerate(seats)]
     errors = [future.exception(60) for future in futures]
     assert sorted(str(error) for error in errors) == ["None", "can't start new thread"]

@@ -23,9 +23,9 @@ from icewright.model.iceberg.tables import (
     SortField,
 )
 from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
-from icewright_spark.commit import TRIES_MAX, Commit, CommitResult, Rewritten, commit_rewrite
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.manifests import FoundDelete
+from icewright_spark.iceberg.commits.commit import TRIES_MAX, Commit, CommitResult, Rewritten, commit_rewrite
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.iceberg.manifests import FoundDelete
 from tests.cases import each_case
 from tests.servers.fault_proxy import Answer
 from tests.spark_side.specs import BASE_SNAPSHOT_ID, spec_of

@@ -10,9 +10,9 @@ import pytest
 from icewright.core.errors import Conflict
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted
-from icewright_spark.commit import TRIES_MAX, CommitResult
-from icewright_spark.commit_deletes import commit_deletes
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.commits.commit import TRIES_MAX, CommitResult
+from icewright_spark.iceberg.commits.deletes import commit_deletes
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.cases import each_case
 from tests.spark_side.test_commit import CONFLICT, FASTER, SPEC, UNAVAILABLE, UNKNOWN, JavaError, Operation, Table
 

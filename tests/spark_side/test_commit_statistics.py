@@ -9,9 +9,9 @@ import pytest
 
 from icewright.core.errors import Conflict
 from icewright.model.actions.compute_statistics import ComputeStatistics, PartitionTotals, StatisticsColumn
-from icewright_spark.commit_statistics import check_base, check_update
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.statistics_files import ComputedFile, ComputedFiles
+from icewright_spark.iceberg.commits.statistics import check_base, check_update
+from icewright_spark.iceberg.statistics_files import ComputedFile, ComputedFiles
+from icewright_spark.parquet.errors import ProofFailed
 from tests.cases import each_case
 
 ACTION = ComputeStatistics(2, "v1", 0, (StatisticsColumn(1, "id"),), 10, PartitionTotals(1, 10, 0))

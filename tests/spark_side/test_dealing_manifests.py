@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.model.actions.rewrite_manifests import ManifestClass, ManifestContent, OutputManifest, Share
-from icewright_spark.jobs.rewrite_manifests import Deal
-from icewright_spark.manifest_entries import EntriesDigest
-from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.actions.rewrite_manifests import Deal
+from icewright_spark.iceberg.manifest_entries import EntriesDigest
+from icewright_spark.parquet.errors import ProofFailed
 
 DATA = ManifestClass(0, ManifestContent.DATA)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from icewright.core.errors import Conflict
 from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
-from icewright_spark.applied_deletes import DataEntry
-from icewright_spark.dangling import Reach, found_deletes
-from icewright_spark.manifests import FoundDelete, PartitionFiles
-from icewright_spark.replaced_deletes import Reached
+from icewright_spark.iceberg.applied_deletes import DataEntry
+from icewright_spark.iceberg.dangling import Reach, found_deletes
+from icewright_spark.iceberg.manifests import FoundDelete, PartitionFiles
+from icewright_spark.iceberg.replaced_deletes import Reached
 from tests.cases import each_case
 from tests.planning import test_dangling_deletes as dangling
 from tests.planning import test_position_deletes as position

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from icewright.model.work.jobs import GroupFigures
-from icewright_spark.attempt import cpu_ms_of
-from icewright_spark.driver_cost import DriverCost, jvm_thread_clock
+from icewright_spark.optimizer.attempt import cpu_ms_of
+from icewright_spark.session.driver_cost import DriverCost, jvm_thread_clock
 
 FIGURES = GroupFigures(0, 3, 300, ("file:/m.avro",), 100, 30, cpu_ms=90, wall_ms=100, peak_memory_bytes=1)
 

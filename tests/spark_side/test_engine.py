@@ -9,13 +9,13 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from icewright.model.work.optimizers import WorkerEnvironment
-from icewright_spark.engine import SparkEngine
+from icewright_spark.optimizer.engine import SparkEngine
 
 
 def engine(sc: Any, monkeypatch: pytest.MonkeyPatch) -> SparkEngine:
-    monkeypatch.setattr("icewright_spark.engine.iceberg_version", lambda _spark: "1.12.0")
+    monkeypatch.setattr("icewright_spark.optimizer.engine.iceberg_version", lambda _spark: "1.12.0")
     workers = WorkerEnvironment("3.11.7", "4.1.4", {})
-    monkeypatch.setattr("icewright_spark.engine.worker_environment", lambda _spark: workers)
+    monkeypatch.setattr("icewright_spark.optimizer.engine.worker_environment", lambda _spark: workers)
     spark: Any = SimpleNamespace(version="4.1.4", sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=sc)))
     return SparkEngine(spark, SimpleNamespace())
 

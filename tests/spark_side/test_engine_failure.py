@@ -11,9 +11,9 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from icewright.model.work.jobs import Failed
-from icewright_spark.attempt import result_of
-from icewright_spark.engine_failure import engine_failure
-from icewright_spark.session import jvm_exit_code
+from icewright_spark.optimizer.attempt import result_of
+from icewright_spark.optimizer.engine_failure import engine_failure
+from icewright_spark.session.session import jvm_exit_code
 from tests.cases import each_case
 
 STAGE = (
@@ -136,7 +136,7 @@ def test_the_detail_is_the_line_that_says_it() -> None:
 def test_the_exit_code_of_a_jvm_is_that_of_the_process_that_was_started(
     ends: str, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icewright_spark.session._JVM_END_S_MAX", 30.0 if code else 0.01)
+    monkeypatch.setattr("icewright_spark.session.session._JVM_END_S_MAX", 30.0 if code else 0.01)
     with subprocess.Popen([sys.executable, "-c", ends]) as process:  # noqa: S603 - our own words
         spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(proc=process)))
         assert jvm_exit_code(spark) == code

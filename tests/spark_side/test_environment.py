@@ -16,7 +16,7 @@ from pyspark import cloudpickle
 from icewright import __version__
 from icewright.core.errors import Unavailable, VersionMismatch
 from icewright.model.work.optimizers import WorkerEnvironment
-from icewright_spark.environment import PACKAGES, _look, environment_of, require_same, worker_environment
+from icewright_spark.optimizer.environment import PACKAGES, _look, environment_of, require_same, worker_environment
 from tests.cases import each_case
 
 OURS = WorkerEnvironment("3.11.7", "4.1.4", {"pyarrow": "26.0.1", "xxhash": "3.8.2"})

@@ -8,11 +8,11 @@ from structlog.testing import capture_logs
 
 from icewright.core.errors import IcewrightError, Unavailable
 from icewright.model.work.jobs import Failed
-from icewright_spark.attempt import result_of
-from icewright_spark.engine import FailedEngine
-from icewright_spark.engine_failure import engine_failure
-from icewright_spark.executors import ClusterOfSpark, Executors, NoExecutors, watched
-from icewright_spark.optimizer import Optimizer
+from icewright_spark.optimizer.attempt import result_of
+from icewright_spark.optimizer.cluster_executors import ClusterOfSpark, Executors, NoExecutors, watched
+from icewright_spark.optimizer.engine import FailedEngine
+from icewright_spark.optimizer.engine_failure import engine_failure
+from icewright_spark.optimizer.optimizer import Optimizer
 from tests.cases import each_case
 from tests.spark_side.specs import settings_of, spec_of
 from tests.spark_side.test_optimizer_loop import Server
@@ -139,7 +139,7 @@ def test_what_cannot_be_explained_never_ends_the_watch(error: Exception) -> None
 
 
 def test_an_odd_answer_is_told_once_and_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icewright_spark.executors._LOOK_S", 0.001)
+    monkeypatch.setattr("icewright_spark.optimizer.cluster_executors._LOOK_S", 0.001)
 
     class Odd(Cluster):
         looks = 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from icewright.core.errors import IcewrightError, LeaseLost, Rejected, Unavailable
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import Progress
-from icewright_spark.lease import LeaseKeeper
+from icewright_spark.optimizer.lease import LeaseKeeper
 from tests.spark_side.specs import LEASE_S, spec_of
 
 

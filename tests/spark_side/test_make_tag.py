@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icewright.core.errors import Conflict
-from icewright_spark.commit import make_tag
+from icewright_spark.iceberg.commits.commit import make_tag
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -21,8 +21,8 @@ from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.optimizers import WorkerEnvironment
 from icewright.model.work.storage import ProbeReport, ProbeReports, ProbeRequest
-from icewright_spark.batch import Batch, Seat
-from icewright_spark.optimizer import Optimizer
+from icewright_spark.optimizer.batch import Batch, Seat
+from icewright_spark.optimizer.optimizer import Optimizer
 from tests.cases import each_case
 from tests.spark_side.specs import report_of, settings_of, spec_of
 

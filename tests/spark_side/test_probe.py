@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from icewright_spark import probe as probe_module
-from icewright_spark.merge.errors import StorageRefused
-from icewright_spark.merge.storage import Storage
-from icewright_spark.probe import _Found, _Probe, _run, try_out
+from icewright_spark.optimizer import probe as probe_module
+from icewright_spark.optimizer.probe import _Found, _Probe, _run, try_out
+from icewright_spark.parquet.errors import StorageRefused
+from icewright_spark.parquet.storage import Storage
 from tests.cases import each_case
 
 SECRET = "a-secret"  # noqa: S105 - to be looked for

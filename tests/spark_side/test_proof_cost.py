@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from icewright_spark.proof_cost import ProofCost
+from icewright_spark.parquet.proof_cost import ProofCost
 
 
 def test_what_is_spent_while_proving_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:

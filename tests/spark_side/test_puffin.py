@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.puffin import distinct_values, read_puffin
+from icewright_spark.iceberg.puffin import distinct_values, read_puffin
+from icewright_spark.parquet.errors import ProofFailed
 from tests.cases import each_case
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from icewright.core.errors import IcewrightError, Unavailable
 from icewright.model.events.events import Channel
-from icewright_spark import outbox as outbox_module
 from icewright_spark import report_commit
-from icewright_spark.outbox import Flushed, Outbox, main
-from icewright_spark.report import Reported, within
+from icewright_spark.reports import outbox as outbox_module
+from icewright_spark.reports.outbox import Flushed, Outbox, main
+from icewright_spark.reports.report import Reported, within
 from tests.api.served import EVENTS, TOKEN, Served, at_a_port
 from tests.servers.processes import free_port
 

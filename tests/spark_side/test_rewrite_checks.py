@@ -12,12 +12,12 @@ from pyspark import TaskContext
 from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.model.work.jobs import Receipt
-from icewright_spark.commit import Rewritten
-from icewright_spark.jobs.groups import _own_output
-from icewright_spark.jobs.rewrite_data_files import check_outputs, check_receipts, proof_of
-from icewright_spark.jobs.spark_tasks import TASK_BYTES_MAX, spark_tasks
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.merge.merge import MergeJob
+from icewright_spark.actions.groups import _own_output
+from icewright_spark.actions.rewrite_data_files import check_outputs, check_receipts, proof_of
+from icewright_spark.actions.spark_tasks import TASK_BYTES_MAX, spark_tasks
+from icewright_spark.executors.merge.merge import MergeJob
+from icewright_spark.iceberg.commits.commit import Rewritten
+from icewright_spark.parquet.errors import ProofFailed
 from tests.cases import each_case
 from tests.spark_side.specs import group, spec_of
 

@@ -24,7 +24,7 @@ from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, HeartbeatReply, OptimizerHello, TableCheck
 from icewright.model.work.storage import ProbeReport, ProbeReports, ProbeRequest, Probes
 from icewright.model.work.tasks import Progress
-from icewright_spark.server import Server
+from icewright_spark.reports.client import Server
 from tests.cases import each_case
 from tests.spark_side.specs import report_of, spec_of
 

@@ -12,7 +12,7 @@ from icewright.core.errors import InvalidConfiguration, VersionMismatch
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.work.optimizers import ICEBERG_RUNTIME
 from icewright.model.work.spark_conf import launcher_settings, settings_in_session, spark_settings
-from icewright_spark.session import _check_versions
+from icewright_spark.session.session import _check_versions
 from tests.cases import each_case
 from tests.spark_side.specs import catalog, settings_of
 
@@ -76,10 +76,10 @@ def test_other_masters_are_taken(master: str) -> None:
 def test_c2_an_iceberg_that_is_too_old_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Older ones take a commit for refused that was answered with 503, or send one twice, and clean up after it."""
     session: Any = SimpleNamespace(version="4.1.4")
-    monkeypatch.setattr("icewright_spark.session.iceberg_version", lambda _spark: found)
+    monkeypatch.setattr("icewright_spark.session.session.iceberg_version", lambda _spark: found)
     with pytest.raises(VersionMismatch, match=r"needs 1\.12 or newer"):
         _check_versions(session)
-    monkeypatch.setattr("icewright_spark.session.iceberg_version", lambda _spark: "1.12.0")
+    monkeypatch.setattr("icewright_spark.session.session.iceberg_version", lambda _spark: "1.12.0")
     _check_versions(session)
 
 

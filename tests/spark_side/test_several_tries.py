@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted
-from icewright_spark.commit import TRIES_MAX, CommitResult, several_tries, sign
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg.commits.commit import TRIES_MAX, CommitResult, several_tries, sign
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.spark_side.test_commit import CONFLICT, FASTER, SPEC, UNKNOWN, JavaError, Operation, Table
 
 

@@ -18,8 +18,8 @@ import pytest
 from icewright.core.errors import LeaseLost, Unavailable
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import Progress
-from icewright_spark.lease import LeaseKeeper
-from icewright_spark.watchdog import GRACE_S_MAX, JVM_SILENT_S_MAX, Watchdog
+from icewright_spark.optimizer.lease import LeaseKeeper
+from icewright_spark.optimizer.watchdog import GRACE_S_MAX, JVM_SILENT_S_MAX, Watchdog
 from tests.cases import each_case
 from tests.spark_side.specs import LEASE_S, spec_of
 
@@ -116,7 +116,7 @@ def test_q4_a_jvm_that_owes_an_answer_for_long_hangs() -> None:
 HUNG = """
 import os, subprocess, sys, threading, time
 from types import SimpleNamespace
-from icewright_spark.watchdog import Watchdog, end_application, end_this_process
+from icewright_spark.optimizer.watchdog import Watchdog, end_application, end_this_process
 jvm = subprocess.Popen(["/bin/sleep", "600"])
 as_application = sys.argv[2] == "application"
 dog = Watchdog((lambda why: end_application(os.getppid(), why)) if as_application else end_this_process)

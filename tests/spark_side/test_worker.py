@@ -12,8 +12,8 @@ from zipimport import zipimporter
 
 import pytest
 
-from icewright_spark import worker
-from icewright_spark.worker import settle_in
+from icewright_spark.session import worker
+from icewright_spark.session.worker import settle_in
 
 
 @pytest.mark.parametrize("settled", [True, False])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from icewright.model.iceberg.files import Partition
-from icewright_spark.iceberg import PartitionField
-from icewright_spark.scan_tasks import partition_filter
+from icewright_spark.iceberg.java_api import PartitionField
+from icewright_spark.iceberg.scan_tasks import partition_filter
 from tests.cases import each_case
 
 CITY = PartitionField("city", "string", "identity")

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from icewright.model.iceberg.files import Partition
-from icewright_spark.iceberg import SparkTable
-from icewright_spark.merge.errors import PartitionValue, ProofFailed
-from icewright_spark.staged.moving import PartitionsOfFiles, check_partitions
+from icewright_spark.executors.staged.moving import PartitionsOfFiles, check_partitions
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.parquet.errors import PartitionValue, ProofFailed
 
 
 class File:

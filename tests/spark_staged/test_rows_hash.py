@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright_spark.staged.rows_hash import ROWS_AT_ONCE, RowsHash, rows_hash
+from icewright_spark.parquet.rows_hash import ROWS_AT_ONCE, RowsHash, rows_hash
 from tests.arrow_values import KIND_NAMES, KINDS, VALUES
 from tests.cases import each_case
 

@@ -12,10 +12,10 @@ import pytest
 
 from icewright.model.actions.actions import Executor, FileGroup, InputFile
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.staged.checks import check_rows_of_files, check_same_rows
-from icewright_spark.staged.hash_job import _partition_hash
-from icewright_spark.staged.rows_hash import rows_hash
+from icewright_spark.executors.staged.checks import check_rows_of_files, check_same_rows
+from icewright_spark.executors.staged.hash_job import _partition_hash
+from icewright_spark.parquet.errors import ProofFailed
+from icewright_spark.parquet.rows_hash import rows_hash
 from tests.cases import each_case
 
 POSITIONS, EQUALITY = FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 
 from icewright.model.actions.actions import FileGroup, InputFile
 from icewright.model.iceberg.files import Partition
-from icewright_spark.merge.storage import LOCAL
-from icewright_spark.stitch.footer import Footer, read_footer
-from icewright_spark.stitch.stitch import StitchJob
-from icewright_spark.stitch.thrift import Struct, write_struct
+from icewright_spark.executors.stitch.stitch import StitchJob
+from icewright_spark.parquet.footer import Footer, read_footer
+from icewright_spark.parquet.storage import LOCAL
+from icewright_spark.parquet.thrift import Struct, write_struct
 
 _NUMBERS = itertools.count()
 ROWS = 1000

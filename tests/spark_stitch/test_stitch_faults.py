@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.stitch import copy as copy_module
-from icewright_spark.stitch import proof as proof_module
-from icewright_spark.stitch import stitch as stitch_module
-from icewright_spark.stitch.footer import Chunk, ChunkField, ColumnField, FileField, GroupField
-from icewright_spark.stitch.stitch import stitch_group
-from icewright_spark.stitch.thrift import BINARY, I32, I64, LIST, STRUCT, Struct
+from icewright_spark.executors.stitch import copy as copy_module
+from icewright_spark.executors.stitch import proof as proof_module
+from icewright_spark.executors.stitch import stitch as stitch_module
+from icewright_spark.executors.stitch.stitch import stitch_group
+from icewright_spark.parquet.errors import ProofFailed
+from icewright_spark.parquet.footer import Chunk, ChunkField, ColumnField, FileField, GroupField
+from icewright_spark.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, Struct
 from tests.cases import each_case
 from tests.spark_stitch.stitch_files import (
     ROWS,

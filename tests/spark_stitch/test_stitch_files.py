@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from icewright.model.actions.actions import InputFile
-from icewright_spark.merge.file_systems import honoured
-from icewright_spark.merge.storage import Storage
-from icewright_spark.stitch import source as source_module
-from icewright_spark.stitch.footer import Chunk, GroupField
-from icewright_spark.stitch.stitch import StitchJob, stitch_group
-from icewright_spark.stitch.thrift import read_struct
+from icewright_spark.executors.stitch.stitch import StitchJob, stitch_group
+from icewright_spark.parquet import source as source_module
+from icewright_spark.parquet.file_systems import honoured
+from icewright_spark.parquet.footer import Chunk, GroupField
+from icewright_spark.parquet.storage import Storage
+from icewright_spark.parquet.thrift import read_struct
 from tests.cases import each_case
 from tests.servers.s3 import S3Server
 from tests.spark_stitch.stitch_files import ROWS, WRITERS, by_arrow_rs, footer_of, job_of, rows, write_one, written

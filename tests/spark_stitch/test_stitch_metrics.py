@@ -11,9 +11,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright_spark.merge.metrics import metrics_of, serialized
-from icewright_spark.statistics.check import StatedCheck
-from icewright_spark.stitch.metrics import FileMetrics, file_metrics, together
+from icewright_spark.executors.stitch.metrics import FileMetrics, file_metrics, together
+from icewright_spark.parquet.metrics import metrics_of, serialized
+from icewright_spark.parquet.statistics.check import StatedCheck
 from tests.cases import each_case
 from tests.spark_merge.merge_tables import array_of, column, iceberg_arrow_schema, list_of, struct_of
 

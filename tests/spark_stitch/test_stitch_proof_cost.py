@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import xxhash
 
-from icewright_spark.stitch import copy as copy_module
-from icewright_spark.stitch import stitch as stitch_module
-from icewright_spark.stitch.stitch import stitch_group
+from icewright_spark.executors.stitch import copy as copy_module
+from icewright_spark.executors.stitch import stitch as stitch_module
+from icewright_spark.executors.stitch.stitch import stitch_group
 from tests.spark_merge.spent import Spent
 from tests.spark_stitch.stitch_files import job_of, written
 

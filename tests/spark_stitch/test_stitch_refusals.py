@@ -14,13 +14,13 @@ import pytest
 from icewright.core.errors import IcewrightError, InvalidMessage, NotStitchable
 from icewright.model.actions.actions import InputFile
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright_spark.merge.errors import FileChanged, FileUnreadable, OutputExists, OutputUnwritable, UnsupportedFile
-from icewright_spark.stitch import copy as copy_module
-from icewright_spark.stitch import footer as footer_module
-from icewright_spark.stitch import stitch as stitch_module
-from icewright_spark.stitch.footer import ChunkField, ColumnField, FileField, GroupField, key_values
-from icewright_spark.stitch.stitch import stitch_group
-from icewright_spark.stitch.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, read_struct
+from icewright_spark.executors.stitch import copy as copy_module
+from icewright_spark.executors.stitch import stitch as stitch_module
+from icewright_spark.executors.stitch.stitch import stitch_group
+from icewright_spark.parquet import footer as footer_module
+from icewright_spark.parquet.errors import FileChanged, FileUnreadable, OutputExists, OutputUnwritable, UnsupportedFile
+from icewright_spark.parquet.footer import ChunkField, ColumnField, FileField, GroupField, key_values
+from icewright_spark.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, read_struct
 from tests.cases import each_case
 from tests.spark_stitch.stitch_files import (
     ROWS,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright_spark.stitch import thrift
-from icewright_spark.stitch.thrift import (
+from icewright_spark.parquet import thrift
+from icewright_spark.parquet.thrift import (
     BINARY,
     DEPTH_MAX,
     DOUBLE,

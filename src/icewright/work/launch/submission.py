@@ -29,7 +29,7 @@ APPLICATION: Final = '''\
 """Started by spark-submit: carries out one task, or one batch of small ones."""
 import sys
 
-from icewright_spark.application import main
+from icewright_spark.optimizer.application import main
 
 sys.exit(main(sys.argv[1:]))
 '''

@@ -1,0 +1,1 @@
+"""The ways to rewrite groups of files: merge, stitch, sort, staged."""

@@ -1,0 +1,1 @@
+"""Merge the files of a group in one worker, in Arrow."""

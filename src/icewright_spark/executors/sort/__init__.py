@@ -1,0 +1,1 @@
+"""Sort or cluster rows across files by a Spark shuffle."""

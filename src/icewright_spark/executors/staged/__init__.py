@@ -1,0 +1,1 @@
+"""Rewrite by Spark's own reader and writer, proved by a hash."""

@@ -1,0 +1,1 @@
+"""Copy row groups under a new footer, without decoding them."""

@@ -1,0 +1,1 @@
+"""Iceberg's Java API: manifests, scan tasks, statistics files."""

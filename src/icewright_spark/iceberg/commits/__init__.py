@@ -1,0 +1,1 @@
+"""The commits of each action, through one place that commits."""

@@ -1,1 +1,0 @@
-"""One module per action: a task's spec in, its report out."""

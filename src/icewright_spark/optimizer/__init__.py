@@ -1,0 +1,1 @@
+"""The resident optimizer: claims, leases, attempts, reports."""

@@ -1,0 +1,1 @@
+"""Parquet files as bytes: footers, schemas, metrics, storage."""

@@ -1,0 +1,1 @@
+"""What a file states of its rows, compared with the rows."""

@@ -1,0 +1,1 @@
+"""Jobs of others that report what they committed."""

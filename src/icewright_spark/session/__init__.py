@@ -1,0 +1,1 @@
+"""The Spark session, and what its workers and its driver spend."""
