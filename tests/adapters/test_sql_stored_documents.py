@@ -17,8 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from icewright.adapters import sql
-
+import icewright
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
 from icewright.audit.model import Detail, verify
 from icewright.audit.sql import SqlAudit
@@ -108,11 +107,12 @@ def test_there_is_one_of_each_kind() -> None:
 
 
 def read_from_the_store() -> Iterator[tuple[str, Any]]:
-    """What the adapter's modules read as documents: each call, and the type that it names."""
-    for path in sorted(Path(sql.__file__).parent.glob("*.py")):
-        if path.stem == "documents":
+    """What modules read as documents of the database: each call, and the type that it names."""
+    root = Path(icewright.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        if "from icewright.store.documents import" not in path.read_text(encoding="utf-8"):
             continue
-        module = importlib.import_module(f"{sql.__name__}.{path.stem}")
+        module = importlib.import_module(".".join(("icewright", *path.relative_to(root).with_suffix("").parts)))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(ast.Name("load" | "load_optional" | "unpack"), [ast.Name(name), *_]):

@@ -152,8 +152,8 @@ def test_the_feed_tells_of_it_whoever_is_concerned(store: TaskStore) -> None:
 
 
 def test_there_are_not_more_of_them_than_a_claim_can_look_at(store: TaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("icewright.adapters.sql", "tests.doubles"):
-        monkeypatch.setattr(f"{module}.halts.HALTS_MAX", 2)
+    for module in ("icewright.work.halts.sql", "tests.doubles.halts"):
+        monkeypatch.setattr(f"{module}.HALTS_MAX", 2)
     store.halts.halt(NewHalt(TABLE, PAUSED))
     store.halts.halt(NewHalt(CATALOG, PAUSED))
     with pytest.raises(NotAllowed, match="2 halts already"):

@@ -400,8 +400,7 @@ class TestChecker:
 
         assert end_of not in vars(checker).values()
         assert not any(
-            getattr(value, "__module__", "").startswith(
-                ("icewright.actions.expire_data.plan", "icewright.planning.data_")
-            )
+            getattr(value, "__module__", "").startswith("icewright.actions.expire_data.")
+            and value.__module__ != checker.__name__
             for value in vars(checker).values()
         )
