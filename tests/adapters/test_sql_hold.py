@@ -9,10 +9,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import Engine, make_url, text
+from sqlalchemy import Connection, Engine, make_url, text
 
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
 from icewright.core.errors import InvalidConfiguration, NotAllowed, StoreAway, StoreTaken, Unknown
+from icewright.store import session_lock
 from icewright.store import session_lock as hold_module
 from icewright.store.engine import open_store, store_engine
 from icewright.store.migrate import newest_revision
@@ -224,6 +225,29 @@ def test_of_many_that_find_the_lease_run_out_at_once_one_leads(engine: Engine) -
         engines = list(pool.map(lambda seat: seat.lead(), seats[1:]))
     assert sum(one is not None for one in engines) == 1
     assert [seat.epoch for seat in seats[1:] if seat.epoch is not None] == [2]
+    for seat in seats:
+        seat.close()
+
+
+def test_one_that_comes_late_ends_no_session_of_the_new_leader(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has seen that the lease ran out, and before it does anything another server leads."""
+    seats = [SessionSeat(engine, lease_ms=lease_ms) for lease_ms in (100, *[60_000] * 3)]
+    led(seats[0])
+    time.sleep(0.2)
+    has_run_out = session_lock._has_run_out
+
+    def late(connection: Connection) -> bool:
+        seen = has_run_out(connection)
+        monkeypatch.setattr(session_lock, "_has_run_out", has_run_out)
+        led(seats[1])
+        return seen
+
+    monkeypatch.setattr(session_lock, "_has_run_out", late)
+    assert seats[2].lead() is None
+    assert seats[3].lead() is None
+    seats[1].check()
+    assert seats[1].epoch == 2
+    assert seats[1]._has_lock
     for seat in seats:
         seat.close()
 

@@ -41,6 +41,8 @@ from icewright.work.optimizers import findings_schema  # noqa: F401 - their tabl
 FENCING_TOKEN = "fencing_token"  # noqa: S105 - a counter's name, not a secret
 SERVER_EPOCH = "server_epoch"
 LEADER_UNTIL = "leader_until"
+LEADER_SESSION = "leader_session"
+"""The process of PostgreSQL that serves the session of the leader."""
 RESTORED_AT = "restored_at"
 """When the store was made from a backup; there is no such counter where it never was."""
 

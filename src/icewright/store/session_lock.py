@@ -3,9 +3,9 @@
 Two advisory locks say so, which end with the session. All servers share the one: whoever has to be alone, to upgrade
 the schema or to make a backup fit, has it without sharing. The other one is the leader's: it tells at once that a
 leader has died. A leader that is stopped keeps its session, so it leads by a lease as well, which it renews by the
-database's clock. A server that gets the lock, or finds that the lease ran out, ends the session of the leader and
-begins a new epoch in the store. Each write of a leader compares its epoch with the present one
-(:func:`icewright.store.transactions.writing`). Why so: ``docs/decisions``, 0061.
+database's clock. A server that gets the lock, or finds that the lease ran out, begins a new epoch in the store; in the
+second case it then ends the session of the last leader. Each write of a leader compares its epoch with the present
+one (:func:`icewright.store.transactions.writing`). Why so: ``docs/decisions``, 0061.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from icewright.core.servers import LEADER_LEASE_MS, RENEWALS_A_LEASE
 from icewright.core.times import Instant
 from icewright.store.engine import must_be_upgraded, upgrade_store, upgraded
 from icewright.store.postgresql import LEADER, LOCKS, SERVERS, BoundedConnection
-from icewright.store.schema import LEADER_UNTIL, SERVER_EPOCH, counters
+from icewright.store.schema import LEADER_SESSION, LEADER_UNTIL, SERVER_EPOCH, counters
 from icewright.store.transactions import EPOCH, LONG, now, reading, server_epoch, taken_over
 
 _log = structlog.get_logger("icewright.server")
@@ -57,6 +57,14 @@ UPDATE counters SET value = (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigi
 WHERE name = '{LEADER_UNTIL}' AND %s = (SELECT value FROM counters WHERE name = '{SERVER_EPOCH}')
 """  # noqa: S608 - names of our own
 """Outside of the turns of writers: a renewal waits for no other transaction than that which begins an epoch."""
+_CHANGE_SESSION: Final = f"""
+UPDATE counters SET value = pg_backend_pid()
+WHERE name = '{LEADER_SESSION}' AND %s = (SELECT value FROM counters WHERE name = '{SERVER_EPOCH}')
+"""  # noqa: S608 - names of our own
+_LEADER_IS_THERE: Final = f"""
+SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = (SELECT value FROM counters WHERE name = '{LEADER_SESSION}')
+AND datname = current_database() AND pid <> pg_backend_pid())
+"""  # noqa: S608 - a name of our own
 
 
 class SessionSeat:
@@ -81,20 +89,24 @@ class SessionSeat:
         with self._lock, _translated():
             with reading(self._engine) as connection:
                 last, is_over = server_epoch(connection), _has_run_out(connection)
-            self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
-            if not self._has_lock and not is_over:
-                return None
+            if not is_over:
+                self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
+                if not self._has_lock:
+                    return None
+                if not self._leader_is_gone():
+                    self._unlock()
+                    return None
             begun_s = time.monotonic()
             try:
-                if not self._has_lock:
-                    self._end_leader()
-                epoch = _begin_epoch(self._engine, self._lease_ms, behind=last)
+                epoch = _begin_epoch(self._engine, self._lease_ms, behind=last, session=self._session.info.backend_pid)
             except BaseException:
                 self._unlock()
                 raise
             if epoch is None:
                 self._unlock()
                 return None
+            if is_over:  # only now: of several that see it, the one whose epoch it is ends the session of the leader
+                self._end_leader()
             self._epoch, self._renewed_s = epoch, begun_s
             return self._engine.execution_options(**{EPOCH: epoch})
 
@@ -112,6 +124,8 @@ class SessionSeat:
                 self._session.close()
                 self._has_lock = False
                 self._session = self._join()
+                if self._epoch is not None:
+                    self._session.execute(_CHANGE_SESSION, [self._epoch])
             if self._epoch is not None:
                 self._go_on(self._epoch)
 
@@ -171,13 +185,21 @@ class SessionSeat:
         if not self._has_lock:  # held by our own old session, which PostgreSQL believes alive, or by a server that ends
             self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
 
+    def _leader_is_gone(self) -> bool:
+        """Whether the lock is free since the leader's session ended, not since the leader has yet to take it."""
+        (is_there,) = self._session.execute(_LEADER_IS_THERE).fetchone() or (False,)
+        return not is_there
+
     def _end_leader(self) -> None:
         """End the session of a leader whose lease ran out, which ends its lock; take that where it is free then."""
         try:
-            self._session.execute(_END_LEADER, [_END_MS, LOCKS, LEADER])
-        except psycopg.errors.InsufficientPrivilege as error:  # it is fenced off by the epoch all the same
-            _log.warning("the session of the last leader goes on", detail=str(error))
-        self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
+            try:
+                self._session.execute(_END_LEADER, [_END_MS, LOCKS, LEADER])
+            except psycopg.errors.InsufficientPrivilege as error:  # it is fenced off by the epoch all the same
+                _log.warning("the session of the last leader goes on", detail=str(error))
+            self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
+        except psycopg.Error as error:  # the epoch is this server's: its next check joins again, and tries the lock
+            _log.warning("the session of this server ended when it began to lead", detail=str(error))
 
     def _unlock(self) -> None:
         self._has_lock = False
@@ -236,15 +258,18 @@ def _try(session: BoundedConnection, function: str, lock: int) -> bool:
     return bool(taken)
 
 
-def _begin_epoch(engine: Engine, lease_ms: int, *, behind: int | None = None) -> int | None:
-    """The next epoch, with a lease; None where it would not be the next one ``behind`` that: another was quicker."""
+def _begin_epoch(engine: Engine, lease_ms: int, *, behind: int | None = None, session: int = 0) -> int | None:
+    """The next epoch, with a lease; None where it would not be the next one ``behind`` that: another was quicker.
+
+    ``session`` is the process of PostgreSQL that serves the leader's session.
+    """
     query = update(counters).where(counters.c.name == SERVER_EPOCH).values(value=counters.c.value + 1)
     with upgraded(engine) as connection:
         if behind is not None and server_epoch(connection) != behind:
             return None
-        until = now(connection) + lease_ms
-        if connection.execute(update(counters).where(_IS_LEASE).values(value=until)).rowcount == 0:
-            connection.execute(insert(counters).values(name=LEADER_UNTIL, value=until))
+        for name, value in ((LEADER_UNTIL, now(connection) + lease_ms), (LEADER_SESSION, session)):
+            if connection.execute(update(counters).where(counters.c.name == name).values(value=value)).rowcount == 0:
+                connection.execute(insert(counters).values(name=name, value=value))
         return int(connection.execute(query.returning(counters.c.value)).scalar_one())
 
 
