@@ -28,6 +28,7 @@ from pyiceberg.typedef import Record
 
 from icewright.catalogs.metadata.translated_errors import reading
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.storage.local import real_folder
 from icewright.core.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
 from icewright.model.iceberg import files as domain_files
 from icewright.model.iceberg.catalog_entries import CatalogEntry
@@ -234,6 +235,10 @@ def test_any_damage_ends_in_an_error_of_ours_or_in_none(entry: CatalogEntry, tab
                 pass
             finally:
                 path.write_bytes(whole)
+
+
+def test_a_path_with_a_nul_leads_nowhere() -> None:
+    assert real_folder("file:///a/\0/b/") == "file:///a/\0/b/"
 
 
 def test_a_manifest_that_was_written_over_is_noticed(entry: CatalogEntry, table: Table) -> None:

@@ -22,8 +22,11 @@ _GONE: Final = (FileNotFoundError, NotADirectoryError)
 
 
 def real_folder(place: str) -> str:
-    """The folder of this machine that a place leads to, links followed; a place of another storage is what it is."""
-    if not place.startswith(f"{STORAGE}/"):
+    """The folder of this machine that a place leads to, links followed; a place of another storage is what it is.
+
+    So is one with a NUL, as a damaged manifest may have it: no folder of a machine is called that.
+    """
+    if not place.startswith(f"{STORAGE}/") or "\0" in place:
         return place
     real = os.path.realpath(place.removeprefix(STORAGE))
     return place if real == place.removeprefix(STORAGE).rstrip("/") else f"{STORAGE}{real.rstrip('/')}/"
