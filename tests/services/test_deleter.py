@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from icewright.actions.remove_files.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
-from icewright.actions.remove_files.may_delete import Facts, may_be_purged, why_not
+from icewright.actions.remove_files.may_delete import Facts, may_be_purged, why_kept, why_not
 from icewright.core import fault_points as faults
 from icewright.core.completeness import Complete, Known, Partial
 from icewright.core.errors import (
@@ -43,7 +43,7 @@ from icewright.model.actions.deletion import (
     Step,
     plan_deletes,
 )
-from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.locations import Aliases, CanonicalPath, declared
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.objects import ListedObject
 from icewright.model.plans.approvals import Approval
@@ -510,6 +510,48 @@ class TestGuards:
         world.deleter().begin(world.plan([path]), "run-1")
         world.run_to_its_end()
         assert world.states() == {path: "quarantined"}
+
+    @pytest.mark.parametrize("uuid", ["uuid-2", None])
+    def test_l4_nothing_is_purged_of_a_place_that_another_table_or_none_known_owns_by_now(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, uuid: str | None
+    ) -> None:
+        (path,) = world.garbage(1)
+        world.deleter().begin(world.plan([path]), "run-1")
+        world.run_to_its_end()
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        own = world.place
+        monkeypatch.setattr(world, "place", lambda _name: Complete(Place(NAME, uuid, world.roots, ())))
+        batch = world.deleter().tend("run-1")
+        assert (batch.kept and batch.kept.code, batch.changed) == ("not-owned", ())
+        assert world.states() == {path: "quarantined"}
+        monkeypatch.setattr(world, "place", own)
+        tended(world)
+        assert world.states() == {path: "purged"}
+
+    @pytest.mark.parametrize(("uuid", "spelled", "is_its"), [(TABLE.uuid, "UUID-1 ", True), (None, "", False)])
+    def test_l6_a_purge_asks_for_the_uuid_however_its_metadata_spells_it(
+        self, world: World, uuid: str | None, spelled: str, *, is_its: bool
+    ) -> None:
+        file = ListedObject(at("x"), 1, modified_at=1)
+        needs = Needs(TableId("lake", spelled), "m", True, 1, frozenset({file.path}), frozenset())
+        facts = Facts(needs, Place(NAME, uuid, (ROOT,), ()), [], Aliases(), now := world.clock.now(), now)
+        intent = Intent("run-1", 0, file, 1, IntentState.QUARANTINED, 1, 1, held_at=now - WINDOW_FLOOR_MS)
+        assert may_be_purged(intent, facts, DeleteSettings()) is is_its
+        assert (why_kept([intent], facts, DeleteSettings()) is None) is is_its
+
+    @pytest.mark.parametrize(("alias", "may"), [("s3://of-others", True), ("s3://b", False)])
+    def test_e8_nothing_is_purged_by_a_name_of_a_storage_that_stands_for_another_one_by_now(
+        self, world: World, alias: str, *, may: bool
+    ) -> None:
+        """As of a table that is gone: its place is where its files were, as their storage was called then."""
+        file = ListedObject(at("x"), 1, modified_at=1)
+        needs, place = Needs(TABLE, "m", True, 1, frozenset({file.path}), frozenset()), world.place(NAME)
+        assert isinstance(place, Complete)
+        aliases = declared({alias: "s3://bucket"})
+        facts = Facts(needs, place.value, [], aliases, now := world.clock.now(), now)
+        intent = Intent("run-1", 0, file, 1, IntentState.QUARANTINED, 1, 1, held_at=now - WINDOW_FLOOR_MS)
+        assert may_be_purged(intent, facts, DeleteSettings()) is may
+        assert (why_kept([intent], facts, DeleteSettings()) is None) is may
 
     @pytest.mark.parametrize(("is_held", "state"), [(False, "skipped: not-asked"), (True, "quarantined")])
     def test_o13_a_file_that_nobody_was_asked_about_neither_goes_nor_is_purged(

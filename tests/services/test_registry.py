@@ -312,6 +312,31 @@ def test_a_restart_forgets_nothing_of_a_table_that_is_not_shown(world: World) ->
     assert not world.owns()
 
 
+def test_it_keeps_its_place_from_what_comes_there_later_however_many_others_are_gone(world: World) -> None:
+    """That nothing is beside it when it goes out of sight says nothing of what is there within that time."""
+    apart = "s3://b/apart/data"
+    world.lake.set_properties(U, {"write.data.path": apart})
+    assert world.owns()
+    world.lake.drop(U)
+    world.clock.advance(1)
+    assert world.owns()
+    book, gone_at = world.registry.book(), world.clock.now()
+    for number in range(2_000):
+        made = Claim(
+            TableName("lake", ("tmp",), f"t{number}"), f"tmp-{number}", (f"s3://b/tmp/{number}/",), is_gone=True
+        )
+        book.put(SeenClaim(made, "1.metadata.json", gone_at, gone_at=gone_at))
+    world.lake.create(V)
+    assert world.owns()
+    world.lake.set_properties(T, {"write.data.path": apart})
+    assert not world.owns()
+    world.clock.advance(GONE_KEPT_MS - 1)
+    assert not world.owns()
+    world.clock.advance(1)
+    assert world.owns()
+    assert [seen for seen in book if seen.gone_at is not None] == []
+
+
 def test_a_clock_that_is_set_back_forgets_nothing_of_it(world: World) -> None:
     hidden(world)
     world.clock.advance(-2)

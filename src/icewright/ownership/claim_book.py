@@ -19,7 +19,10 @@ SEEN_AGAIN_MS: Final = 600_000
 KEPT_AGAIN_MS: Final = 6 * 3_600_000
 """How often it is written down that a claim that has not changed was seen again."""
 GONE_KEPT_MS: Final = 30 * 24 * 3_600_000
-"""How long a table's claim counts that its catalog shows no more: dropped, or hidden, or registered elsewhere."""
+"""How long a table's claim counts that its catalog shows no more: dropped, or hidden, or registered elsewhere.
+
+So it does where nothing is beside it, however many there are: another table's place may come to be there meanwhile.
+"""
 UNREAD: Final = Reason("unclaimed", "nothing is known of its places; it has not been looked at lately")
 HALF_READ: Final = Reason("not-all-read", "not all of its snapshots have been read")
 NOT_YET: Final = Reason("not-yet-read", "it has changed, and as many others were read before it as may be at once")

@@ -55,7 +55,7 @@ def why_not(intent: Intent, cause: Cause, facts: Facts, settings: DeleteSettings
         return Reason("not-asked", "nobody was asked whether the table needs it")
     if is_needed(path, facts.needs):
         return Reason("needed", "the table needs it now")
-    if facts.place.uuid != facts.needs.table_id.uuid.strip().lower() or not facts.place.owns(path):
+    if not _is_owned(path, facts):
         return Reason("not-owned", "it is in no place that belongs to this table alone")
     if not _is_plain(path, facts.aliases):
         return Reason("ambiguous-location", "a file system may know it by another path as well")
@@ -70,8 +70,11 @@ def is_needed(path: CanonicalPath, needs: Needs) -> bool:
 
 
 def may_be_purged(intent: Intent, facts: Facts, settings: DeleteSettings) -> bool:
-    """Whether a file in quarantine may go for good."""
-    return _is_over(intent, facts, settings) and facts.place.owns(intent.object.path)
+    """Whether a file in quarantine may go for good.
+
+    How old it is was asked when it went there, and no place is owned that overlaps a quarantine.
+    """
+    return _is_over(intent, facts, settings) and _is_plainly_owned(intent.object.path, facts)
 
 
 def why_kept(held: Sequence[Intent], facts: Facts, settings: DeleteSettings) -> Reason | None:
@@ -79,13 +82,23 @@ def why_kept(held: Sequence[Intent], facts: Facts, settings: DeleteSettings) -> 
 
     None where there are none.
     """
-    kept = [one for one in held if _is_over(one, facts, settings) and not facts.place.owns(one.object.path)]
+    kept = [one for one in held if _is_over(one, facts, settings) and not _is_plainly_owned(one.object.path, facts)]
     if not kept:
         return None
     findings = facts.place.findings
     because = f": {findings[0].text}" if findings else ""
     text = f"files over their time are in no place that belongs to this table alone, and stay{because}"
     return Reason("not-owned", text, {"files": len(kept)})
+
+
+def _is_owned(path: CanonicalPath, facts: Facts) -> bool:
+    """Whether the place is that of the very table that was asked, by its uuid, and the file lies in it."""
+    return facts.place.uuid == facts.needs.table_id.uuid.strip().lower() and facts.place.owns(path)
+
+
+def _is_plainly_owned(path: CanonicalPath, facts: Facts) -> bool:
+    """Whether that is so by the one name of the file. An alias of its storage may have been declared since it went."""
+    return _is_owned(path, facts) and _is_plain(path, facts.aliases)
 
 
 def _is_over(intent: Intent, facts: Facts, settings: DeleteSettings) -> bool:
