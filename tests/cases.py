@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
+"""The repository."""
+
 T = TypeVar("T")
 Test = Callable[..., None]
 

@@ -12,19 +12,21 @@ from pathlib import Path
 
 import pytest
 
+import icewright
 from icewright import __version__
 from icewright.core.errors import InvalidConfiguration, NotAllowed
 from icewright.work.launch import pack as packing
 from icewright.work.launch.pack import BROUGHT_BY_SPARK, MANIFEST, ROOTS, belongs, closure, normalized, pack
 from tests.cases import each_case
 
-SRC = Path(__file__).parents[2] / "src"
+SRC = Path(icewright.__file__).parents[1]
+SHARED = ("icewright_spark", "icewright/core", "icewright/model")
 
 
 def imported() -> set[str]:
     """The top-level modules that the optimizer's side imports, with what it takes of icewright's."""
     found = set()
-    for path in (*(SRC / "icewright_spark").rglob("*.py"), *(SRC / "icewright" / "domain").rglob("*.py")):
+    for path in (path for folder in SHARED for path in (SRC / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 found |= {alias.name.split(".")[0] for alias in node.names}

@@ -36,6 +36,7 @@ from icewright.store_admin.restore import RESTORED, begin_anew
 from icewright.store_admin.service import back_up, check, restore
 from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.store.task_store import SqlTaskStore
+from tests.cases import ROOT
 from tests.contracts.samples import new_task, record
 from tests.contracts.test_task_store_contract import EXPIRY, OF_EXPIRY
 from tests.lakes.stores import next_version
@@ -44,7 +45,7 @@ from tests.services.lakehouse import Lakehouse
 from tests.services.worker import Worker
 
 LAKE = frozenset({"lake"})
-FORMER = Path(__file__).parent.parent / "adapters" / "store_0039.sql"
+FORMER = ROOT / "tests" / "store" / "store_0039.sql"
 """A store as the version before wrote it, with a task in each state."""
 
 

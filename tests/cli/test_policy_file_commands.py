@@ -9,11 +9,11 @@ import pytest
 
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.policy.rules.file_schema import policy_schema
-from tests.cases import each_case
+from tests.cases import ROOT, each_case
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
+EXAMPLES = ROOT / "examples" / "policies"
 RULES = """\
 version: 1
 rules:

@@ -20,9 +20,9 @@ from icewright.policy.rules.file_schema import policy_schema
 from icewright.policy.rules.files import read_policies
 from icewright.policy.rules.yaml_tree import FILE_BYTES_MAX, parse_yaml
 from icewright.policy.settings import BY_KEY
-from tests.cases import each_case
+from tests.cases import ROOT, each_case
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
+EXAMPLES = ROOT / "examples" / "policies"
 MODE = "icewright.mode"
 RULE = """\
 version: 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.work.spark_keys import ALLOWED, checked
-from tests.cases import each_case
+from tests.cases import ROOT, each_case
 
 KEYS = (Path(__file__).parent / "spark_4_1_keys.txt").read_text().split()
 """Every text in the classes of Spark 4.1.4 that has the form of one of its keys."""
@@ -132,6 +132,6 @@ def test_t5_a_refusal_does_not_repeat_the_value() -> None:
 
 
 def test_the_page_has_all_keys_that_may_be_set() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "optimizers.md").read_text()
+    page = (ROOT / "docs" / "optimizers.md").read_text()
     said = page.partition("takes these keys and no others")[2].partition("Whoever can set any key")[0]
     assert set(re.findall(r"`(spark\.[^`]+)`", said)) == set(ALLOWED)
