@@ -15,6 +15,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from icewright.model.work.optimizers import ICEBERG_RUNTIME
+from tests.lakes.stores import postgres_store, sqlite_store
 from tests.servers import java, rest
 from tests.servers.hdfs import Hdfs, await_data_node, hdfs
 from tests.servers.hive import HiveMetastore, hive_metastore
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REST_CATALOG_TESTS = (
-    "tests/adapters/test_second_tables_on_rest.py",
+    "tests/actions/undo/test_second_tables_on_rest.py",
     "tests/contracts/test_catalog_contract.py",
     "tests/spark/test_catalogs_on_spark.py",
     "tests/spark/test_commit_outcomes.py",
     "tests/spark/test_metrics_reports_on_spark.py",
 )
-KINDS = {"acceptance": 2, "simulation": 2, "browser": 2, "contracts": 3, "adapters": 3}
+KINDS = {"acceptance": 2, "simulation": 2, "browser": 2, "contracts": 3, "store": 3}
 """Folders of tests that take longer than others, by when they come."""
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
@@ -92,6 +93,38 @@ def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rest.Rest
     """An Iceberg REST catalog that all tests share."""
     with rest.rest_catalog_server(tmp_path_factory.mktemp("rest")) as server:
         yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """SQLAlchemy's URL of an empty database on PostgreSQL."""
+    url = postgres.new_database()
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture
+def postgres_store_url(postgres: PostgresServer) -> Iterator[str]:
+    """SQLAlchemy's URL of a store on PostgreSQL at the newest schema."""
+    url = postgres_store(postgres)
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """SQLAlchemy's URL of an empty database, of each kind in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/icewright.db"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """SQLAlchemy's URL of a store at the newest schema, of each kind in turn."""
+    if request.param == "sqlite":
+        return sqlite_store(tmp_path / "icewright.db")
+    return str(request.getfixturevalue("postgres_store_url"))
 
 
 class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types

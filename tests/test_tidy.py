@@ -326,7 +326,7 @@ def test_the_check_of_suppressions_would_notice(line: str, is_good: bool) -> Non
     assert bool(_SUPPRESSED_WELL.fullmatch(line)) is is_good
 
 
-MOCKING = ["tests/adapters/test_sql_engine.py"]
+MOCKING = ["tests/store/test_sql_engine.py"]
 """Who replaces parts of a library: what the adapter does where it fails cannot be had otherwise."""
 
 

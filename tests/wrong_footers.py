@@ -9,7 +9,7 @@ from typing import Any
 from icewright_spark.parquet.footer import Chunk, ChunkField, FileField, GroupField
 from icewright_spark.parquet.indexes import bloom_filter_span
 from icewright_spark.parquet.thrift import I32, I64, Struct, read_struct, write_struct
-from tests.spark_stitch.stitch_files import footer_of, with_footer
+from tests.builders.stitch_files import footer_of, with_footer
 
 Damage = Callable[[Path], None]
 

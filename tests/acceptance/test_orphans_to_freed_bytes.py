@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from icewright.model.iceberg.catalog_entries import CatalogEntry
-from tests.cli.command_line import Said, at_home, icewright, write_configuration
+from tests.builders.command_line import Said, at_home, icewright, write_configuration
 from tests.lakes.house import House, all_there, files, location, rows, serving
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 

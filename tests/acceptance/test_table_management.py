@@ -17,7 +17,7 @@ from icewright.core.fault_points import Fault
 from icewright.model.actions.actions import ActionKind
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
-from tests.cli.command_line import icewright, write_configuration
+from tests.builders.command_line import icewright, write_configuration
 from tests.lakes.house import House, all_there, files, litter, location
 from tests.lakes.sqlite import append
 from tests.lakes.sqlite import rows as rows_of
@@ -177,7 +177,7 @@ def test_w11_wherever_a_server_dies_over_files_nothing_is_lost_or_done_twice(hou
 
 
 NOT_ON_THIS_WAY = {Fault.DELETION_LEFT}
-"""Comes by when a removal is given up; ``tests/services/test_deleter_faults.py`` has it."""
+"""Comes by when a removal is given up; ``tests/actions/remove_files/test_deleter_faults.py`` has it."""
 
 
 def deadly(house: House, point: Fault, died: set[Fault], days: int) -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from icewright.model.iceberg.tables import Json
-from tests.cli.command_line import icewright
+from tests.builders.command_line import icewright
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table
 from tests.servers.spark_cluster import SparkCluster, spark_cluster

@@ -24,7 +24,7 @@ from icewright.model.actions.deletion import IntentState
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan
-from tests.cli.command_line import at_home, icewright, write_configuration
+from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import DAY_MS, House, all_there, files, litter, location, on_disk, serving
 from tests.lakes.sqlite import append, database, make_table, rows, table_name, with_tables, writer
 

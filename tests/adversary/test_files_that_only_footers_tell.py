@@ -7,8 +7,8 @@ import pytest
 from icewright.model.actions.actions import Executor
 from icewright.model.work.tasks import TaskState
 from icewright.work.tasks.retry import PUT_OFF_BASE_MS
-from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
-from tests.services.worker import Worker
+from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
+from tests.builders.worker import Worker
 
 
 @pytest.mark.parametrize("code", ["unsupported-file", "unsupported-column"])

@@ -17,10 +17,10 @@ from icewright.core.errors import Unreadable
 from icewright.model.actions.deletion import IntentState
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
-from tests.adapters.test_expired_files import expired, overwritten
-from tests.adapters.test_pyiceberg_hive import Stumbling
-from tests.adapters.test_pyiceberg_rest import Stub
+from tests.actions.remove_files.test_expired_files_adapter import expired, overwritten
 from tests.adversary.test_files_of_others import Lake, findings, only_a_tag_needs, tagged_rows
+from tests.catalogs.pointers.test_pyiceberg_hive import Stumbling
+from tests.catalogs.pointers.test_pyiceberg_rest import Stub
 from tests.lakes.house import House, all_there, files, location
 from tests.lakes.sqlite import append, database, make_table, table_name, with_tables, writer
 

@@ -26,9 +26,9 @@ from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer
 from icewright_spark.iceberg.commits.commit import Swap
 from icewright_spark.parquet.errors import DiskFull
 from tests.adversary.test_rewrites_beside_owners import at
+from tests.builders.merge_tables import arrow_table, column, job_of, write_input
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 from tests.spark.loop import SparkLoop
-from tests.spark_merge.merge_tables import arrow_table, column, job_of, write_input
 
 KIB = 1024
 FIELDS = [column(1, "id", "long", required=True), column(2, "text", "string")]

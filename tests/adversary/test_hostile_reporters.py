@@ -26,7 +26,7 @@ from icewright.ports.inbox import EventFilter
 from icewright.server.loop import BATCH_MAX
 from icewright.store.engine import open_store
 from icewright.work.store.task_store import SqlTaskStore
-from tests.api.served import EVENTS, V1, Served, problem
+from tests.builders.served import EVENTS, V1, Served, problem
 from tests.conftest import CAMPAIGN
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import sqlite_store

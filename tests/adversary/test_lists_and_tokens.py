@@ -28,9 +28,9 @@ from icewright.store.schema import tables
 from icewright.store.table_rows import record_row
 from icewright.work.optimizers import api as optimizers_api
 from icewright.work.store.task_store import SqlTaskStore
-from tests.api.served import EVENTS, V1, Served, hello, problem
-from tests.cli.command_line import write_configuration
-from tests.cli.test_startup import python
+from tests.app.test_startup import python
+from tests.builders.command_line import write_configuration
+from tests.builders.served import EVENTS, V1, Served, hello, problem
 from tests.contracts.samples import REASON, new_task
 from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import make_lake

@@ -35,11 +35,11 @@ from icewright.model.plans.plans import Plan
 from icewright.model.work.tasks import TaskState
 from icewright.ports.store import WaitingPlan
 from icewright.terminal.address import read_address
-from tests.adapters.test_expired_files import expired
-from tests.cli.command_line import at_home, icewright, write_configuration
+from tests.actions.remove_files.test_expired_files_adapter import expired
+from tests.builders.command_line import at_home, icewright, write_configuration
+from tests.builders.orphan_lake import ALL, DAY_MS, OrphanLake
 from tests.lakes.house import House, all_there, files, litter, location, on_disk, serving
 from tests.lakes.sqlite import append, files_of, make_table, rows, table_name, with_tables, writer
-from tests.services.orphan_lake import ALL, DAY_MS, OrphanLake
 
 REPORTS = tuple(f"report-{number}.xlsx" for number in range(20))
 SPARKS = tuple(f"part-{number:05d}-{uuid5(NAMESPACE_URL, 'job')}-c000.snappy.parquet" for number in range(20))

@@ -41,6 +41,8 @@ from icewright.store.engine import open_store
 from icewright.store.postgresql import LOCKS, WRITERS
 from icewright.store.session_lock import SessionSeat
 from icewright.store.transactions import require_lead
+from tests.builders.deletions import DAY_MS, NAME, World
+from tests.builders.lakehouse import Lakehouse
 from tests.conftest import CAMPAIGN
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
@@ -48,8 +50,6 @@ from tests.e2e.processes import Processes, led_by, several_servers, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table, table_name
 from tests.servers.postgres import PASSWORD, USER, PostgresServer
 from tests.servers.s3 import S3Server
-from tests.services.deletions import DAY_MS, NAME, World
-from tests.services.lakehouse import Lakehouse
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

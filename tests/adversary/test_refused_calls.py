@@ -15,7 +15,7 @@ from icewright.identity.denials import ADDRESSES_TOLD_MAX, FREE_FAILURES, WAITIN
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import Role
 from icewright.web.transport import Transport
-from tests.api.served import V1, Served, problem
+from tests.builders.served import V1, Served, problem
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock
 

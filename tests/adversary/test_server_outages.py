@@ -10,9 +10,9 @@ from icewright.model.work.tasks import Progress, Task, TaskState
 from icewright_spark.optimizer.attempt import result_of
 from icewright_spark.optimizer.lease import LeaseKeeper
 from icewright_spark.reports.client import Server
+from tests.builders.lakehouse import HOUR_MS, LEASE_MS, Lakehouse
+from tests.builders.worker import Worker
 from tests.e2e.processes import free_port
-from tests.services.lakehouse import HOUR_MS, LEASE_MS, Lakehouse
-from tests.services.worker import Worker
 
 OUTAGES, ATTEMPTS_MAX = 10, 3
 

@@ -29,10 +29,10 @@ from icewright.model.plans.observation import Observation, Removal, Removals
 from icewright.model.plans.plans import Verdict
 from icewright.model.policy.policy import Policy
 from icewright.observation.observer import REMOVALS_LOOKED_AT
+from tests.builders.lakehouse import BONN, KYOTO, MINUTE_MS, NAME, SECOND_MS, Lakehouse
+from tests.builders.observations import NOW, month, observe, policy
+from tests.builders.worker import Worker
 from tests.conftest import CAMPAIGN
-from tests.planning.observations import NOW, month, observe, policy
-from tests.services.lakehouse import BONN, KYOTO, MINUTE_MS, NAME, SECOND_MS, Lakehouse
-from tests.services.worker import Worker
 
 PARTITIONS = [month(number) for number in range(1, 13)]
 APPEND_EVERY_S, POLL_EVERY_S, MIN_FILES = 15, 30, 5

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from scripts.install_programs import BROWSERS
-from tests.api.served import TOKEN, V1, Served, at_a_port
 from tests.browser.lake import full_lake
+from tests.builders.served import TOKEN, V1, Served, at_a_port
 
 WIDE, NARROW = (1280, 900), (390, 844)
 

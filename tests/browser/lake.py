@@ -5,8 +5,8 @@ from __future__ import annotations
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Committed, CommitUnknown, Failed, Heartbeat
 from icewright.model.work.tasks import Progress
-from tests.api.served import HOUR_MS, V1, Served
-from tests.api.test_api_tasks import carry_out, claimed, report
+from tests.builders.served import HOUR_MS, V1, Served
+from tests.work.tasks.test_api_tasks import carry_out, claimed, report
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>",

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.api.served import TOKEN, Served, at_a_port
 from tests.browser.conftest import NARROW, WIDE, Opened, one_time_link
 from tests.browser.lake import HOSTILE, named
+from tests.builders.served import TOKEN, Served, at_a_port
 
 pytestmark = pytest.mark.browser
 AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}

@@ -26,8 +26,8 @@ from icewright.model.work.tasks import TaskState
 from icewright.model.work.why import Stance
 from icewright.ports.store import WaitingPlan
 from icewright.terminal.address import ServerAddress, write_address
-from tests.api.served import EVENTS, TOKEN, Served, at_a_port, hello
-from tests.api.test_api_tasks import carry_out, report
+from tests.builders.served import EVENTS, TOKEN, Served, at_a_port, hello
+from tests.work.tasks.test_api_tasks import carry_out, report
 
 HOSTILE = TableName("lake", ("d`b",), "<img src=x onerror=alert(1)>\u202e\x1b[31m&'\"")
 

@@ -18,8 +18,8 @@ from icewright.work.launch.port import Application, Launcher
 from icewright.work.launch.resident import ResidentLauncher
 from icewright.work.launch.spark_submit import SparkSubmitLauncher
 from icewright.work.launch.submission import SparkHome
+from tests.builders import specs
 from tests.doubles.launcher import MemoryApplication, MemoryLauncher
-from tests.spark_side import specs
 
 SETTINGS = specs.settings_of(token="the-secret-token", tasks_max=1)  # noqa: S106 - nobody is asked
 FAKE = """\

@@ -19,11 +19,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.retention import RowKind
 from icewright.retention.history import HistoryProgress
-from tests.api.served import V1, Served, hello
+from tests.builders.mailbox import Mailbox, told
+from tests.builders.served import V1, Served, hello
 from tests.cases import each_case
 from tests.docs.test_documentation import anchors
 from tests.doubles.clock import ManualClock
-from tests.services.mailbox import Mailbox, told
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = yaml.safe_load((DEPLOY / "prometheus/rules.yaml").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts.render_chart import CASES
-from tests.cli.command_line import write_configuration
+from tests.builders.command_line import write_configuration
 from tests.deploy.test_deploy_chart import pods
 from tests.deploy.test_deploy_compose import FOLDER, SERVICES, environment
 from tests.deploy.test_deploy_images import ROOT, STAGES

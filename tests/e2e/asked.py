@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from icewright.model.actions.expire_data import tag_of
 from icewright.model.iceberg.tables import TASK_ID_KEY, Json
 from icewright.model.work.tasks import TERMINAL_STATES, TaskState
-from tests.cli.command_line import icewright
+from tests.builders.command_line import icewright
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import writer
 from tests.readers.duck import duckdb_with_iceberg

@@ -1,6 +1,6 @@
 """G14, T5: a secret in every slot of the configuration, work for a server, and then a look everywhere for the secrets.
 
-Of what optimizers are told, which lies in one file of their own: ``tests/adapters/test_submission.py``.
+Of what optimizers are told, which lies in one file of their own: ``tests/work/launch/test_submission.py``.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.objects import prefix_of
 from icewright.ports.deletions import DeletionStore
+from tests.builders.lakehouse import HELD, HOUR_MS, Lakehouse
 from tests.doubles.objects import MemoryStorage
-from tests.services.lakehouse import HELD, HOUR_MS, Lakehouse
 from tests.simulation.writers import Broken
 
 DAY_MS = 24 * HOUR_MS

@@ -25,13 +25,13 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.plans.plans import Plan
 from icewright.model.plans.requests import AskedRollback
+from tests.builders.lakehouse import HELD, HOUR_MS, MINUTE_MS, SECOND_MS
 from tests.doubles.lake import MemoryFile
 from tests.doubles.objects import MemoryObjects
 from tests.doubles.quarantine import BEFORE, MemoryQuarantine
 from tests.doubles.rollback import MemoryRollbacks
 from tests.doubles.spool import open_memory_spool
 from tests.doubles.table_files import MemoryTableFiles
-from tests.services.lakehouse import HELD, HOUR_MS, MINUTE_MS, SECOND_MS
 from tests.simulation.files import CLOCKS_MS, DAY_MS, FLOORS_MS, WINDOW_MS, Files
 from tests.simulation.trouble import Killed, Moody, Mortal
 from tests.simulation.world import OF_THE_SERVICES, World

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from icewright.core.errors import StoreTaken
 from icewright.server.control import ControlPlane
-from tests.services.lakehouse import MINUTE_MS
+from tests.builders.lakehouse import MINUTE_MS
 from tests.simulation.world import Mutation, OpenStores, World
 from tests.simulation.writers import Broken
 

@@ -16,10 +16,10 @@ import pytest
 from icewright.model.iceberg.files import FileContent, Partition
 from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.model.work.tasks import TaskState
+from tests.builders.lakehouse import MIB, NAME, SECOND_MS, Lakehouse
+from tests.builders.worker import Worker
 from tests.conftest import CAMPAIGN
 from tests.doubles.lake import MemoryFile
-from tests.services.lakehouse import MIB, NAME, SECOND_MS, Lakehouse
-from tests.services.worker import Worker
 
 HOURS = 6 if CAMPAIGN else 1
 COMMIT_EVERY_S, STEP_S = 10, 5

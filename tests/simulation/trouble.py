@@ -16,8 +16,8 @@ from icewright.core.errors import NotFound, StoreAway, Unknown
 from icewright.core.fault_points import Fault
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
+from tests.builders.lakehouse import MINUTE_MS, SECOND_MS
 from tests.doubles.clock import ManualClock
-from tests.services.lakehouse import MINUTE_MS, SECOND_MS
 
 NEVER = -1
 LIES_MS = 3 * MINUTE_MS

@@ -26,8 +26,8 @@ from icewright.model.work.jobs import Cancelled, Committed, CommitUnknown, Resul
 from icewright.model.work.tasks import COMMITTING, TERMINAL_STATES, AttemptState, Task
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.work.groups.service import SERVER
-from tests.services.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, SECOND_MS, Lakehouse
-from tests.services.worker import FINAL, RETRYABLE, Worker
+from tests.builders.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, SECOND_MS, Lakehouse
+from tests.builders.worker import FINAL, RETRYABLE, Worker
 from tests.simulation.trouble import NEVER, Killed, Moody, Mortal, Trouble
 from tests.simulation.writers import MODE_KEY, OBSERVED, Broken, Writers
 

@@ -17,9 +17,9 @@ from icewright.model.iceberg.layouts import Level
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import MAIN_BRANCH, TableMetadata
 from icewright.model.work.jobs import TaskSpec
+from tests.builders.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, Lakehouse
+from tests.builders.worker import output_rows
 from tests.doubles.lake import MemoryFile
-from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, Lakehouse
-from tests.services.worker import output_rows
 
 MODE_KEY, OBSERVED = "icewright.mode", "observe"
 LAID_OUT = {

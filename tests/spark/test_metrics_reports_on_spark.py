@@ -14,7 +14,7 @@ from icewright.model.events.events import Channel
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Operation
-from tests.api.served import TOKEN, Served, at_a_port
+from tests.builders.served import TOKEN, Served, at_a_port
 from tests.lakes.sqlite import make_table
 from tests.servers.rest import RestCatalogServer
 

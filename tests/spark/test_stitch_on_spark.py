@@ -21,10 +21,10 @@ from icewright.model.work.tasks import TaskState
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.iceberg.manifests import PartitionFiles
 from icewright_spark.parquet.footer import key_values
+from tests.builders.stitch_files import footer_of
 from tests.lakes.sqlite import writer
 from tests.readers.duck import duckdb_with_iceberg
 from tests.spark.loop import SparkLoop
-from tests.spark_stitch.stitch_files import footer_of
 
 pytestmark = pytest.mark.spark
 

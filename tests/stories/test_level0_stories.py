@@ -20,8 +20,7 @@ from icewright.model.plans.observation import Observation, Removals, WorkerAcces
 from icewright.model.plans.plans import Plan
 from icewright.model.policy.policy import PolicyRule
 from icewright.policy.effective import effective_policy
-from tests.cases import each_case
-from tests.planning.observations import (
+from tests.builders.observations import (
     DAY_MS,
     FIELDS,
     HOUR_MS,
@@ -39,6 +38,7 @@ from tests.planning.observations import (
     snapshot,
     table,
 )
+from tests.cases import each_case
 
 STORED = Path(__file__).parent / "level0"
 Told = tuple[Observation, list[DataFile], list[DeleteFile]]

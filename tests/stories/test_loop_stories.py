@@ -18,10 +18,10 @@ from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.model.work.breaker import FAILURES_MAX
 from icewright.model.work.jobs import Committed, Result, TaskSpec
 from icewright.model.work.tasks import TERMINAL_STATES, TaskState
+from tests.builders.lakehouse import BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
+from tests.builders.worker import FINAL, STOPPED, Worker
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
-from tests.services.lakehouse import BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
-from tests.services.worker import FINAL, STOPPED, Worker
 
 STORED = Path(__file__).parent / "loop"
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from icewright.model.work.jobs import Committed
-from tests.api.served import TOKEN, Served, at_a_port, hello
-from tests.api.test_api_tasks import carry_out, report
+from tests.builders.served import TOKEN, Served, at_a_port, hello
+from tests.work.tasks.test_api_tasks import carry_out, report
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "python-client.md"
 STORED = Path(__file__).parent / "notebook" / "session.txt"

@@ -15,10 +15,10 @@ from icewright.model.plans.plans import Reason
 from icewright.notifications.notifier import Notifier
 from icewright.notifications.owners import Owners
 from icewright.policy.source import PolicySource
+from tests.builders.lakehouse import HOUR_MS, MINUTE_MS, NAME, Lakehouse
+from tests.builders.mailbox import Mailbox
+from tests.builders.worker import Worker
 from tests.doubles.message_store import MemoryMessages
-from tests.services.lakehouse import HOUR_MS, MINUTE_MS, NAME, Lakehouse
-from tests.services.mailbox import Mailbox
-from tests.services.worker import Worker
 
 STORED = Path(__file__).parent / "notifications"
 TOLD_OF = (

@@ -16,9 +16,9 @@ from icewright.explain.cli import print_why
 from icewright.model.work.breaker import FAILURES_MAX
 from icewright.model.work.why import Why
 from icewright.terminal.cli import Terminal
+from tests.builders.lakehouse import AUTO, BONN, HOUR_MS, KYOTO, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
+from tests.builders.worker import FINAL, RETRYABLE, Worker
 from tests.cases import each_case
-from tests.services.lakehouse import AUTO, BONN, HOUR_MS, KYOTO, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
-from tests.services.worker import FINAL, RETRYABLE, Worker
 
 STORED = Path(__file__).parent / "why"
 KEPT_UP = {

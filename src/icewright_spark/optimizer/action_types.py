@@ -1,7 +1,7 @@
 """The kinds of actions that Spark carries out, with the job of each: one value a kind.
 
 A kind of action that is added, and that the server does not carry out itself, has a line in :data:`ACTION_JOBS`;
-``tests/spark_side/test_action_jobs.py`` tells of one without.
+``tests/spark_side/optimizer/test_action_jobs.py`` tells of one without.
 """
 
 from __future__ import annotations

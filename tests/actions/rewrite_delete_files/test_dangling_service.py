@@ -1,0 +1,173 @@
+"""Removing dangling deletes, from what a person asks for to the verified commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from icewright.actions.rewrite_delete_files import service as delete_planner
+from icewright.core.errors import NotAllowed, Unreadable
+from icewright.maintenance.registry.planning import still_applies
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.iceberg.files import FileContent
+from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
+from icewright.model.plans.requests import AskedRemoveDanglingDeletes
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
+from icewright.model.work.tasks import Task, TaskState
+from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
+from tests.builders.worker import Worker
+
+ASKED = AskedRemoveDanglingDeletes()
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    """A table whose files in Bonn came after equality deletes there, and one in Kyoto before them."""
+    house = Lakehouse()
+    house.create()
+    house.catalog.append(NAME, house.files(1, KYOTO))
+    for number, partition in enumerate((BONN, BONN, KYOTO)):
+        delete = replace(
+            house.files(1, partition)[0],
+            path=f"d{number}.parquet",
+            content=FileContent.EQUALITY_DELETES,
+            equality_ids=(1,),
+        )
+        house.catalog.overwrite(NAME, add=[delete], remove=[])
+    house.catalog.append(NAME, house.files(2, BONN))
+    house.pass_time(2 * HOUR_MS)
+    return house
+
+
+def claim(house: Lakehouse) -> TaskSpec:
+    plan = house.control.keeper.plan_asked(NAME, ASKED)
+    house.control.dispatcher.apply(plan.plan_id)
+    return Worker(house).claimed()
+
+
+def commit(house: Lakehouse, spec: TaskSpec, *remove: str, **other: str) -> Snapshot:
+    said = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt)}
+    said[PROOF_KEY] = "delete-application;removed=2;applying=0;data-manifests=2"
+    base = house.metadata().current_snapshot_id
+    assert base is not None
+    return house.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=remove, add=[], summary={**said, **other})
+
+
+def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
+    said = TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)
+    return house.control.dispatcher.report(said)
+
+
+def verified(house: Lakehouse, spec: TaskSpec, snapshot: Snapshot) -> Task:
+    return house.control.verifier.verify(report(house, spec, Committed(snapshot.snapshot_id)))
+
+
+def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
+    spec = claim(house)
+    assert isinstance(spec.action, RemoveDanglingDeletes)
+    assert [delete.path for delete in spec.action.deletes] == ["d0.parquet", "d1.parquet"]
+    task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet"))
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert task.outcome is not None
+    assert task.outcome.reason.text.startswith("2 delete files that applied to nothing went")
+    again = house.control.keeper.plan_asked(NAME, ASKED)
+    assert again.reason.code == "none-dangling"
+    with pytest.raises(NotAllowed):
+        house.control.dispatcher.apply(again.plan_id)
+
+
+def test_what_a_stranger_counts_is_left_out_where_it_is_no_number(house: Lakehouse) -> None:
+    spec = claim(house)
+    task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet", **{"total-delete-files": "9" * 5_000}))
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert task.outcome is not None
+    assert "listed_after" not in task.outcome.reason.figures
+
+
+def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse) -> None:
+    spec = claim(house)
+    snapshot = commit(house, spec, "d0.parquet", "d1.parquet")
+    report(house, spec, CommitUnknown("the catalog closed the connection"))
+    house.pass_time(HOUR_MS)
+    house.rounds(2)
+    (task,) = house.all_tasks()
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert task.outcome is not None
+    assert task.outcome.snapshot_id == snapshot.snapshot_id
+
+
+@pytest.mark.parametrize(
+    ("remove", "summary", "said"),
+    [
+        (("d0.parquet", "d1.parquet", "d2.parquet"), {}, "that still apply"),
+        (("d0.parquet",), {}, "d1.parquet is still listed"),
+        (("d0.parquet", "d1.parquet", "f00000.parquet"), {}, "1 data files went"),
+        (("d0.parquet", "d1.parquet"), {PROOF_KEY: "memory"}, "its proof says"),
+        (("d0.parquet", "d1.parquet"), {PROOF_KEY: "delete-application;removed=2;applying=1"}, "its proof says"),
+    ],
+)
+def test_w5_a_commit_of_anything_else_is_an_alarm(
+    house: Lakehouse, remove: tuple[str, ...], summary: dict[str, str], said: str
+) -> None:
+    spec = claim(house)
+    task = verified(house, spec, commit(house, spec, *remove, **summary))
+    assert task.state is TaskState.FAILED
+    assert task.outcome is not None
+    assert task.outcome.reason.code == "verification-failed"
+    assert said in task.outcome.reason.text
+
+
+def test_w5_a_delete_file_that_came_with_it_is_an_alarm(house: Lakehouse) -> None:
+    spec = claim(house)
+    old = next(file for file in house.catalog.live_files(NAME) if file.path == "d2.parquet")
+    new = replace(old, path="new.parquet")
+    base = house.metadata().current_snapshot_id
+    assert base is not None
+    snapshot = house.catalog.commit_rewrite(
+        NAME,
+        base_snapshot_id=base,
+        remove=["d0.parquet", "d1.parquet"],
+        add=[new],
+        summary={TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: "1", PROOF_KEY: "delete-application;removed=2;applying=0"},
+    )
+    task = verified(house, spec, snapshot)
+    assert task.outcome is not None
+    assert "1 delete files were added, first new.parquet" in task.outcome.reason.text
+
+
+def test_w5_o13_a_data_file_that_was_not_read_is_no_smaller_table(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read is counted: without the file in Kyoto its deletes would look as if nobody needed them."""
+    read = type(house.catalog).data_files
+    monkeypatch.setattr(
+        type(house.catalog),
+        "data_files",
+        lambda *of, **more: (file for file in read(*of, **more) if file.partition != KYOTO),
+    )
+    with pytest.raises(Unreadable, match="2 data files were read from its manifests, and its inventory has 3"):
+        house.control.keeper.plan_asked(NAME, ASKED)
+    monkeypatch.setattr(delete_planner, "_counted", lambda files, *_: files)
+    (action,) = house.control.keeper.plan_asked(NAME, ASKED).actions
+    assert isinstance(action, RemoveDanglingDeletes)
+    assert len(action.deletes) == 3
+
+
+def test_what_is_planned_by_itself_leaves_it_alone(house: Lakehouse) -> None:
+    plan = house.control.keeper.plan_asked(NAME, ASKED)
+    task = house.control.dispatcher.apply(plan.plan_id)
+    house.append(1)
+    house.control.keeper.look(NAME, plan_anew=True)
+    assert house.control.tasks.get(task.task_id).state is TaskState.QUEUED
+
+
+def test_it_still_applies_after_whatever_leaves_its_specs(house: Lakehouse) -> None:
+    action = house.control.keeper.plan_asked(NAME, ASKED).actions[0]
+    metadata = house.metadata()
+    house.append(1)
+    assert still_applies(action, metadata.table_id, house.metadata()) is None
+    other = replace(metadata, specs=tuple(replace(spec, spec_id=7) for spec in metadata.specs))
+    reason = still_applies(action, metadata.table_id, other)
+    assert reason is not None
+    assert reason.code == "spec-removed"
