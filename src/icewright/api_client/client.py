@@ -14,7 +14,7 @@ from icewright.api_client.connection import (
 from icewright.api_client.event_calls import ToldCalls
 from icewright.api_client.people_calls import PeopleCalls
 from icewright.api_client.queue_calls import QueueCalls
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.codec import to_json
 from icewright.core.errors import NotFound, Unreadable
 from icewright.core.reasons import SINCE

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from icewright.actions.remove_files.expired_files import GRACE_MS
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
 from icewright.actions.remove_files.quarantine_scheduler import PASS_INTERVAL_MS
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import IcewrightError, TableReplaced
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant

@@ -8,7 +8,7 @@ from icewright.actions.compute_statistics.check import statistics_violations
 from icewright.actions.compute_statistics.due import due_because, still_new
 from icewright.actions.compute_statistics.plan import StatisticsDecision, decide_statistics
 from icewright.actions.compute_statistics.settings import PLAIN_NAME
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.model.actions.compute_statistics import COLUMNS_MAX

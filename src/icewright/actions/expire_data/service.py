@@ -16,7 +16,7 @@ from icewright.actions.expire_data.plan import (
     records_of,
 )
 from icewright.actions.expire_data.settings import AGE, AGES
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.core.times import Instant

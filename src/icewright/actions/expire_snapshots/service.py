@@ -8,7 +8,7 @@ from typing import Final
 from icewright.actions.expire_snapshots.check import check_expiry
 from icewright.actions.expire_snapshots.gain import too_little
 from icewright.actions.expire_snapshots.plan import ExpiryDecision, asked_rule, automatic_rule, decide_expiry
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.core.fault_points import Fault, fault

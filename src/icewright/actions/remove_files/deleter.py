@@ -21,7 +21,7 @@ from icewright.actions.remove_files.current_facts import FactsNow, Never, PlaceO
 from icewright.actions.remove_files.may_delete import Facts, beyond_budget, is_needed, may_be_purged, why_kept, why_not
 from icewright.actions.remove_files.quarantine_port import Quarantine
 from icewright.catalogs.objects import Objects
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.completeness import Gaps, Known, Partial
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Rejected, StoreTaken, Unavailable, Unknown
 from icewright.core.fault_points import Fault, fault

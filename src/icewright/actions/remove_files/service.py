@@ -17,7 +17,7 @@ from icewright.actions.remove_files.expired_files import LatelyEnded
 from icewright.actions.remove_files.gone_tables import GoneTables
 from icewright.actions.remove_files.orphans.file_names import written_by
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.completeness import Partial
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.maintenance.dispatch.server_tasks import MayGoOn

@@ -30,7 +30,7 @@ from icewright.actions.rewrite_data_files.moving import MovingBounds, moving_gro
 from icewright.actions.rewrite_data_files.packing import Bounds, Run, age, in_order, pack
 from icewright.actions.rewrite_data_files.triggers.trigger_result import DELETES_ALONE, Opinion, Rule
 from icewright.actions.rewrite_data_files.triggers.triggers import Judge
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.inventory.applied_deletes import DeleteIndex, too_many_deletes

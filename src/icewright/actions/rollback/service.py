@@ -9,7 +9,7 @@ from typing import Final
 
 from icewright.actions.rollback.plan import RollbackDecision, decide_rollback
 from icewright.actions.rollback.port import Rollbacks
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage, NotFound
 from icewright.core.times import Instant

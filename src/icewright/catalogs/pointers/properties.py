@@ -9,7 +9,7 @@ from icewright.catalogs.pointers.next_metadata import with_properties
 from icewright.catalogs.pointers.pointers import Pointed
 from icewright.catalogs.pointers.rest_commits import RestCommits, property_updates
 from icewright.catalogs.pointers.table_commits import TRIES_MAX, checked, commits_of, prepared
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, IcewrightError, Unavailable, Unknown, Unsupported
 from icewright.model.iceberg.catalog_entries import CatalogEntry

@@ -27,9 +27,9 @@ from icewright.core.errors import (
     Unavailable,
 )
 from icewright.core.fault_points import Fault, fault
-from icewright.core.formatting import duration
 from icewright.core.servers import BEAT_MS
 from icewright.core.times import Instant
+from icewright.core.wording import duration
 from icewright.maintenance.dispatch.task_gate import APPROVED, NOT_OBSERVE, Leave
 from icewright.maintenance.registry.planning import done_by_others, effect_of, obstacle_of, still_applies
 from icewright.model.actions.action_types import traits_of

@@ -23,7 +23,7 @@ from typing import Final
 
 from icewright.actions.remove_files.orphans.metadata_files import History, history_of, is_metadata_file, uuid_of
 from icewright.catalogs.objects import Objects
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant

@@ -21,7 +21,7 @@ from icewright.actions.remove_files.orphans.service import (
     OrphansRefused,
 )
 from icewright.catalogs.port import Catalog
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage, TableReplaced, Unavailable, Unsupported
 from icewright.core.times import Instant

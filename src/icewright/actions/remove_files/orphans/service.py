@@ -21,7 +21,7 @@ from icewright.actions.remove_files.orphans.survey import Survey, counts, keeper
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.spool_port import OpenSpool, Spool
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.completeness import Complete, Gap, Known, Partial
 from icewright.core.errors import InvalidLocation, NotAllowed, StorageAway, TableReplaced, Unreadable, Unsupported
 from icewright.core.reasons import Reason

@@ -25,7 +25,7 @@ from math import ceil
 from typing import Final
 
 from icewright.actions.rewrite_data_files.triggers.trigger_result import Opinion, Rule, Small, nothing_to_merge
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.model.iceberg.inventory import PartitionStatistics

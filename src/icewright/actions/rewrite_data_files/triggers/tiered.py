@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from icewright.actions.rewrite_data_files.triggers.trigger_result import Opinion, Rule, Small, not_before
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.model.iceberg.inventory import PartitionStatistics, SizeHistogram

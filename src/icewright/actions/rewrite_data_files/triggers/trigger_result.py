@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import ceil
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.model.iceberg.files import DataFile

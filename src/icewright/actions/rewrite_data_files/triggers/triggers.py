@@ -21,7 +21,7 @@ from icewright.actions.rewrite_data_files.triggers.trigger_result import (
     not_before,
     nothing_to_merge,
 )
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.inventory.commit_rate import arrival_bytes_per_ms
