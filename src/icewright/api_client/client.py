@@ -11,7 +11,7 @@ from icewright.api_client.connection import (
     Page,
     part,
 )
-from icewright.api_client.event_calls import ToldCalls
+from icewright.api_client.event_calls import EventCalls
 from icewright.api_client.people_calls import PeopleCalls
 from icewright.api_client.queue_calls import QueueCalls
 from icewright.core import wording
@@ -20,7 +20,7 @@ from icewright.core.errors import NotFound, Unreadable
 from icewright.core.reasons import SINCE
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Json
-from icewright.model.plans.requests import Asked, AskedRemoveOrphanFiles
+from icewright.model.plans.requests import Asked, RemoveOrphanFilesRequest
 from icewright.model.policy.policies import NewRevision, Policies
 
 
@@ -32,7 +32,7 @@ def _unreadable(name: TableName, reason: Json) -> Unreadable:
     )
 
 
-class Client(PeopleCalls, ToldCalls, QueueCalls):
+class Client(PeopleCalls, EventCalls, QueueCalls):
     """A connection to a server.
 
     Every method raises :class:`~icewright.core.errors.Unavailable` when nobody answers, and what the server says
@@ -100,7 +100,7 @@ class Client(PeopleCalls, ToldCalls, QueueCalls):
         return self.ask("POST", f"/tables/{part(uuid)}/plan", {"catalog": catalog})
 
     def unpark(self, uuid: str, catalog: str) -> Json:
-        """Close the breaker of a table, and have it looked at; as :meth:`plan_table`."""
+        """Resume a table that was parked, and have it looked at; as :meth:`plan_table`."""
         return self.ask("POST", f"/tables/{part(uuid)}/unpark", {"catalog": catalog})
 
     def declare_lost(self, name: str, declared_by: str) -> Json:
@@ -122,7 +122,7 @@ class Client(PeopleCalls, ToldCalls, QueueCalls):
 
     def plan_asked(self, uuid: str, catalog: str, asked: Asked) -> Json:
         """Have that planned which is asked for, to be applied: a ``PlanView``."""
-        timeout_s = LONG_S if isinstance(asked, AskedRemoveOrphanFiles) else TIMEOUT_S
+        timeout_s = LONG_S if isinstance(asked, RemoveOrphanFilesRequest) else TIMEOUT_S
         path = f"/tables/{part(uuid)}/plans"
         return self.ask("POST", path, {"catalog": catalog}, to_json(asked), timeout_s=timeout_s)
 

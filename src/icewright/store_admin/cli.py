@@ -84,7 +84,7 @@ def restore(
 
 @app.command()
 def check(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Look whether the store is whole; a server may be at work meanwhile. Nothing is changed."""
+    """Check the integrity of the database. Nothing is changed; a server may run meanwhile."""
     from icewright.store_admin.service import check as look  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)

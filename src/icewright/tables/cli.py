@@ -78,7 +78,7 @@ def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
 
 @app.command()
 def unpark(context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
-    """Close the breaker of a table, for all kinds of work, and have the server look at it now.
+    """Resume a table that was parked after repeated failures, and have the server look at it now.
 
     What came to nothing until now does not count any more. Look first why it did: `icewright why` says so.
     """

@@ -52,7 +52,7 @@ DELETES_ALONE = Rule(2, bucket_max=-2)
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class TriggerResult:
     """What a trigger says of a partition: with a rule it fires, and this many files are expected afterwards.
 
     ``until`` is when it would fire if nothing came, where it does not and ever would.
