@@ -278,6 +278,58 @@ def test_modules_are_named_for_what_they_are_about() -> None:
     assert parts & _VAGUE_NAMES == set()
 
 
+RETIRED = frozenset(
+    {
+        "tidings",
+        "pulse",
+        "hurry",
+        "likeness",
+        "whys",
+        "latecomers",
+        "endings",
+        "worded",
+        "firsts",
+        "patience",
+        "hands",
+        "keeper",
+        "keepers",
+        "seat",
+        "unfit",
+        "alone",
+        "passing",
+        "opinion",
+    }
+)
+"""Words that say nothing to somebody who reads one of them for the first time; the glossary has better ones."""
+STILL_CALLED_SO = frozenset(
+    {
+        "Alone",
+        "FileSeat",
+        "HistoryKeeper",
+        "Keepers",
+        "LeaseKeeper",
+        "Seat",
+        "SessionSeat",
+        "TableKeeper",
+        "Unfit",
+        "Worded",
+        "keepers",
+        "second_opinion",
+        "table_keeper",
+    }
+)
+"""This list only gets shorter."""
+
+
+def test_retired_words_name_no_module_and_no_class() -> None:
+    classes = {node.name for path in MODULES for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)}
+    modules = {path.stem for path in MODULES}
+    found = {
+        name for name in classes | modules if RETIRED & {word.lower() for word in re.findall(r"[A-Z]?[a-z]+", name)}
+    }
+    assert found == STILL_CALLED_SO
+
+
 def test_nothing_is_put_off_in_a_comment() -> None:
     found = [(str(path.relative_to(ROOT)), hit[0]) for path, text in texts().items() for hit in _LATER.finditer(text)]
     assert found == []
