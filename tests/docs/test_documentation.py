@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import typer
 
-from icewright.cli.main import app
 from icewright.config.load import load_config
 from icewright.domain.faults import Fault
 from icewright.planning.settings import SETTINGS
 from scripts import write_reference
 from tests.cases import each_case, for_each
+from tests.cli.command_line import COMMAND
 from tests.e2e.kills import ELSEWHERE, HOUSEKEEPER, KILLS, SERVER
 
 ROOT = Path(__file__).parent.parent.parent
@@ -63,7 +63,7 @@ def commands(page: Path) -> Iterator[tuple[str, bool]]:
 
 def parse(line: str) -> None:
     """Parse a command line as the program does, without running it. Raises what the parser raises."""
-    command: Any = typer.main.get_command(app)
+    command: Any = COMMAND
     words = ["1" if _PLACEHOLDER.fullmatch(word) else word for word in shlex.split(line, comments=True)]
     name, rest, context = words[0], words[1:], None
     while True:
@@ -185,6 +185,7 @@ def quoted_path_exists(page: Path) -> None:
         assert (ROOT / path).exists(), f"{page.relative_to(ROOT)} names {path}"
 
 
+@cache
 def reason_codes() -> frozenset[str]:
     """The codes of all reasons that the code spells out."""
     found: set[str] = set()
