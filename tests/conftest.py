@@ -34,6 +34,9 @@ REST_CATALOG_TESTS = (
 )
 KINDS = {"acceptance": 2, "simulation": 2, "browser": 2, "contracts": 3, "adapters": 3}
 """Folders of tests that take longer than others, by when they come."""
+IN_MEMORY, IN_MEMORY_BYTES_MIN = Path("/dev/shm"), 8 << 30  # noqa: S108 - pytest makes folders of the user's alone
+TEMP_ROOT = "PYTEST_DEBUG_TEMPROOT"
+"""Where pytest makes its temporary folders."""
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
 settings.register_profile(
@@ -78,6 +81,14 @@ def spark() -> Iterator[SparkSession]:
     session = build_session(session_settings())
     yield session
     session.stop()
+
+
+@pytest.fixture
+def other_file_system(tmp_path: Path) -> Iterator[Path]:
+    """A folder on another file system than the test's own."""
+    places = (place for place in (IN_MEMORY, Path("/var/tmp")) if place.stat().st_dev != tmp_path.stat().st_dev)  # noqa: S108 - a folder of its own there
+    with tempfile.TemporaryDirectory(dir=next(places)) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")
@@ -130,6 +141,19 @@ def place(item: pytest.Item) -> int:
     if folder in {"spark", "adversary"}:
         return 0
     return 1 if item.get_closest_marker("e2e") is not None else KINDS.get(folder, 4)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let files of tests lie in memory where there is room: SQLite waits for the disk at each commit.
+
+    No test takes the power from a machine, which is all that a disk would tell apart. Some start programs that they
+    have written themselves.
+    """
+    if TEMP_ROOT in os.environ or config.option.basetemp is not None or not IN_MEMORY.is_dir():
+        return
+    there = os.statvfs(IN_MEMORY)
+    if there.f_bavail * there.f_frsize >= IN_MEMORY_BYTES_MIN and not there.f_flag & os.ST_NOEXEC:
+        os.environ[TEMP_ROOT] = str(IN_MEMORY)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
