@@ -21,7 +21,7 @@ from tests.api.asked import Asker, asking, documented_codes
 from tests.api.served import EVENTS, TOKEN, V1, Served, hello
 from tests.conftest import CAMPAIGN
 
-REQUESTS: Final = 10_000 if CAMPAIGN else 2_000
+REQUESTS: Final = 10_000 if CAMPAIGN else 1_000
 SEED: Final = 20_261_123
 _QUIET: Final = list(HealthCheck)
 
