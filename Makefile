@@ -10,14 +10,17 @@ PYTHON ?= python3
 READY := $(VENV)/.ready
 DEMO_ARGS ?=
 TEST_ARGS ?=
-# Two processes, one of which has the Spark session; tests/conftest.py says in which order. WORKERS= for one.
+# Two processes; tests/conftest.py says which takes what. WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# Folders without Spark and without servers; one file of them has an object store.
+FAST := $(wildcard tests/test_*.py) $(addprefix tests/,config domain planning scheduling services spark_layouts spark_merge \
+	spark_shuffle spark_side spark_staged spark_stitch stories)
 B ?=
 
-.PHONY: help setup programs demo test check bench campaign acceptance docs lock clean
+.PHONY: help setup programs demo test test-fast check bench campaign acceptance docs lock clean
 
 help: ## what there is to do
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(READY) ## a virtual environment with everything, as locked
 
@@ -41,6 +44,9 @@ test: $(READY) programs ## every test there is, and what `make check` checks bes
 	failed=0; $(BIN)/pytest $(WORKERS) $(TEST_ARGS) || failed=$$?; \
 	wait $$! || { failed=1; echo "make check failed:"; cat "$$log"; }; \
 	rm -f "$$log"; exit $$failed
+
+test-fast: $(READY) ## what needs no Spark and no server, in a few minutes
+	@$(BIN)/pytest $(WORKERS) -m "not spark and not e2e" --ignore=tests/spark_merge/test_merge_storage.py $(FAST) $(TEST_ARGS)
 
 check: $(READY) ## style, types, floors
 	@$(BIN)/ruff format --check .
