@@ -10,14 +10,17 @@ PYTHON ?= python3
 READY := $(VENV)/.ready
 DEMO_ARGS ?=
 TEST_ARGS ?=
-# Two processes, one of which has the Spark session; tests/conftest.py says in which order. WORKERS= for one.
+# Two processes; tests/conftest.py says which takes what. WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# What is neither on Spark nor with processes of its own: seconds for each folder.
+SLOW := acceptance adversary benchmarks browser docs e2e simulation spark __pycache__
+FAST := $(filter-out $(SLOW:%=tests/%/),$(wildcard tests/*/)) $(wildcard tests/test_*.py)
 B ?=
 
-.PHONY: help setup programs demo test check bench campaign acceptance docs lock clean
+.PHONY: help setup programs demo test test-fast check bench campaign acceptance docs lock clean
 
 help: ## what there is to do
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(READY) ## a virtual environment with everything, as locked
 
@@ -41,6 +44,9 @@ test: $(READY) programs ## every test there is, and what `make check` checks bes
 	failed=0; $(BIN)/pytest $(WORKERS) $(TEST_ARGS) || failed=$$?; \
 	wait $$! || { failed=1; echo "make check failed:"; cat "$$log"; }; \
 	rm -f "$$log"; exit $$failed
+
+test-fast: $(READY) ## what needs no Spark and no server, in a few minutes
+	@$(BIN)/pytest $(WORKERS) -m "not spark and not e2e and not servers" $(FAST) $(TEST_ARGS)
 
 check: $(READY) ## style, types, floors
 	@$(BIN)/ruff format --check .

@@ -1,18 +1,25 @@
-"""What holds for all tests: how many examples Hypothesis tries, the servers they share, that CI trusts no test."""
+"""What holds for all tests: how many examples Hypothesis tries, the servers they share, who runs which, what they cost.
+
+CI trusts no test that was skipped, and no folder that takes twice its budget.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 from icewright.model.work.optimizers import ICEBERG_RUNTIME
 from tests.lakes.stores import postgres_store, sqlite_store
@@ -32,8 +39,19 @@ REST_CATALOG_TESTS = (
     "tests/spark/test_commit_outcomes.py",
     "tests/spark/test_metrics_reports_on_spark.py",
 )
-KINDS = {"acceptance": 2, "simulation": 2, "browser": 2, "contracts": 3, "store": 3}
-"""Folders of tests that take longer than others, by when they come."""
+PLACES = {
+    **dict.fromkeys(("adversary", "benchmarks", "store", "contracts"), 1),
+    **dict.fromkeys(("app", "identity", "server", "browser"), 3),
+    "simulation": 4,
+}
+"""Folders between what is on Spark, at the front, and what has real processes; what is short is in the middle."""
+MIDDLE, LAST = 2, 5
+SERVERS = frozenset({"postgres", "s3", "metastore", "hdfs_cluster", "rest_catalog"})
+BUDGET = Path(__file__).with_name("budget.toml")
+SLOWEST = 10
+IN_MEMORY, IN_MEMORY_BYTES_MIN = Path("/dev/shm"), 8 << 30  # noqa: S108 - pytest makes folders of the user's alone
+TEMP_ROOT = "PYTEST_DEBUG_TEMPROOT"
+"""Where pytest makes its temporary folders."""
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
 settings.register_profile(
@@ -43,6 +61,13 @@ settings.register_profile(
     "campaign", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("campaign" if CAMPAIGN else "short")
+# As icewright logs: structlog by itself shows all variables of each frame of an exception, which takes seconds.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 
 @pytest.fixture(scope="session")
@@ -71,6 +96,14 @@ def spark() -> Iterator[SparkSession]:
     session = build_session(session_settings())
     yield session
     session.stop()
+
+
+@pytest.fixture
+def other_file_system(tmp_path: Path) -> Iterator[Path]:
+    """A folder on another file system than the test's own."""
+    places = (place for place in (IN_MEMORY, Path("/var/tmp")) if place.stat().st_dev != tmp_path.stat().st_dev)  # noqa: S108 - a folder of its own there
+    with tempfile.TemporaryDirectory(dir=next(places)) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")
@@ -127,39 +160,74 @@ def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("postgres_store_url"))
 
 
-class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Files as wholes, since their fixtures are shared, and all of Spark in one process: one JVM."""
+class FromBothEnds(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Files as wholes, since their fixtures are shared: every other process takes them from the end, until all meet.
 
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return "spark" if file.startswith(("tests/spark/", "tests/adversary/")) else file
+    So what computes and what waits run side by side, most of Spark is in one JVM, and what is left for the last minute
+    is short.
+    """
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if self.nodes.index(node) % 2:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSpark | None:
-    return OneSpark(config, log) if config.getvalue("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FromBothEnds | None:
+    return FromBothEnds(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave long forms to the campaign. Where several processes share the tests, what takes longest comes first."""
+    """Leave long forms to the campaign. Where several processes share the tests, what takes long is at both ends."""
     if not CAMPAIGN:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("campaign")])
         items[:] = [item for item in items if not item.get_closest_marker("campaign")]
+    for item in items:
+        if SERVERS & {*getattr(item, "fixturenames", ())}:
+            item.add_marker("servers")
     if hasattr(config, "workerinput"):
-        items.sort(key=place)
+        files: dict[str, int] = {}
+        for item in items:
+            file, its = file_of(item.nodeid), place(item)
+            files[file] = max(files.get(file, its), its, key=lambda one: abs(one - MIDDLE))
+        items.sort(key=lambda item: files[file_of(item.nodeid)])
+
+
+def file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+def folder_of(nodeid: str) -> str:
+    """The folder below ``tests`` in which a test is; of those in none, its file."""
+    return file_of(nodeid).removeprefix("tests/").partition("/")[0]
 
 
 def place(item: pytest.Item) -> int:
-    """The place of a test in the order: Spark, real processes, long folders, all others."""
-    folder = item.nodeid.split("/")[1]
-    if folder in {"spark", "adversary"}:
+    """The place of a test in the order: Spark, what is long, what is short, what is long, real processes."""
+    if item.get_closest_marker("e2e") is not None or folder_of(item.nodeid) == "acceptance":
+        return LAST
+    if "spark" in getattr(item, "fixturenames", ()):
         return 0
-    return 1 if item.get_closest_marker("e2e") is not None else KINDS.get(folder, 4)
+    return PLACES.get(folder_of(item.nodeid), MIDDLE)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let files of tests lie in memory where there is room: SQLite waits for the disk at each commit.
+
+    No test takes the power from a machine, which is all that a disk would tell apart. Some start programs that they
+    have written themselves.
+    """
+    if TEMP_ROOT in os.environ or config.option.basetemp is not None or not IN_MEMORY.is_dir():
+        return
+    there = os.statvfs(IN_MEMORY)
+    if there.f_bavail * there.f_frsize >= IN_MEMORY_BYTES_MIN and not there.f_flag & os.ST_NOEXEC:
+        os.environ[TEMP_ROOT] = str(IN_MEMORY)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Fetch what Spark needs before several processes want it at once, and fill one cache."""
-    if session.config.getoption("numprocesses", None):
+    if session.config.getoption("numprocesses", None) and "not spark" not in session.config.getoption("markexpr", ""):
         from tests.spark.conftest import settings as session_settings  # noqa: PLC0415 - one process needs none of it
 
         with tempfile.TemporaryDirectory() as folder:
@@ -173,16 +241,54 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         threading.Thread(target=java.resolve, args=(rest.NEEDS,), daemon=True).start()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """In CI a skipped test is a failure: it would look like one that passed."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """In CI a skipped test is a failure: it would look like one that passed. And what took longest, everywhere."""
     skipped = terminalreporter.stats.get("skipped", [])
     if os.environ.get("CI") and skipped:
         for report in skipped:
             terminalreporter.write_line(f"skipped in CI: {report.nodeid}", red=True)
+    if getattr(config.option, "numprocesses", None):
+        files, folders = taken_s(terminalreporter)
+        for kind, found in (("folders", folders), ("files", files)):
+            slowest = sorted(found.items(), key=lambda one: -one[1])[:SLOWEST]
+            listed = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in slowest)
+            terminalreporter.write_line(f"slowest {kind}: {listed}")
+        for line in beyond_budget(folders):
+            terminalreporter.write_line(line, red=True)
+
+
+def taken_s(reporter: pytest.TerminalReporter) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Seconds that the tests of each file and of each folder took, their fixtures included."""
+    files: defaultdict[str, float] = defaultdict(float)
+    folders: defaultdict[str, float] = defaultdict(float)
+    for report in (one for reports in reporter.stats.values() for one in reports):
+        if isinstance(report, pytest.TestReport):
+            files[file_of(report.nodeid)] += report.duration
+            folders[folder_of(report.nodeid)] += report.duration
+    return files, folders
+
+
+def beyond_budget(folders: Mapping[str, float]) -> Sequence[str]:
+    """A line for each folder that took more than twice what ``budget.toml`` gives it, on a machine that is not slow.
+
+    Where all of them together took more than they may, the machine was slow or busy, and each may take as much more.
+    """
+    budget: dict[str, int] = tomllib.loads(BUDGET.read_text())["seconds"]
+    given = {name: budget.get(name, budget["others"]) for name in folders}
+    slowness = max(1.0, sum(folders.values()) / max(1, sum(given.values())))
+    return [
+        f"tests/{name} took {seconds:.0f} s, more than twice its budget of {given[name]} s (tests/budget.toml)"
+        for name, seconds in sorted(folders.items())
+        if seconds > 2 * slowness * given[name]
+    ]
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Make such a run fail."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if os.environ.get("CI") and exitstatus == 0 and reporter is not None and reporter.stats.get("skipped"):
+    if not os.environ.get("CI") or exitstatus != 0 or reporter is None:
+        return
+    if reporter.stats.get("skipped") or (
+        getattr(session.config.option, "numprocesses", None) and beyond_budget(taken_s(reporter)[1])
+    ):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tests.cases import each_case, for_each
+from tests.conftest import BUDGET, beyond_budget
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src"
@@ -711,3 +712,18 @@ def test_each_migration_and_each_decision_has_a_number_of_its_own() -> None:
         before = "None" if number == BASELINE else f'"{number - 1:04}"'
         assert f'revision = "{number:04}"' in text, path
         assert f"down_revision: str | None = {before}" in text, path
+
+
+def test_each_folder_with_a_budget_exists() -> None:
+    names = set(tomllib.loads(BUDGET.read_text(encoding="utf-8"))["seconds"]) - {"others"}
+    assert [name for name in sorted(names) if not (ROOT / "tests" / name).is_dir()] == []
+
+
+def test_the_check_of_budgets_would_notice() -> None:
+    usual = {"planning": 80.0, "spark": 500.0, "nobody_knows": 20.0}
+    assert beyond_budget(usual) == []
+    (line,) = beyond_budget({**usual, "planning": 500.0})
+    assert line.startswith("tests/planning took 500 s, more than twice its budget of ")
+    (line,) = beyond_budget({**usual, "nobody_knows": 500.0})
+    assert line.startswith("tests/nobody_knows took 500 s")
+    assert beyond_budget({name: 10 * seconds for name, seconds in usual.items()}) == [], "the machine is slow"

@@ -8,6 +8,8 @@ from benchmarks.contest import Contestant, Run, hold, of
 from benchmarks.data import events
 from benchmarks.measure import ProcessTree
 
+ROUNDS = 3
+
 
 def contestant(name: str, log: list[str]) -> Contestant:
     return Contestant(
@@ -18,25 +20,33 @@ def contestant(name: str, log: list[str]) -> Contestant:
     )
 
 
+@pytest.fixture(scope="module")
+def logged() -> tuple[list[Run], list[str]]:
+    """A contest, and what was done in it; each run of one is measured over all processes there are."""
+    log: list[str] = []
+    return contest(1, log), log
+
+
 def contest(seed: int, log: list[str]) -> list[Run]:
     both = [contestant("a", log), contestant("b", log)]
     chance = random.Random(seed)  # noqa: S311 - an order, no secret
-    return hold(both, rounds=6, chance=chance, tree=ProcessTree(), say=lambda _: None)
+    return hold(both, rounds=ROUNDS, chance=chance, tree=ProcessTree(), say=lambda _: None)
 
 
-def test_each_round_has_everybody_in_an_order_that_the_seed_decides() -> None:
-    runs = contest(1, [])
-    orders = [tuple(run.contestant for run in runs if run.round == number) for number in range(1, 7)]
+def test_each_round_has_everybody_in_an_order_that_the_seed_decides(logged: tuple[list[Run], list[str]]) -> None:
+    runs, _ = logged
+    orders = [tuple(run.contestant for run in runs if run.round == number) for number in range(1, ROUNDS + 1)]
     assert {frozenset(order) for order in orders} == {frozenset("ab")}
     assert len(set(orders)) == 2
-    assert orders == [tuple(run.contestant for run in contest(1, []) if run.round == number) for number in range(1, 7)]
-    assert [run.position for run in runs] == [1, 2] * 6
-    assert len(of(runs, "a")) == 6
+    assert orders == [
+        tuple(run.contestant for run in contest(1, []) if run.round == number) for number in range(1, ROUNDS + 1)
+    ]
+    assert [run.position for run in runs] == [1, 2] * ROUNDS
+    assert len(of(runs, "a")) == ROUNDS
 
 
-def test_each_run_is_prepared_and_checked() -> None:
-    log: list[str] = []
-    runs = contest(1, log)
+def test_each_run_is_prepared_and_checked(logged: tuple[list[Run], list[str]]) -> None:
+    runs, log = logged
     steps = ("prepare", "work", "check")
     assert log == [f"{step} {run.contestant}" for run in runs for step in steps]
 

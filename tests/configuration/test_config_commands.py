@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -70,21 +69,18 @@ def test_a_wrong_setting_is_one_line(here: Path) -> None:
     assert said.err.splitlines()[1].startswith("hint: known here: host, port")
 
 
-def test_a_quarantine_that_cannot_be_used_is_told_when_it_is_configured(here: Path) -> None:
+def test_a_quarantine_that_cannot_be_used_is_told_when_it_is_configured(here: Path, other_file_system: Path) -> None:
     """Not a week later, when the first file would go: on another file system, or not there."""
     lake = make_lake(here)
-    other = Path("/dev/shm") / uuid4().hex  # noqa: S108 - in memory: another file system than the lake's
-    assert other.parent.stat().st_dev != here.stat().st_dev
-    other.mkdir()
-    try:
-        for held, problem in ((str(other), "no quarantine on the file system"), (f"{here}/held", "no directory")):
-            write_configuration(here, replace(lake, quarantine=(held,)))
-            said = icewright("config", "show")
-            assert said.status == 1
-            assert "the quarantine of catalog lake cannot be used" in said.err.replace("\n", " ")
-            assert problem in icewright("config", "show", "--json").json["quarantines"]["lake"]
-    finally:
-        other.rmdir()
+    for held, problem in (
+        (str(other_file_system), "no quarantine on the file system"),
+        (f"{here}/held", "no directory"),
+    ):
+        write_configuration(here, replace(lake, quarantine=(held,)))
+        said = icewright("config", "show")
+        assert said.status == 1
+        assert "the quarantine of catalog lake cannot be used" in said.err.replace("\n", " ")
+        assert problem in icewright("config", "show", "--json").json["quarantines"]["lake"]
     (here / "held").mkdir()
     assert icewright("config", "show").status == 0
     assert icewright("config", "show", "--json").json["quarantines"] == {}

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import typer
+from tests.cli.command_line import COMMAND
 
-from icewright.app.main import app
 from icewright.configuration.load import load_config
 from icewright.core.fault_points import Fault
 from icewright.policy.settings import SETTINGS
@@ -63,7 +63,7 @@ def commands(page: Path) -> Iterator[tuple[str, bool]]:
 
 def parse(line: str) -> None:
     """Parse a command line as the program does, without running it. Raises what the parser raises."""
-    command: Any = typer.main.get_command(app)
+    command: Any = COMMAND
     words = ["1" if _PLACEHOLDER.fullmatch(word) else word for word in shlex.split(line, comments=True)]
     name, rest, context = words[0], words[1:], None
     while True:
@@ -185,6 +185,7 @@ def quoted_path_exists(page: Path) -> None:
         assert (ROOT / path).exists(), f"{page.relative_to(ROOT)} names {path}"
 
 
+@cache
 def reason_codes() -> frozenset[str]:
     """The codes of all reasons that the code spells out."""
     found: set[str] = set()

@@ -155,17 +155,3 @@ def test_plain_pyspark_appends_while_rewrites_run_and_no_row_is_lost(processes: 
     assert not expected_rows() - found
     assert found - expected_rows() >= Counter({(number, "elsewhere"): 1 for number in more})
     assert max(commits_by_task(processes).values()) == 1
-
-
-def test_the_demo_keeps_its_promises(tmp_path: Path) -> None:
-    arguments = ["--once", "--no-browser", "--days", "60", "--port", "0", "--folder", str(tmp_path / "demo")]
-    done = subprocess.run(  # noqa: S603 - our own command, as a list
-        [sys.executable, "-m", "icewright", "demo", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    last = done.stdout.strip().splitlines()[-1]
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert last.startswith("demo ok: 9 of 9 promises held; 60 files were committed, "), last

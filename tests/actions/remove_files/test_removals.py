@@ -6,7 +6,6 @@ Only the clock is moved. What is checked are bytes: every file below the table, 
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -174,14 +173,13 @@ def test_nothing_is_ever_removed_without_a_quarantine(tmp_path: Path) -> None:
     assert left.exists()
 
 
-def test_a_quarantine_on_another_file_system_is_told_by_the_first_pass(house: House) -> None:
+def test_a_quarantine_on_another_file_system_is_told_by_the_first_pass(house: House, other_file_system: Path) -> None:
     table = house.table()
     litter(table, "first.parquet")
     assert "no-quarantine" not in {rule.code for rule in house.look(table_name(table)).rules}
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:  # another file system on every Linux
-        house.entry = replace(house.entry, quarantine=(elsewhere,))
-        house.restart()
-        (told,) = [rule for rule in house.look(table_name(table)).rules if rule.code == "no-quarantine"]
+    house.entry = replace(house.entry, quarantine=(str(other_file_system),))
+    house.restart()
+    (told,) = [rule for rule in house.look(table_name(table)).rules if rule.code == "no-quarantine"]
     assert "file system" in told.text
 
 
