@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import typer
-from tests.cli.command_line import COMMAND
+from tests.builders.command_line import COMMAND
 
 from icewright.configuration.load import load_config
 from icewright.core.fault_points import Fault
