@@ -33,7 +33,7 @@ from icewright.model.actions.remove_orphan_files import OrphanPolicy
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ownership.model import Place
 from icewright.server.control import build_control_plane
@@ -99,7 +99,7 @@ class Upkeep:
             expiries=expiries,
         )
         plane.keeper.look(name)
-        plan = plane.keeper.plan_asked(name, AskedExpireSnapshots(older_than, retain_last))
+        plan = plane.keeper.plan_asked(name, ExpireSnapshotsRequest(older_than, retain_last))
         if not plan.actions:
             raise RuntimeError(f"nothing was planned: {plan.reason.text}")
         plane.dispatcher.apply(plan.plan_id)

@@ -14,14 +14,14 @@ from icewright.model.actions.action_types import traits_of
 from icewright.model.plans.plans import Migration
 from icewright.model.plans.requests import (
     Asked,
-    AskedComputeStatistics,
-    AskedExpireData,
-    AskedExpireSnapshots,
-    AskedRemoveDanglingDeletes,
-    AskedRemoveOrphanFiles,
-    AskedRewriteDataFiles,
-    AskedRewriteManifests,
-    AskedRewritePositionDeletes,
+    ComputeStatisticsRequest,
+    ExpireDataRequest,
+    ExpireSnapshotsRequest,
+    RemoveDanglingDeletesRequest,
+    RemoveOrphanFilesRequest,
+    RewriteDataFilesRequest,
+    RewriteManifestsRequest,
+    RewritePositionDeletesRequest,
 )
 from icewright.model.policy.policy import Mode
 from icewright.terminal import figures as text
@@ -109,8 +109,8 @@ def plan(
     asked = _asked(
         migrate,
         action,
-        AskedExpireSnapshots(older_than, retain_last),
-        AskedComputeStatistics(column_names(columns), snapshot),
+        ExpireSnapshotsRequest(older_than, retain_last),
+        ComputeStatisticsRequest(column_names(columns), snapshot),
     )
     show_only(invocation.terminal, plan_of(invocation, table, asked, show_api=show_api))
 
@@ -173,13 +173,16 @@ def column_names(columns: str | None) -> tuple[str, ...] | None:
 
 
 def _asked(
-    migrate: Migration | None, action: Action | None, expiry: AskedExpireSnapshots, statistics: AskedComputeStatistics
+    migrate: Migration | None,
+    action: Action | None,
+    expiry: ExpireSnapshotsRequest,
+    statistics: ComputeStatisticsRequest,
 ) -> Asked | None:
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
-    expiring, computing = expiry != AskedExpireSnapshots(), statistics != AskedComputeStatistics()
+    expiring, computing = expiry != ExpireSnapshotsRequest(), statistics != ComputeStatisticsRequest()
     aged: dict[Action | None, Asked] = {
-        Action.REMOVE_ORPHAN_FILES: AskedRemoveOrphanFiles(expiry.older_than),
-        Action.EXPIRE_DATA: AskedExpireData(expiry.older_than),
+        Action.REMOVE_ORPHAN_FILES: RemoveOrphanFilesRequest(expiry.older_than),
+        Action.EXPIRE_DATA: ExpireDataRequest(expiry.older_than),
     }
     if migrate is None and action in aged and expiry.retain_last is None and not computing:
         return aged[action]
@@ -188,9 +191,9 @@ def _asked(
     if migrate is None and action is Action.COMPUTE_STATISTICS and not expiring:
         return statistics
     alone: dict[Action | None, Asked] = {
-        Action.REWRITE_MANIFESTS: AskedRewriteManifests(),
-        Action.REMOVE_DANGLING_DELETES: AskedRemoveDanglingDeletes(),
-        Action.REWRITE_POSITION_DELETE_FILES: AskedRewritePositionDeletes(),
+        Action.REWRITE_MANIFESTS: RewriteManifestsRequest(),
+        Action.REMOVE_DANGLING_DELETES: RemoveDanglingDeletesRequest(),
+        Action.REWRITE_POSITION_DELETE_FILES: RewritePositionDeletesRequest(),
     }
     if migrate is None and action in alone and not (expiring or computing):
         return alone[action]
@@ -200,7 +203,7 @@ def _asked(
             hint="--older-than goes with --action expire-snapshots, expire-data or remove-orphan-files, --retain-last "
             "with the first, --columns and --snapshot with compute-statistics, and --migrate by itself",
         )
-    return None if migrate is None else AskedRewriteDataFiles(migrate)
+    return None if migrate is None else RewriteDataFilesRequest(migrate)
 
 
 class Planned(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icewright.approvals.service import waits_by_mode
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.maintenance.registry.planning import beyond_budget, explain_prediction
 from icewright.model.actions.actions import Executor, FileGroup
 from icewright.model.iceberg.files import Partition

@@ -14,7 +14,7 @@ from icewright.actions.expire_snapshots.expirer import holds_of_tasks
 from icewright.actions.rewrite_manifests.due import may_be_in_danger
 from icewright.core.times import Instant, Window
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
-from icewright.maintenance.first_run_approval import FirstExpiries
+from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner, Rest
 from icewright.maintenance.registry.planning import by_itself
 from icewright.maintenance.registry.services import DUE_RULES
@@ -26,7 +26,7 @@ from icewright.model.policy.time_windows import spread, window_of
 from icewright.model.work.breaker import DEFAULT_THRESHOLDS, PARKED, Thresholds, is_half_open, parked
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.model.work.why import Considered
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from icewright.plans.upkeep_due import (
     DANGER_PRIORITY,
     INTERVAL_MS,
@@ -103,7 +103,7 @@ class Upkeep:
     """Finds out what is due, of each kind that a table's owner lets happen by itself, and queues it."""
 
     def __init__(
-        self, planner: Planner, dispatcher: Dispatcher, tables: TableStore, tasks: TaskStore, firsts: FirstExpiries
+        self, planner: Planner, dispatcher: Dispatcher, tables: TableStore, tasks: TaskStore, firsts: FirstRunApproval
     ) -> None:
         self._planner, self._dispatcher, self._tables, self._tasks = planner, dispatcher, tables, tasks
         self._firsts = firsts
@@ -127,7 +127,7 @@ class Upkeep:
                 back = self._firsts.rests(kind, latest, look.now)
                 turn = _Turn(kind, tasks, shut, wanted)
                 reason, enqueued = self._keep_up(look, turn) if back is None else (back, None)
-            except PlanRefused as error:
+            except PlanRejected as error:
                 reason, enqueued = Reason(error.code, error.message), None
                 kept = replace(kept, problem=reason)
             if reason.code == PARKED:

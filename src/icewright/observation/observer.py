@@ -32,7 +32,7 @@ from icewright.model.iceberg.tables import Operation, Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, Removal, Removals
 from icewright.model.policy.policy import PREFIX
 from icewright.observation.access import AccessBook, storage_root
-from icewright.observation.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
+from icewright.observation.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, ExecutorExclusions
 from icewright.ownership.reachable_folders import AlreadyRead
 from icewright.ownership.registry import Registry
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
@@ -81,7 +81,7 @@ class Observer:
         tables: TableStore,
         clock: Clock,
         access: AccessBook | None = None,
-        unfit: UnfitFiles | None = None,
+        unfit: ExecutorExclusions | None = None,
         registry: Registry | None = None,
     ) -> None:
         """``access`` is what is known of storages, by default what the store knows; ``unfit`` of files.
@@ -90,7 +90,7 @@ class Observer:
         """
         self._catalogs, self._tables, self._clock = catalogs, tables, clock
         self._access = access or AccessBook(tables, clock)
-        self._unfit = unfit or UnfitFiles(tables, clock)
+        self._unfit = unfit or ExecutorExclusions(tables, clock)
         self._registry = registry or Registry(catalogs, clock)
         self._changed: OrderedDict[tuple[TableId, int], _Changed] = OrderedDict()
         self._lock = threading.Lock()

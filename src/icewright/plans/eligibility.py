@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.actions.actions import Action
 from icewright.model.iceberg.tables import Operation, Snapshot, TableMetadata

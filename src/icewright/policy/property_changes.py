@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason

@@ -7,7 +7,7 @@ from icewright.actions.expire_data.settings import DATA_SETTINGS
 from icewright.actions.expire_snapshots.settings import EXPIRY_SETTINGS
 from icewright.actions.remove_files.orphans.settings import ORPHAN_SETTINGS
 from icewright.actions.rewrite_manifests.settings import MANIFEST_SETTINGS
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.policy.policy import (
     IGNORE_OTHER_OPTIMIZERS_KEY,
     MODE_KEY,

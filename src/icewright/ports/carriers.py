@@ -28,7 +28,7 @@ class Carrier(Protocol):
 
         ``may_commit`` is called right before the commit, or before each step; what it raises passes through, and
         nothing is committed then. What else is raised says that nothing was committed, but for
-        :class:`~icewright.core.errors.Unknown`.
+        :class:`~icewright.core.errors.OutcomeUnknown`.
         """
         ...
 

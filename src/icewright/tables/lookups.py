@@ -23,7 +23,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Mode, Policy
-from icewright.observation.executor_exclusions import UnfitFiles
+from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.lookups import TablesByUuid
 from icewright.observation.observer import Observer
 from icewright.observation.rewritten_partitions import optimized_at
@@ -57,7 +57,7 @@ class Lookups(TablesByUuid):
         super().__init__(tables, observer)
         self._tasks, self._planner = tasks, planner
         self._registry = registry
-        self._unfit = UnfitFiles(tables, clock)
+        self._unfit = ExecutorExclusions(tables, clock)
         self._lock = threading.Lock()
         self._modes: dict[TableId, tuple[tuple[str, int], Mode]] = {}
         self._optimized: dict[TableId, tuple[str, Mapping[Partition, Instant]]] = {}

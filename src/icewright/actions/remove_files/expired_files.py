@@ -15,7 +15,7 @@ from typing import Final
 from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata, MetadataUuids, TablesAround
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Ids
 from icewright.core.completeness import Partial
 from icewright.core.errors import Conflict, InvalidLocation, TableReplaced, Unavailable, Unreadable, Unsupported

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration, Unsupported
 from icewright.core.times import Instant
 from icewright.model.actions.actions import Action, Executor, RewriteDataFiles

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.applied_deletes import is_deletion_vector, only_data_file
 from icewright.inventory.delete_cost_sums import delete_costs

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.applied_deletes import only_data_file
 from icewright.inventory.delete_cost_sums import delete_costs

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.actions.rollback import Commits, Rollback, RollbackPrediction

@@ -30,15 +30,15 @@ from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan
 from icewright.model.plans.requests import (
     Asked,
-    AskedComputeStatistics,
-    AskedExpireData,
-    AskedExpireSnapshots,
-    AskedRemoveDanglingDeletes,
-    AskedRemoveOrphanFiles,
-    AskedRewriteDataFiles,
-    AskedRewriteManifests,
-    AskedRewritePositionDeletes,
-    AskedRollback,
+    ComputeStatisticsRequest,
+    ExpireDataRequest,
+    ExpireSnapshotsRequest,
+    RemoveDanglingDeletesRequest,
+    RemoveOrphanFilesRequest,
+    RewriteDataFilesRequest,
+    RewriteManifestsRequest,
+    RewritePositionDeletesRequest,
+    RollbackRequest,
 )
 from icewright.model.work.tasks import Outcome, Task
 from icewright.plans.due import Due
@@ -90,40 +90,40 @@ class ActionServices(Generic[A]):
 _NO_ROW: Final = never("it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
 
 _REWRITE_DATA_FILES: Final = ActionServices(
-    RewriteDataFiles, Verification.rewrite, _NO_ROW, _asked(AskedRewriteDataFiles, Planner.rewrite_asked)
+    RewriteDataFiles, Verification.rewrite, _NO_ROW, _asked(RewriteDataFilesRequest, Planner.rewrite_asked)
 )
 _EXPIRE_SNAPSHOTS: Final = ActionServices(
     ExpireSnapshots,
     Verification.expiry,
     UndoPlanner.expiry,
-    _asked(AskedExpireSnapshots, Planner.expiry_asked),
+    _asked(ExpireSnapshotsRequest, Planner.expiry_asked),
     DueRule("Snapshots expire by themselves", Planner.expiry_due),
 )
 _REWRITE_MANIFESTS: Final = ActionServices(
     RewriteManifests,
     Verification.manifests,
     _NO_ROW,
-    _asked(AskedRewriteManifests, Planner.manifests_asked),
+    _asked(RewriteManifestsRequest, Planner.manifests_asked),
     DueRule("Manifests are rewritten by themselves", Planner.manifests_due),
 )
 _REMOVE_DANGLING_DELETES: Final = ActionServices(
-    RemoveDanglingDeletes, Verification.deletes, _NO_ROW, _asked(AskedRemoveDanglingDeletes, Planner.deletes_asked)
+    RemoveDanglingDeletes, Verification.deletes, _NO_ROW, _asked(RemoveDanglingDeletesRequest, Planner.deletes_asked)
 )
 _REWRITE_POSITION_DELETES: Final = ActionServices(
-    RewritePositionDeletes, Verification.deletes, _NO_ROW, _asked(AskedRewritePositionDeletes, Planner.deletes_asked)
+    RewritePositionDeletes, Verification.deletes, _NO_ROW, _asked(RewritePositionDeletesRequest, Planner.deletes_asked)
 )
 _COMPUTE_STATISTICS: Final = ActionServices(
     ComputeStatistics,
     Verification.statistics,
     never("it changed no row", "readers may ignore statistics, and expiry takes them away"),
-    _asked(AskedComputeStatistics, Planner.statistics_asked),
+    _asked(ComputeStatisticsRequest, Planner.statistics_asked),
     DueRule("Statistics are computed by themselves", Planner.statistics_due),
 )
 _EXPIRE_DATA: Final = ActionServices(
     ExpireData,
     Verification.data,
     UndoPlanner.data,
-    _asked(AskedExpireData, Planner.data_asked),
+    _asked(ExpireDataRequest, Planner.data_asked),
     DueRule("Data expires by itself", Planner.data_due),
 )
 _UNDO_EXPIRE_DATA: Final = ActionServices(
@@ -133,10 +133,10 @@ _UNDO_EXPIRE_DATA: Final = ActionServices(
 )
 _UNDO_EXPIRY: Final = ActionServices(UndoExpiry, Verification.expiry_undo, UndoPlanner.expiry_undo)
 _ROLLBACK: Final = ActionServices(
-    Rollback, Verification.rollback, UndoPlanner.rollback, _asked(AskedRollback, Planner.rollback_asked)
+    Rollback, Verification.rollback, UndoPlanner.rollback, _asked(RollbackRequest, Planner.rollback_asked)
 )
 _REMOVE_ORPHAN_FILES: Final = ActionServices(
-    RemoveOrphanFiles, Verification.files, UndoPlanner.removal, _asked(AskedRemoveOrphanFiles, Planner.orphans_asked)
+    RemoveOrphanFiles, Verification.files, UndoPlanner.removal, _asked(RemoveOrphanFilesRequest, Planner.orphans_asked)
 )
 _REMOVE_EXPIRED_FILES: Final = ActionServices(RemoveExpiredFiles, Verification.files, UndoPlanner.removal)
 _RESTORE_FILES: Final = ActionServices(
@@ -183,7 +183,7 @@ def plan_undo(plans: UndoPlanner, task: Task) -> Plan:
 def plan_asked(planner: Planner, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()) -> Planned:
     """Say what that takes which a person asks for, of a table just observed.
 
-    ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRefused``, and ``Rejected`` for what
+    ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRejected``, and ``Rejected`` for what
     cannot be asked for.
     """
     found = _BY_KIND[asked.kind].plan_asked

@@ -16,7 +16,7 @@ from icewright.actions.undo.data_undo_service import decide_data_undo
 from icewright.actions.undo.expiry_undo import UndoDecision, decide_undo
 from icewright.actions.undo.second_tables_service import SecondTabler
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Ids
 from icewright.core.errors import NotAllowed, TableReplaced
 from icewright.core.times import Instant

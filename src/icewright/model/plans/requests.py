@@ -9,7 +9,7 @@ from icewright.model.plans.plans import Migration
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRewriteDataFiles:
+class RewriteDataFilesRequest:
     """Migrate the files of a table, all of those that there are, and do nothing else."""
 
     kind: ClassVar[Literal["rewrite_data_files"]] = "rewrite_data_files"
@@ -17,7 +17,7 @@ class AskedRewriteDataFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedExpireSnapshots:
+class ExpireSnapshotsRequest:
     """Expire snapshots, and do nothing else. What is not said, the table's policy says.
 
     ``older_than`` is an age as an ISO-8601 duration (``P5D``), never an instant; ``retain_last`` how many snapshots of
@@ -30,21 +30,21 @@ class AskedExpireSnapshots:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRewriteManifests:
+class RewriteManifestsRequest:
     """Rewrite the manifests of a table, where that would help."""
 
     kind: ClassVar[Literal["rewrite_manifests"]] = "rewrite_manifests"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRemoveDanglingDeletes:
+class RemoveDanglingDeletesRequest:
     """Remove the delete files of a table that apply to no live data file."""
 
     kind: ClassVar[Literal["remove_dangling_deletes"]] = "remove_dangling_deletes"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRollback:
+class RollbackRequest:
     """Set ``main`` back to a snapshot, or to the latest one before an instant; exactly one of the two is given.
 
     ``to_time`` is an instant with its zone, as ISO 8601 has it (``2026-11-22T10:00:00Z``).
@@ -56,7 +56,7 @@ class AskedRollback:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedComputeStatistics:
+class ComputeStatisticsRequest:
     """Compute statistics of a snapshot, the current one by default.
 
     ``columns`` are names of the top level, those that the table's policy chooses by default.
@@ -68,7 +68,7 @@ class AskedComputeStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRemoveOrphanFiles:
+class RemoveOrphanFilesRequest:
     """Look for orphan files of a table now, and plan what may go of them.
 
     ``older_than`` is an age as an ISO-8601 duration (``P7D``); what is not said, the table's policy says. No age is
@@ -80,14 +80,14 @@ class AskedRemoveOrphanFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRewritePositionDeletes:
+class RewritePositionDeletesRequest:
     """Write position delete files anew, where readers would open fewer of them."""
 
     kind: ClassVar[Literal["rewrite_position_delete_files"]] = "rewrite_position_delete_files"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedExpireData:
+class ExpireDataRequest:
     """Let whole partitions expire, and do nothing else. By which column, and in which zone, the table's policy says.
 
     ``older_than`` is an age as an ISO-8601 duration (``P90D``), at least a day; the policy's where it is not said.
@@ -98,14 +98,14 @@ class AskedExpireData:
 
 
 Asked: TypeAlias = (
-    AskedRewriteDataFiles
-    | AskedExpireSnapshots
-    | AskedRewriteManifests
-    | AskedRemoveDanglingDeletes
-    | AskedComputeStatistics
-    | AskedRemoveOrphanFiles
-    | AskedRewritePositionDeletes
-    | AskedExpireData
-    | AskedRollback
+    RewriteDataFilesRequest
+    | ExpireSnapshotsRequest
+    | RewriteManifestsRequest
+    | RemoveDanglingDeletesRequest
+    | ComputeStatisticsRequest
+    | RemoveOrphanFilesRequest
+    | RewritePositionDeletesRequest
+    | ExpireDataRequest
+    | RollbackRequest
 )
 """Anything of which a plan can be asked for, by the kind of its action."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.iceberg.files import DataFile, Partition
 from icewright.model.iceberg.inventory import Inventory, PartitionCounts
