@@ -39,9 +39,9 @@ from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, 
 from benchmarks.rewriters import ICEWRIGHT, PHASES, IcewrightRewriter
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.policy.policy import Mode
+from icewright.model.policy.policy import MODE_KEY, Mode
 from icewright.model.work.jobs import TaskSpec
-from icewright.policy.settings import LAYOUT_KEY, LEVEL_1_SIZE_KEY, MODE_KEY, TARGET_FILE_SIZE_KEY
+from icewright.policy.settings import LAYOUT_KEY, LEVEL_1_SIZE_KEY, TARGET_FILE_SIZE_KEY
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.session.session import java_array, java_gateway
 

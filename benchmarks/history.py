@@ -21,8 +21,7 @@ from benchmarks.table_metadata import snapshot_id
 from icewright.core.times import Instant
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.policy.policy import Mode
-from icewright.policy.settings import MODE_KEY
+from icewright.model.policy.policy import MODE_KEY, Mode
 
 INTERVAL_MS: Final = 75 * 60_000
 """How far commits lie apart."""

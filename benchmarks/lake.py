@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks import data
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
-from icewright.model.policy.policy import Mode
-from icewright.policy.settings import MODE_KEY, TARGET_FILE_SIZE_KEY
+from icewright.model.policy.policy import MODE_KEY, Mode
+from icewright.policy.settings import TARGET_FILE_SIZE_KEY
 from icewright_spark.iceberg.java_api import SparkTable
 
 TARGET_FILE_SIZE_BYTES: Final = 128 << 20

@@ -27,7 +27,7 @@ from icewright.catalogs.storage.local import LocalObjects
 from icewright.core.codec import loads
 from icewright.core.completeness import Gaps
 from icewright.core.system_clock import SystemClock, SystemIds
-from icewright.maintenance.dispatch.server_tasks import ServerTasks
+from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.remove_orphan_files import OrphanPolicy
 from icewright.model.iceberg.catalog_entries import CatalogEntry
@@ -104,7 +104,7 @@ class Upkeep:
             raise RuntimeError(f"nothing was planned: {plan.reason.text}")
         plane.dispatcher.apply(plan.plan_id)
         carriers = {ActionKind.EXPIRE_SNAPSHOTS: Expirer(expiries, tasks, MemoryKept())}
-        (task,) = ServerTasks(plane.dispatcher, carriers, clock).work(2, lambda: frozenset(plane.catalogs))
+        (task,) = ServerTaskRunner(plane.dispatcher, carriers, clock).work(2, lambda: frozenset(plane.catalogs))
         require_verified(plane.verifier.verify(task))
         return {"said": plan.reason.text}
 

@@ -21,10 +21,10 @@ from icewright.model.events.events import Channel, CommitEvent, EventState
 from icewright.model.events.messages import EVENTS_MAX, SHARE_MAX, TRIES_MAX, parse_message
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
-from icewright.observation.sql import SqlTableStore
 from icewright.ports.inbox import EventFilter
 from icewright.server.loop import BATCH_MAX
 from icewright.store.engine import open_store
+from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.served import EVENTS, V1, Served, problem
 from tests.conftest import CAMPAIGN

@@ -17,16 +17,16 @@ from sqlalchemy import Engine, event, insert
 from icewright.configuration.load import load_config
 from icewright.core.codec import to_json
 from icewright.core.errors import InvalidConfiguration
+from icewright.maintenance.dispatch import optimizers_api
 from icewright.model.actions.actions import ActionKind
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.notifications.wiring import telling, unusable_receivers
-from icewright.observation.sql import SqlTableStore
 from icewright.ports.store import WaitingPlan
 from icewright.store.engine import open_store
 from icewright.store.schema import tables
 from icewright.store.table_rows import record_row
-from icewright.work.optimizers import api as optimizers_api
+from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.app.test_startup import python
 from tests.builders.command_line import write_configuration

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 
-from icewright.actions.rewrite_data_files.branches import BRANCH_AHEAD, BRANCH_WINDOW_KEY
 from icewright.core.fault_points import Fault, arm
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Verdict
 from icewright.model.work.jobs import Cancelled, Committed, Conflicted
+from icewright.plans.branches import BRANCH_AHEAD, BRANCH_WINDOW_KEY
 from icewright_spark.iceberg.commits import commit as commits
 from icewright_spark.iceberg.commits.commit import Swap
 from tests.lakes.sqlite import append, make_table, writer

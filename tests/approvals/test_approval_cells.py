@@ -1,7 +1,7 @@
 """What ``icewright approvals list`` prints of an approval."""
 
-from icewright.approvals.cli import approval_cells
 from icewright.approvals.views import approval_view
+from icewright.maintenance.approvals_cli import approval_cells
 from icewright.model.plans.approvals import Approval
 from tests.contracts.test_deletion_store_contract import approval
 

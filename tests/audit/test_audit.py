@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.audit.model import GENESIS, Act, AuditEntry, Head, hash_of, link, pruned, verify
+from icewright.audit.model import GENESIS, AuditEntry, Head, hash_of, link, pruned, verify
+from icewright.model.access.permissions import Act
 
 TEXTS = st.text(max_size=20)
 ACTS = st.builds(Act, TEXTS, TEXTS, st.dictionaries(TEXTS, st.integers() | TEXTS, max_size=3))

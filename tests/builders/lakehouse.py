@@ -11,7 +11,6 @@ from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
-from icewright.maintenance.dispatch.server_tasks import Carrier
 from icewright.model.actions.actions import ActionKind
 from icewright.model.events.events import Channel, CommitEvent
 from icewright.model.iceberg.files import Partition
@@ -22,6 +21,7 @@ from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.work.tasks import Task, TaskState
+from icewright.ports.carriers import Carrier
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.server.control import ControlPlane, build_control_plane
 from tests.doubles.catalog import MemoryCatalog

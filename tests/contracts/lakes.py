@@ -16,7 +16,6 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import Table
 
 from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
-from icewright.actions.expire_snapshots.port import SnapshotExpiry
 from icewright.actions.rollback.iceberg import PyIcebergRollbacks
 from icewright.actions.rollback.port import Rollbacks
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
@@ -31,6 +30,7 @@ from icewright.model.iceberg.files import UNPARTITIONED, Partition
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import MAIN_BRANCH, PartitionField, RefKind
+from icewright.ports.snapshot_expiry import SnapshotExpiry
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.expiry import MemoryExpiry

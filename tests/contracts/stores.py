@@ -10,7 +10,6 @@ from sqlalchemy import Engine, delete, event, insert, select, update
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
-from icewright.actions.undo.undo_records_port import KeptStore
 from icewright.actions.undo.undo_records_sql import SqlKept
 from icewright.audit.port import AuditLog
 from icewright.audit.sql import SqlAudit
@@ -21,22 +20,24 @@ from icewright.identity.port import IdentityStore
 from icewright.identity.sql import SqlIdentities
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.port import MessageStore
-from icewright.observation.sql import SqlTableStore
 from icewright.ownership.claims_port import ClaimStore
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.policy.rules.port import PolicyStore
 from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.undo_records import KeptStore
 from icewright.retention.prunings_port import Prunings
 from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.cluster.servers_port import Servers
 from icewright.server.cluster.servers_sql import SqlServers
 from icewright.store.engine import open_store
-from icewright.store.schema import SERVER_EPOCH, counters, metadata
+from icewright.store.schema import SERVER_EPOCH, counters
 from icewright.store.transactions import reading, writing
+from icewright.store_admin.all_tables import metadata
 from icewright.web.idempotent_answers_port import Answers
 from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.answers import MemoryAnswers
 from tests.doubles.audit import MemoryAudit

@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
-from icewright.audit.model import GENESIS, PRUNED, SERVER, Act, verify
+from icewright.audit.model import GENESIS, PRUNED, SERVER, verify
 from icewright.audit.port import AuditLog, acting_as
+from icewright.model.access.permissions import Act
 from icewright.model.plans.approvals import Approval
 from icewright.model.plans.plans import Reason
 from tests.contracts.samples import HOSTILE_PARTS, new_task

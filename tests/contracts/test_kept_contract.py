@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.actions.undo.undo_records_port import KeptStore
 from icewright.core.errors import Unsupported
 from icewright.model.actions.undo import KEPT_BYTES_MAX, Kept
 from icewright.model.iceberg.names import TableId
+from icewright.ports.undo_records import KeptStore
 from tests.contracts.stores import Stores
 
 

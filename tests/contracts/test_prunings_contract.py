@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.audit.model import Act
+from icewright.model.access.permissions import Act
 from icewright.model.actions.undo import Kept
 from icewright.model.events.events import CommitEvent
 from icewright.model.events.notifications import Message

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from icewright.actions.expire_snapshots.port import SnapshotExpiry
 from icewright.actions.undo.expiry_undo import UndoDecision, decide_undo
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
 from icewright.model.actions.undo import UndoExpiry
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.policy.effective import effective_policy
+from icewright.ports.snapshot_expiry import SnapshotExpiry
 
 EXPIRED, UNDOING = "task-expired", "task-undoing"
 FOR_EVER = 1 << 62

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-from icewright.audit.model import GENESIS, Act, AuditEntry, Head, link, pruned
+from icewright.audit.model import GENESIS, AuditEntry, Head, link, pruned
 from icewright.audit.port import acting
 from icewright.core.clock import Clock
 from icewright.core.times import Instant
+from icewright.model.access.permissions import Act
 from icewright.model.work.retention import RowKind
 
 

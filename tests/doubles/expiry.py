@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final
 
 from icewright.actions.expire_snapshots.commit import expiry_conflict, is_expired, trimmed
-from icewright.actions.expire_snapshots.port import Expired
 from icewright.actions.undo.expiry_undo import is_undone, only_back, undo_conflict
 from icewright.core.codec import dumps, loads
 from icewright.core.errors import Conflict, InvalidMessage, TableReplaced, Unreadable
@@ -17,6 +16,7 @@ from icewright.model.actions.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.reachable_files import Roots
 from icewright.model.iceberg.tables import LoggedSnapshot, TableMetadata
+from icewright.ports.snapshot_expiry import Expired
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.lake import MemoryTable
 from tests.doubles.tables import without_statistics

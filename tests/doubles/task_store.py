@@ -37,9 +37,9 @@ from icewright.model.work.totals import TotalKey
 from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX, LANES_MAX, TOOK_MAX
 from icewright.ports.census import TaskCensus, WaitingTask
 from icewright.ports.store import Change, Enqueued, TaskFilter
-from icewright.store_admin.task_totals import added
 from icewright.work.groups.admission import HELD_MS, Admission, chosen, in_turn, use_of
 from icewright.work.groups.rank import AGED_MS, rank, ranked_at
+from icewright.work.store.task_totals import added
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.feed import MemoryFeed
 from tests.doubles.halts import MemoryHalts

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.actions.rewrite_data_files.check.waits import wait_violations
+from icewright.actions.rewrite_data_files.estimates import bytes_within, cpu_ms
 from icewright.actions.rewrite_data_files.layouts.pieces import PieceBounds, hurried
 from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.actions.rewrite_data_files.shortlist import shortlist
@@ -37,7 +38,6 @@ from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.files import Partition
 from icewright.model.plans.observation import Observation, Removal, Removals, TaskThroughput
 from icewright.model.plans.plans import Plan, Verdict
-from icewright.plans.estimates import bytes_within, cpu_ms
 from tests.builders.observations import (
     HOUR_MS,
     MIB,

@@ -37,7 +37,6 @@ from icewright.model.plans.plans import Plan
 from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.model.work.tasks import Task
 from icewright.notifications.service import Telling
-from icewright.observation.sql import SqlTableStore
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import place_rules
 from icewright.ports.store import TaskFilter
@@ -47,6 +46,7 @@ from icewright.server.server import lasting_token, listen
 from icewright.store.engine import open_store
 from icewright.terminal.address import ServerAddress, write_address
 from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import append, files_of, make_lake, make_table

@@ -14,8 +14,9 @@ from icewright.footprint.storage_views import StorageView
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.reachable_files import FileClass
 from icewright.model.plans.plans import RewritePrediction
+from icewright.observation.figures import PartitionView
 from icewright.plans.views import PlanView
-from icewright.tables.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
+from icewright.tables.views import FileView, ManifestView, RefView, SnapshotView, TableView
 from tests.builders.command_line import HOSTILE, at_home, icewright, make_sample_lake, write_configuration
 from tests.cases import each_case
 from tests.lakes.sqlite import append, make_lake, make_table, rows, writer

@@ -6,7 +6,7 @@ from icewright.inventory.row_removals import duration_ms
 from icewright.model.plans.observation import TaskThroughput
 from icewright.model.work.jobs import Conflicted
 from icewright.model.work.tasks import TaskState
-from icewright.observation.task_throughput import PACE_MAX, experience
+from icewright.work.tasks.task_throughput import PACE_MAX, experience
 from tests.builders.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.builders.worker import Worker
 from tests.predictions import estimated

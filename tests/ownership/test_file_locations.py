@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icewright.inventory.manifest_summary import PLACES_MAX, FilePlaces
 from icewright.model.iceberg.locations import Aliases
-from icewright.ownership.file_locations import PLACES_MAX, FilePlaces
 
 folders = st.lists(
     st.lists(st.sampled_from(["a", "a_2", "b", "x=1", ".."]), min_size=1, max_size=5).map("/".join), max_size=60

@@ -3,9 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from icewright.actions.rewrite_data_files.executors import table_obstacle
 from icewright.model.iceberg.tables import Operation, Snapshot, TableMetadata
 from icewright.model.plans.observation import WorkerAccess
-from icewright.plans.eligibility import FOREIGN_REPLACE_WINDOW_MS, is_foreign_rewrite, table_obstacle
+from icewright.plans.eligibility import FOREIGN_REPLACE_WINDOW_MS, is_foreign_rewrite
 from icewright.policy.effective import effective_policy
 from tests.builders.observations import DAY_MS, NOW, policy, snapshot, table
 from tests.cases import each_case

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from icewright.actions.rewrite_data_files.estimates import estimate
 from icewright.inventory.commit_rate import commits_said
 from icewright.model.actions.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.model.iceberg.files import DeleteFile
 from icewright.model.iceberg.tables import Snapshot
 from icewright.model.plans.observation import Observation, Removals
 from icewright.model.plans.plans import Risk
-from icewright.plans.estimates import estimate
 from icewright.policy.effective import effective_policy
 from tests.builders.observations import (
     HOUR_MS,

@@ -9,11 +9,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icewright.actions.rewrite_data_files.plan import nearest_call
 from icewright.model.actions.actions import FileGroup, RewriteDataFiles
 from icewright.model.iceberg.layouts import Curve, Layout, Level
 from icewright.model.iceberg.names import TableName, identifier, split_parts
 from icewright.model.iceberg.tables import Json, SortField, SortOrder
-from icewright.plans.procedure_call import literal, nearest_call
+from icewright.plans.procedure_call import literal
 from icewright.policy.effective import effective_policy
 from tests.builders.observations import month, position_deletes, table
 from tests.cases import each_case

@@ -6,14 +6,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.actions.rewrite_data_files.layouts.layouts import resolve
 from icewright.model.iceberg.files import DataFile
 from icewright.model.iceberg.layouts import Layout, Level
 from icewright.model.iceberg.tables import Snapshot
 from icewright.model.plans.plans import Reason
+from icewright.model.policy.policy import MODE_KEY
+from icewright.plans.layouts import resolve
 from icewright.policy.effective import effective_policy
 from icewright.policy.missing_rules import rules
-from icewright.policy.settings import LAYOUT_KEY, LEVEL_1_SIZE_KEY, LEVEL_2_RUNS_KEY, MODE_KEY, TRIGGER_KEY
+from icewright.policy.settings import LAYOUT_KEY, LEVEL_1_SIZE_KEY, LEVEL_2_RUNS_KEY, TRIGGER_KEY
 from tests.actions.rewrite_data_files.layouts.test_levels import SORTED
 from tests.actions.rewrite_data_files.test_level_laws import ours
 from tests.builders.observations import DAY_MS, MIB, NOW, data_files, month, observe, snapshot, table

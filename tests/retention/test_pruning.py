@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.audit.model import Act, verify
+from icewright.audit.model import verify
+from icewright.model.access.permissions import Act
 from icewright.model.actions.undo import UNDO_KEPT_MS, Kept
 from icewright.model.iceberg.names import TableId
 from icewright.model.policy.policies import NewRevision, Policies

@@ -14,14 +14,15 @@ from icewright.actions.undo.undo_records_sql import SqlKept
 from icewright.model.work.retention import RETENTION, RowKind
 from icewright.model.work.tasks import TaskState
 from icewright.notifications.message_store import SqlMessages
-from icewright.observation import pruning as table_pruning
-from icewright.observation.sql import SqlTableStore
 from icewright.policy.rules.sql import SqlPolicies
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_sql import BOUNDED, GOES_WITH, PLACES
 from icewright.store.engine import open_store
-from icewright.store.schema import metadata, plans
+from icewright.store.schema import plans
 from icewright.store.transactions import now, writing
+from icewright.store_admin.all_tables import metadata
+from icewright.work.store import table_pruning
+from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import new_task, plan
 from tests.contracts.stores import SqlStores

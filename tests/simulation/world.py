@@ -20,12 +20,11 @@ from icewright.model.events.events import Channel, CommitEvent
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import Mode
-from icewright.model.policy.resource_groups import DEFAULT_GROUP, ResourceGroup
+from icewright.model.policy.resource_groups import DEFAULT_GROUP, SERVER, ResourceGroup
 from icewright.model.work.halts import EVERYTHING, Halt, HaltState, Part, PartKind, halt_over
 from icewright.model.work.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
 from icewright.model.work.tasks import COMMITTING, TERMINAL_STATES, AttemptState, Task
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
-from icewright.work.groups.service import SERVER
 from tests.builders.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.builders.worker import FINAL, RETRYABLE, Worker
 from tests.simulation.trouble import NEVER, Killed, Moody, Mortal, Trouble

@@ -14,13 +14,13 @@ import pytest
 from pyarrow.fs import FileSelector
 from pyspark.sql import SparkSession
 
+from icewright.maintenance.explain import plan_view
 from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.jobs import Failed
 from icewright.model.work.tasks import TaskState
-from icewright.plans.views import plan_view
 from icewright_spark.actions import rewrite_data_files as job
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.iceberg.table_io import worker_storage

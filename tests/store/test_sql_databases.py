@@ -20,9 +20,10 @@ from icewright.store import engine as engine_module
 from icewright.store import migrate
 from icewright.store.engine import open_store
 from icewright.store.migrate import VERSION_TABLE, upgrade
-from icewright.store.schema import FENCING_TOKEN, counters, metadata
+from icewright.store.schema import FENCING_TOKEN, counters
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import EPOCH, now, reading, server_epoch, writing
+from icewright.store_admin.all_tables import metadata
 from tests.lakes.stores import next_version
 
 SCRIPTS = ScriptDirectory(str(migrate._MIGRATIONS))

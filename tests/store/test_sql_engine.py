@@ -18,10 +18,10 @@ from icewright.core.errors import InvalidConfiguration, OutcomeUnknown, Unavaila
 from icewright.store import sqlite as sqlite_module
 from icewright.store.engine import open_store
 from icewright.store.migrate import VERSION_TABLE
-from icewright.store.schema import metadata
 from icewright.store.sqlite import switch_to_wal
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import reading, writing
+from icewright.store_admin.all_tables import metadata
 from tests.cases import each_case
 
 

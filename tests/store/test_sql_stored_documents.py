@@ -19,12 +19,12 @@ from typing import Any
 
 import icewright
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
-from icewright.audit.model import Detail, verify
+from icewright.audit.model import verify
 from icewright.audit.sql import SqlAudit
 from icewright.core.codec import to_json
 from icewright.events.sources.cursors import SqlCursors
 from icewright.identity.sql import SqlIdentities
-from icewright.model.access.permissions import Grants, Principal
+from icewright.model.access.permissions import Detail, Grants, Principal
 from icewright.model.actions.actions import Action, ActionFigures
 from icewright.model.actions.deletion import DeletionRun, Intent, IntentState
 from icewright.model.actions.orphans import FinishedPass
@@ -46,7 +46,6 @@ from icewright.model.work.storage import AccessRecord, ProbeRequest
 from icewright.model.work.tasks import Outcome, Progress, TaskState
 from icewright.model.work.why import Considered
 from icewright.notifications.message_store import SqlMessages
-from icewright.observation.sql import SqlTableStore
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.model import SeenClaim
 from icewright.policy.rules.sql import SqlPolicies
@@ -57,6 +56,7 @@ from icewright.store.engine import open_store
 from icewright.store_admin.integrity_check import problems
 from icewright.web.idempotent_answers import Answer
 from icewright.work.launch.submitters import SqlSubmitters
+from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.cases import each_case
 from tests.contracts.samples import table_id

@@ -25,7 +25,6 @@ from icewright.model.plans.approvals import Approval
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import Submitter, Submitting
 from icewright.model.work.tasks import Progress, TaskState
-from icewright.observation.sql import SqlTableStore
 from icewright.ports.store import TaskFilter
 from icewright.store.engine import open_store
 from icewright.store.schema import FENCING_TOKEN, SERVER_EPOCH, attempts, counters, orphan_passes
@@ -35,6 +34,7 @@ from icewright.store_admin.leader_lock import alone_with
 from icewright.store_admin.restore import RESTORED, begin_anew
 from icewright.store_admin.service import back_up, check, restore
 from icewright.work.launch.submitters import SqlSubmitters
+from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import Lakehouse
 from tests.builders.worker import Worker

@@ -11,6 +11,7 @@ import pytest
 from icewright.core import codec
 from icewright.core.reasons import Reason
 from icewright.footprint.unneeded_views import HeldView, OrphansView, UnneededView
+from icewright.maintenance.explain import plan_view
 from icewright.maintenance.planner import Planned, Planner
 from icewright.model.actions.actions import RewriteFigures
 from icewright.model.actions.orphans import SeenFiles
@@ -20,9 +21,9 @@ from icewright.model.iceberg.tables import TASK_ID_KEY, PartitionField, RefKind,
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.figures import FiguresView
 from icewright.observation import rewritten_partitions as rewrites
+from icewright.observation.figures import figures_view, partition_view
 from icewright.observation.observer import Observer
 from icewright.ownership.location_views import PlaceView
-from icewright.plans.views import plan_view
 from icewright.policy.schema_views import type_text
 from icewright.policy.source import PolicySource
 from icewright.tables import views
@@ -121,8 +122,8 @@ def test_the_table_in_figures(world: World) -> None:
 
 def test_partitions_add_up_to_the_table(world: World) -> None:
     planned = world.planned()
-    partitions = [views.partition_view(s, planned.policy) for s in planned.observation.inventory.partitions]
-    figures = views.figures_view(planned.observation.inventory.partitions, planned.policy)
+    partitions = [partition_view(s, planned.policy) for s in planned.observation.inventory.partitions]
+    figures = figures_view(planned.observation.inventory.partitions, planned.policy)
     for name in ("data_files", "size_bytes", "records", "small_files", "delete_files", "deleted_records"):
         assert sum(getattr(partition, name) for partition in partitions) == getattr(figures, name)
     assert [(p.path, p.small_files, p.optimization_ratio) for p in partitions] == [
@@ -217,7 +218,7 @@ def test_a_plan_says_what_it_reads_and_the_call_it_resembles(world: World) -> No
 
 def test_findings_name_small_files_deletes_and_bad_settings(world: World) -> None:
     planned = world.planned()
-    figures = views.figures_view(planned.observation.inventory.partitions, planned.policy)
+    figures = figures_view(planned.observation.inventory.partitions, planned.policy)
     found = findings(figures, planned.policy, planned.plan)
     assert [reason.code for reason in found] == [planned.plan.reason.code, "deletes"]
     world.catalog.set_properties(NAME, {"icewright.mode": "on"})
@@ -230,7 +231,7 @@ def test_a_table_that_cannot_be_rewritten_says_so_when_it_would_gain() -> None:
     world = World({"encryption.key-id": "k"})
     world.fill()
     planned = world.planned()
-    figures = views.figures_view(planned.observation.inventory.partitions, planned.policy)
+    figures = figures_view(planned.observation.inventory.partitions, planned.policy)
     assert [reason.code for reason in findings(figures, planned.policy, planned.plan)] == ["encryption", "deletes"]
 
 
@@ -238,7 +239,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
     world = World()
     world.catalog.append(NAME, [MemoryFile("k", KYOTO, 120 * MIB, 1000)])
     planned = world.planned()
-    figures = views.figures_view(planned.observation.inventory.partitions, planned.policy)
+    figures = figures_view(planned.observation.inventory.partitions, planned.policy)
     assert findings(figures, planned.policy, planned.plan) == ()
 
 
@@ -247,7 +248,7 @@ class TestWhatElseIsWrong:
 
     def of(self, world: World, **changes: Any) -> tuple[FiguresView, Planned]:
         planned = world.planned()
-        figures = views.figures_view(planned.observation.inventory.partitions, planned.policy)
+        figures = figures_view(planned.observation.inventory.partitions, planned.policy)
         return replace(figures, **changes), planned
 
     def test_two_thousand_partitions_of_two_files_each(self, world: World) -> None:

@@ -13,9 +13,7 @@ from typer.core import TyperGroup
 
 from icewright import __version__
 from icewright.actions.remove_files import cli as quarantine
-from icewright.actions.undo import cli as undo
 from icewright.app import processes, status
-from icewright.approvals import cli as approvals
 from icewright.audit import cli as audit
 from icewright.configuration import cli as configuration
 from icewright.core.errors import IcewrightError
@@ -24,13 +22,14 @@ from icewright.explain import cli as why
 from icewright.feed import cli as feed
 from icewright.identity import cli as access
 from icewright.identity import sessions_cli as sessions
+from icewright.maintenance import approvals_cli as approvals
 from icewright.maintenance import cli as plans
 from icewright.maintenance import procedures
 from icewright.maintenance import tasks_cli as tasks
 from icewright.notifications import cli as notifications
-from icewright.policy import cli as policies
 from icewright.store_admin import cli as store
 from icewright.tables import cli as tables
+from icewright.tables import policy_cli as policies
 from icewright.tables import scan
 from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import AsJson, Invocation, begin
@@ -98,7 +97,7 @@ app.add_typer(approvals.app, name="approvals")
 app.command("expire-snapshots")(procedures.expire_snapshots)
 app.command("orphans")(procedures.orphans)
 app.command("remove-orphan-files")(procedures.remove_orphan_files)
-app.command("undo")(undo.undo)
+app.command("undo")(plans.undo)
 app.command("compute-statistics")(procedures.compute_statistics)
 app.command("rollback")(procedures.rollback)
 app.add_typer(policies.app, name="policy")

@@ -11,7 +11,7 @@ from icewright.approvals.views import ApprovalView, approval_view
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
 from icewright.model.plans.approvals import ApprovalPlace
-from icewright.tables.lookups import Looked
+from icewright.observation.lookups import ByUuid
 from icewright.web.deps import Caller, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, page
 from icewright.web.schema import operation, page_of
@@ -26,7 +26,7 @@ router = APIRouter(prefix="/approvals", tags=["plans"])
 )
 def list_approvals(
     approvals: Service[Approvals],
-    lookups: Looked,
+    by_uuid: ByUuid,
     caller: Caller,
     *,
     table: Annotated[str | None, Query(description="Only approvals for the table of that uuid.")] = None,
@@ -39,7 +39,7 @@ def list_approvals(
     Whoever may read everything is also told of those for tables that are not there any more.
     """
     before, within = decode_cursor(ApprovalPlace, cursor), caller.scopes(Permission.READ)
-    table_id = None if table is None else lookups.seen(table, catalog, within).table_id
+    table_id = None if table is None else by_uuid.seen(table, catalog, within).table_id
     found = approvals.all_given(table_id=table_id, limit=limit + 1, before=before, within=within)
     last = found[limit - 1] if len(found) > limit else None
     ended = None if last is None else ApprovalPlace(last.approved_at, last.plan_hash)

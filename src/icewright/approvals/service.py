@@ -36,6 +36,10 @@ NO_ROOTS: Final = Reason(
 OTHER_PLACE: Final = Reason(
     "other-place", "no removal of this table was approved in the place where it is now: look at what would go"
 )
+RESTORED_SINCE: Final = Reason(
+    "restored", "the store was restored from a backup, which does not know what was taken back since: look and approve"
+)
+"""Why a person has to begin anew what takes something away."""
 _APPROVALS_A_PAGE: Final = 100
 APPROVED_BY: Final = "approved_by"
 """The figure of a task's reason that says who approved its plan beyond a budget."""

@@ -9,31 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from icewright.core.times import Instant
+from icewright.model.access.permissions import Act, Detail
 from icewright.model.actions.deletion import DeletionRun, Intent, IntentState, Step
 from icewright.model.plans.approvals import Approval
 from icewright.model.policy.policies import PolicyRevision
 from icewright.model.work.halts import Halt, Part
 from icewright.model.work.tasks import TERMINAL_STATES, ListedTask, Task, TaskState
 
-Detail: TypeAlias = Mapping[str, int | str]
-
 SERVER: Final = "icewright"
 """Who acts where nobody asked: the server by itself."""
 PRUNED: Final = "audit.pruned"
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """What is done, of which an entry is made: ``resource`` is what it is done to."""
-
-    action: str
-    resource: str
-    detail: Detail = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

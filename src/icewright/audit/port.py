@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
-from icewright.audit.model import SERVER, Act, AuditEntry, Head
+from icewright.audit.model import SERVER, AuditEntry, Head
 from icewright.core.times import Instant
+from icewright.model.access.permissions import Act
 
 _ACTING: ContextVar[str] = ContextVar("icewright_acting", default=SERVER)
 """A context variable and no argument: between the door and the transaction that writes it lie services that have no

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 
-from icewright.audit.model import GENESIS, Act, AuditEntry, Detail, Head, link, pruned
+from icewright.audit.model import GENESIS, AuditEntry, Head, link, pruned
 from icewright.audit.port import acting
 from icewright.core.clock import Clock
 from icewright.core.times import Instant
+from icewright.model.access.permissions import Act, Detail
 from icewright.store import transactions
 from icewright.store.documents import dump, load, text_of
 from icewright.store.schema_access import audit, audit_start

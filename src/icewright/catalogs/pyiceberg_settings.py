@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from icewright.catalogs.settings import check_entry
 from icewright.config.layers import home
 from icewright.config.model import UnusableCatalog
+from icewright.config.secrets import is_reference
 from icewright.config.settings import CATALOG_NAME
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
@@ -121,3 +121,13 @@ def _kind_of(uri: str) -> str | None:
     if uri.startswith("thrift"):
         return "hive"
     return "sql" if uri.startswith(("sqlite", "postgresql")) else None
+
+
+def check_entry(built: CatalogEntry, origin: str) -> None:
+    """Whether both clients could be pointed at it; one whose ``uri`` is a reference is checked once it is resolved."""
+    try:
+        built.check_places()
+        if not is_reference(built.uri):
+            built.check()
+    except InvalidConfiguration as error:
+        raise InvalidConfiguration(f"{origin}: {error.message}", hint=error.hint) from error

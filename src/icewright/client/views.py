@@ -9,8 +9,8 @@ from icewright.client import display as shown
 from icewright.core import wording
 from icewright.model.policy.policy import Mode, PolicyProblem
 from icewright.model.work.why import Stance, Why
+from icewright.policy.schema_views import SettingView
 from icewright.tables.api_views import TableDocument
-from icewright.tables.views import SettingView
 
 
 class WhyAnswer(Why):

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from icewright.catalogs import settings as catalogs
 from icewright.catalogs.pyiceberg_settings import Discovery, discover
 from icewright.config import layers, values
 from icewright.config.layers import Given, Key, dotted
@@ -18,6 +17,7 @@ from icewright.config.listening import check_approvals, check_listening
 from icewright.config.model import Config, HistoryConfig, OptimizerConfig, ServerConfig
 from icewright.config.secrets import is_reference, redact
 from icewright.config.settings import HISTORY, OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
+from icewright.configuration import catalogs
 from icewright.core.errors import InvalidConfiguration, Rejected
 from icewright.events.settings import events_config
 from icewright.identity.people_settings import oidc_config

@@ -9,12 +9,12 @@ from itertools import chain
 from typing import Any
 
 from icewright.catalogs.pyiceberg_settings import Discovery
-from icewright.catalogs.settings import rule_key
 from icewright.config.layers import dotted
 from icewright.config.model import Config, ReceiverConfig
 from icewright.config.secrets import MASK, is_reference, redact, without_password
 from icewright.config.setting import Setting
 from icewright.config.settings import SECTIONS
+from icewright.configuration.catalogs import rule_key
 from icewright.model.iceberg.names import quote_part
 from icewright.notifications.receivers import RECEIVER
 

@@ -7,13 +7,12 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from icewright.audit.model import Act
 from icewright.core.errors import NotFound
 from icewright.events.intake import Intake
 from icewright.events.views import EventView, event_view
 from icewright.identity.authentication import Gate
 from icewright.identity.authorization import On, needs
-from icewright.model.access.permissions import Permission, Scope, authorize
+from icewright.model.access.permissions import Act, Permission, Scope, authorize
 from icewright.model.events.events import Channel, EventFigures, EventState
 from icewright.model.events.messages import EVENTS_MAX, ID_MAX, parse_event, parse_events
 from icewright.model.iceberg.names import TableName

@@ -48,7 +48,7 @@ def list_events(
 ) -> None:
     """List events that came in, newest first: those that wait for a look, and those that had one within a day."""
     from icewright.events.views import EventView  # noqa: PLC0415 - `--help` stays quick
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     name = None if table is None else str(table_name(invocation.config, table))

@@ -41,8 +41,8 @@ def why(
 
     Asks the server and changes nothing. Exit status 0 whatever the answer is.
     """
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - see above
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)

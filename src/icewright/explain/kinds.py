@@ -13,11 +13,10 @@ from icewright.explain.inputs import Known, last_tried
 from icewright.maintenance.registry.planning import UPKEEP_KEYS, by_itself
 from icewright.model.actions.actions import ActionKind
 from icewright.model.plans.plans import Plan, Verdict
-from icewright.model.policy.policy import Mode
+from icewright.model.policy.policy import MODE_KEY, Mode
 from icewright.model.policy.time_windows import WINDOW_CLOSED
 from icewright.model.work.tasks import ACTIVE_STATES, AttemptState, ListedTask, TaskState
 from icewright.model.work.why import Considered, Expected, LastTry, Next, Stance, Wait
-from icewright.policy.settings import MODE_KEY
 
 PARKED: Final = "parked"
 """The code of what the breaker keeps back."""

@@ -12,10 +12,9 @@ from icewright.explain.inputs import Known
 from icewright.explain.kinds import PARKED, Told, considered_of, last_try, rule_details, told
 from icewright.maintenance.registry.planning import UPKEEP_KEYS
 from icewright.model.actions.actions import ActionKind
-from icewright.model.policy.policy import Mode
+from icewright.model.policy.policy import MODE_KEY, Mode
 from icewright.model.work.tasks import ACTIVE_STATES
 from icewright.model.work.why import Considered, LastTry, Next, Stance, StartEstimate, Why, WhyKind
-from icewright.policy.settings import MODE_KEY
 
 VERDICTS_TOLD_MAX: Final = 50
 """Verdicts on partitions that an answer carries; the plan itself has more of them."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from icewright.actions.remove_files.expired_files import GRACE_MS
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
 from icewright.actions.remove_files.quarantine_scheduler import PASS_INTERVAL_MS
+from icewright.actions.rewrite_data_files.executors import table_obstacle
 from icewright.core import wording
 from icewright.core.errors import IcewrightError, TableReplaced
 from icewright.core.reasons import Reason
@@ -25,7 +26,6 @@ from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.model.work.tasks import Attempt, ListedTask, TaskState
 from icewright.model.work.why import Considered, Wait, Why
 from icewright.observation.observer import Observer
-from icewright.plans.eligibility import table_obstacle
 from icewright.plans.upkeep_due import INTERVAL_MS
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.work.groups.queue_waits import QueueWaits

@@ -69,13 +69,26 @@ def storage(
     all figures are then lower bounds. Orphan files seen so far and what is in quarantine are the server's to know;
     where none answers, they are said to be not known.
     """
-    from icewright.maintenance.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.catalogs.local_spool import open_disk_spool  # noqa: PLC0415 - `--help` stays quick
+    from icewright.core.system_clock import SystemClock  # noqa: PLC0415 - see above
+    from icewright.footprint.storage_views import storage_view  # noqa: PLC0415 - see above
+    from icewright.ownership.offline import OfflineCatalogs  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     rules = _rules(older_than, retain_last)
     invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)
     with _progress(invocation) as progress:
-        view = Offline(invocation.config).storage(name, rules, progress)
+        offline = OfflineCatalogs(invocation.config)
+        view = storage_view(
+            offline.table_files(name.catalog),
+            name,
+            rules,
+            open_disk_spool,
+            aliases=offline.aliases(name.catalog),
+            progress=progress,
+            now=SystemClock().now,
+        )
     view = view.beside(_unneeded(invocation, name.catalog, view.uuid))
     if as_json:
         invocation.terminal.document(view)

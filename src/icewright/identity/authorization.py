@@ -15,7 +15,6 @@ from typing import Any, Final, cast
 from fastapi import Depends, FastAPI, Request
 from fastapi.routing import iter_route_contexts
 
-from icewright.audit.model import Act
 from icewright.core.errors import InvalidMessage, NotFound
 from icewright.identity.authentication import Gate
 from icewright.identity.gate import SAFE_METHODS
@@ -24,6 +23,7 @@ from icewright.model.access.people import OF_PERSON
 from icewright.model.access.permissions import (
     EVERYTHING,
     OWNER,
+    Act,
     Permission,
     Principal,
     Scope,

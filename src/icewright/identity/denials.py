@@ -18,9 +18,9 @@ from typing import Final
 
 import structlog
 
-from icewright.audit.model import Act
 from icewright.audit.port import AuditLog, acting_as
 from icewright.core.errors import IcewrightError
+from icewright.model.access.permissions import Act
 from icewright.web.problems import Problem
 
 _log = structlog.get_logger("icewright.api")

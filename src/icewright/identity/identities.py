@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from icewright.audit.model import AuditEntry, Head
+from icewright.catalogs.port import Catalog
 from icewright.core.codec import from_json
 from icewright.identity.authentication import Gate
 from icewright.identity.authorization import On, needs
 from icewright.identity.gate import bearer_token, has_token, own_origin, presented_session, session_cookie
 from icewright.model.access.identity import GivenToken, NewToken, TokenRecord
 from icewright.model.access.permissions import PERMISSIONS, Grant, Permission
-from icewright.observation.observer import Observer
 from icewright.web.deps import Caller, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
@@ -86,14 +87,14 @@ def list_tokens(access: Gate, limit: Limit = 100, cursor: Cursor = None) -> Resp
     ),
 )
 def create_token(
-    observer: Service[Observer], access: Gate, caller: Caller, body: Annotated[Any, Depends(json_body())]
+    catalogs: Service[Mapping[str, Catalog]], access: Gate, caller: Caller, body: Annotated[Any, Depends(json_body())]
 ) -> Response:
     """A new token. The answer is the only place where it is ever shown.
 
     Its scopes are `*`, catalogs that are configured, or namespaces of these.
     """
     new = from_json(NewToken, body)
-    new.require_catalogs(observer.catalog_names)
+    new.require_catalogs(catalogs.keys())
     return render(access.give_token(new, caller.name), 201)
 
 

@@ -14,8 +14,9 @@ from icewright.core.errors import Forbidden, NotFound
 from icewright.identity.authentication import Gate
 from icewright.identity.authorization import On, named, needs, needs_as_its_actions
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
+from icewright.maintenance.explain import plan_view
 from icewright.model.access.permissions import OWNER, Permission
-from icewright.plans.views import PlannedFileView, PlanView, WaitingView, plan_view, planned_files, waiting_view
+from icewright.plans.views import PlannedFileView, PlanView, WaitingView, planned_files, waiting_view
 from icewright.ports.store import TableStore
 from icewright.web.deps import Caller, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render

@@ -26,7 +26,7 @@ from icewright.model.plans.requests import (
 from icewright.model.policy.policy import Mode
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
+from icewright.terminal.invocation import AsJson, Invocation, ShowApi, TableArgument, Yes, begin
 
 if TYPE_CHECKING:
     from icewright.model.iceberg.names import TableName
@@ -225,8 +225,9 @@ class Planned(NamedTuple):
 
 def plan_of(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> Planned:
     """The plan. Without a server that knows the table it is made here, by the catalogs that are configured."""
-    from icewright.maintenance.offline import Offline, reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
-    from icewright.plans.views import plan_view  # noqa: PLC0415 - see above
+    from icewright.maintenance.explain import plan_view  # noqa: PLC0415 - see above
+    from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
 
     here, name = reads_here(invocation), table_name(invocation.config, table)
     try:
@@ -325,3 +326,29 @@ def _verdict_cells(view: PlanView, index: int) -> tuple[str, ...]:
         "+".join(item.executors),
         item.reason.text,
     )
+
+
+def undo(
+    context: typer.Context,
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")],
+    *,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Take back what a task did, never over anything that came since. Only shown without --yes.
+
+    Expiries of snapshots and of data can be undone for 7 days, and removals of files until these are purged. Exit
+    status 1 when there is something to do and it was only shown.
+    """
+    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.maintenance.tasks_cli import read_task  # noqa: PLC0415 - see above
+    from icewright.plans.views import PlanView  # noqa: PLC0415 - see above
+    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    terminal = (invocation := begin(context, as_json=as_json)).terminal
+    with server(invocation, show_api=show_api) as client:
+        view = from_json(PlanView, client.undo(task_id))
+        if not yes or not view.can_apply:
+            show_only(terminal, Planned(view, from_server=True))
+        print_applied(terminal, view, read_task(client.apply(view.plan_id)))

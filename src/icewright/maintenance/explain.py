@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from icewright.approvals.service import waits_by_mode
 from icewright.core import wording
-from icewright.maintenance.registry.planning import explain_prediction
-from icewright.model.plans.plans import Plan, Verdict
-from icewright.model.policy.policy import Mode
-from icewright.policy.settings import MODE_KEY
+from icewright.maintenance.registry.planning import beyond_budget, explain_prediction
+from icewright.model.actions.actions import Executor, FileGroup
+from icewright.model.iceberg.files import Partition
+from icewright.model.plans.plans import PartitionVerdict, Plan, Verdict
+from icewright.model.policy.policy import MODE_KEY, Mode
+from icewright.plans.views import PlanView, VerdictView
 
 _PARTITIONS_EXPLAINED_MAX = 10
 
@@ -56,3 +61,48 @@ def _partitions(plan: Plan) -> list[str]:
     if more > 0:
         lines.append(f"- and {wording.count(more, 'more partition')}")
     return lines
+
+
+def plan_view(plan: Plan) -> PlanView:
+    """The plan for display: everything but the names of the files."""
+    groups: dict[Partition, list[FileGroup]] = {}
+    for group in plan.groups:
+        groups.setdefault(group.partition, []).append(group)
+    return PlanView(
+        plan_id=plan.plan_id,
+        table=str(plan.table_name),
+        catalog=plan.table_id.catalog,
+        uuid=plan.table_id.uuid,
+        snapshot_id=plan.snapshot_id,
+        planned_at=plan.planned_at,
+        mode=plan.mode,
+        can_apply=not plan.is_empty,
+        reason=plan.reason,
+        explanation=explain(plan),
+        rules=plan.rules,
+        prediction=plan.prediction,
+        verdict_counts={verdict.value: count for verdict, count in plan.verdict_counts.items()},
+        verdicts=tuple(_verdict_view(item, groups.get(item.partition, ())) for item in plan.verdicts),
+        actions=tuple(action.figures for action in plan.actions),
+        executors={each.value: n for each in Executor if (n := sum(g.executor is each for g in plan.groups))},
+        look_again_at=plan.look_again_at,
+        migration=plan.migration,
+        to_approve=beyond_budget(plan) or waits_by_mode(plan),
+    )
+
+
+def _verdict_view(item: PartitionVerdict, groups: Sequence[FileGroup]) -> VerdictView:
+    return VerdictView(
+        path=item.path,
+        spec_id=item.partition.spec_id,
+        values=item.partition.values,
+        verdict=item.verdict,
+        reason=item.reason,
+        files_before=item.files_before,
+        files_after=item.files_after,
+        input_files=sum(len(group.files) for group in groups),
+        input_bytes=sum(group.size_bytes for group in groups),
+        executors=tuple(sorted({group.executor for group in groups})),
+        delete_files=len({delete for group in groups for delete in group.delete_files}),
+        wait_until=item.wait_until,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from icewright.approvals.service import Approvals, waits_by_mode
+from icewright.approvals.service import RESTORED_SINCE, Approvals, waits_by_mode
 from icewright.core.errors import Conflict
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
@@ -41,11 +41,6 @@ _UNDOS_MAX: Final = 20
 
 RENEWED_MS: Final = 20 * 3_600_000
 """How long a plan waits before it is planned anew: once a day, also within a window."""
-
-RESTORED_SINCE: Final = Reason(
-    "restored", "the store was restored from a backup, which does not know what was taken back since: look and approve"
-)
-"""Why a person has to begin anew what takes something away."""
 
 LatestOf = Callable[[ActionKind], Sequence[TaskHead]]
 """The latest tasks of a table by their kind, the newest first."""

@@ -12,9 +12,9 @@ from typing import NoReturn
 from icewright.actions.compute_statistics.service import StatisticsPlanner
 from icewright.actions.expire_data.service import DataPlanner
 from icewright.actions.expire_snapshots.service import ExpiryPlanner
+from icewright.actions.rewrite_data_files import outcome
 from icewright.actions.rewrite_data_files.candidates import asked_fields
 from icewright.actions.rewrite_data_files.check.plan import check_plan
-from icewright.actions.rewrite_data_files.layouts.layouts import resolve
 from icewright.actions.rewrite_data_files.layouts.ordering import Levels
 from icewright.actions.rewrite_data_files.migration import only_to_migrate, to_migrate
 from icewright.actions.rewrite_data_files.plan import plan_table
@@ -26,7 +26,6 @@ from icewright.actions.rollback.service import RollbackPlanner
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import NotAllowed
 from icewright.core.times import Instant
-from icewright.maintenance import outcome
 from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.model.iceberg.inventory import ManifestKey
@@ -47,13 +46,14 @@ from icewright.model.plans.requests import (
     RollbackRequest,
 )
 from icewright.model.policy.policy import Mode, Policy
+from icewright.observation.access import assumed
 from icewright.observation.observer import Observer
 from icewright.plans.due import Due
+from icewright.plans.layouts import resolve
 from icewright.plans.repository import keep_plan
 from icewright.policy.missing_rules import rules
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableStore
-from icewright.work.optimizers.access import assumed
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,9 +94,9 @@ def orphans(
     """
     from icewright.core.codec import from_json  # noqa: PLC0415 - see above
     from icewright.footprint.unneeded_views import UnneededView  # noqa: PLC0415 - see above
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - see above
     from icewright.plans.views import PlanView  # noqa: PLC0415 - see above
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal

@@ -35,17 +35,17 @@ from icewright.model.policy.policy import Mode, Policy
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.model.work.lifecycle import may_coalesce
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
+from icewright.observation.access import AccessBook
+from icewright.observation.figures import listed
 from icewright.observation.observer import CatalogNotConfigured, Observer, OtherName
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
-from icewright.observation.task_throughput import experience
 from icewright.plans.evidence.written_files import written
 from icewright.plans.rejection import PlanRejected
-from icewright.plans.views import listed
 from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.ports.telemetry import note_look, watched
-from icewright.work.optimizers.access import AccessBook
 from icewright.work.optimizers.file_backoff import with_failed_files
 from icewright.work.tasks.retry import BACKOFF_MAX_MS, conflict_backoff_ms, conflicts_in_a_row
+from icewright.work.tasks.task_throughput import experience
 
 _LOCKS = 64
 _HEALING: Final = frozenset({Cause.AWAY, Cause.OUT_OF_MEMORY, Cause.UNREADABLE, Cause.LOST})

@@ -54,7 +54,7 @@ def list_tasks(
     show_api: ShowApi = False,
 ) -> None:
     """List tasks, newest first."""
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
 

@@ -18,7 +18,6 @@ from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner, Rest
 from icewright.maintenance.registry.planning import by_itself
 from icewright.maintenance.registry.services import DUE_RULES
-from icewright.maintenance.window import Closed, closed, was_left_out
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.observation import Observation
@@ -35,6 +34,7 @@ from icewright.plans.upkeep_due import (
     last_done,
     pause,
 )
+from icewright.plans.window import Closed, closed, was_left_out
 from icewright.ports.store import Enqueued, TableStore, TaskStore
 
 LOOKED_LATELY: Final = "looked-lately"

@@ -15,6 +15,7 @@ from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
 from icewright.core.errors import NotAllowed, NotFound, Unreadable
 from icewright.core.fault_points import Fault, fault
+from icewright.core.secret_keys import names_a_secret
 from icewright.core.times import Instant
 from icewright.events.reporting import counted, new_commits, wanted
 from icewright.inventory.arithmetic import advance, affected_partitions, manifest_changes, needing_remaining, recompute
@@ -29,14 +30,15 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.snapshot_sightings import marked
 from icewright.model.iceberg.tables import Operation, Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, Removal, Removals
+from icewright.model.policy.policy import PREFIX
+from icewright.observation.access import AccessBook, storage_root
+from icewright.observation.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, ExecutorExclusions
 from icewright.ownership.reachable_folders import AlreadyRead
 from icewright.ownership.registry import Registry
-from icewright.policy.known_properties import known_properties
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
-from icewright.work.optimizers.access import AccessBook
-from icewright.work.optimizers.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, ExecutorExclusions
-from icewright.work.optimizers.storage import storage_root
 
+KNOWN_CHARACTERS_MAX = 65_536
+"""Of the properties of one table together: whoever writes a table can write anything into them."""
 REMOVALS_LOOKED_AT = 20
 """Commits that removed rows and are looked at one by one; with more of them, the whole table counts as touched."""
 REWRITES_LOOKED_AT = 100
@@ -387,3 +389,9 @@ def _summaries(
 ) -> list[ManifestSummary]:
     snapshot = metadata.current_snapshot
     return [] if snapshot is None else list(catalog.summarize(metadata, snapshot, keys, runs))
+
+
+def known_properties(properties: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The properties without those that may hold a secret; None where they are too long to be kept."""
+    known = {key: value for key, value in properties.items() if key.startswith(PREFIX) or not names_a_secret(key)}
+    return known if sum(len(key) + len(value) for key, value in known.items()) <= KNOWN_CHARACTERS_MAX else None

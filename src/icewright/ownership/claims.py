@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from icewright.core.errors import InvalidLocation
-from icewright.model.iceberg.locations import Aliases, is_ambiguous, tidied
+from icewright.model.iceberg.locations import Aliases, coarsened, is_ambiguous, tidied, topmost
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import Claim
@@ -95,34 +95,6 @@ def _is_below(place: str, roots: tuple[str, ...], aliases: Aliases) -> bool:
         return not is_ambiguous(place.rstrip("/") + "/") and aliases.folder(place).startswith(roots)
     except InvalidLocation:
         return False
-
-
-def topmost(places: Iterable[str]) -> tuple[str, ...]:
-    """The places that lie below no other one of them, in order."""
-    found: list[str] = []
-    for place in sorted(set(places)):
-        if not found or not place.startswith(found[-1]):
-            found.append(place)
-    return tuple(found)
-
-
-def coarsened(places: tuple[str, ...], most: int) -> tuple[str, ...]:
-    """At most so many places that have all of these below them, unless storages alone are more."""
-    while len(places) > most:
-        depth = max(place.count("/") for place in places)
-        if depth <= _STORAGE_SLASHES:
-            break
-        places = topmost(place if place.count("/") < depth else parent(place) for place in places)
-    return places
-
-
-_STORAGE_SLASHES: Final = 3
-"""Of ``scheme://authority/``, which has no parent."""
-
-
-def parent(place: str) -> str:
-    """The place around a place; a storage is its own."""
-    return place if place.count("/") <= _STORAGE_SLASHES else place[:-1].rpartition("/")[0] + "/"
 
 
 class _Folders:

@@ -14,12 +14,12 @@ from icewright.core.completeness import Gap, Known, Partial
 from icewright.core.errors import InvalidName
 from icewright.core.reasons import Reason
 from icewright.model.access.permissions import Scope
+from icewright.model.access.redacted_text import OTHER_TABLE
 from icewright.model.iceberg.names import TableName
 from icewright.ownership.model import Place
 from icewright.ownership.ownership import Ownership
 
 OTHER_CATALOG: Final = "another catalog"
-OTHER_TABLE: Final = "another table"
 _WITHHELD: Final = "why is shown to those who may read all of it"
 
 

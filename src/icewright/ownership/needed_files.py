@@ -16,10 +16,9 @@ from icewright.core.errors import NotFound
 from icewright.core.reasons import Reason
 from icewright.inventory.keepers import keepers
 from icewright.model.actions.deletion import Needs
-from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.locations import Aliases, CanonicalPath, topmost
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.ownership.claims import topmost
 from icewright.ownership.reachable import Reachable, reachable
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from icewright.catalogs.parallel_catalogs import SideBySide
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
 from icewright.core.completeness import Known
@@ -22,7 +23,6 @@ from icewright.core.times import Instant
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.observation.parallel_catalogs import SideBySide
 from icewright.ownership.claim_book import HALF_READ, MOVED, NOT_YET, UNREAD, Asked, ClaimBook, within
 from icewright.ownership.claims import claim, claim_of_other, followed, outside, uuid_of
 from icewright.ownership.claims_port import ClaimStore

@@ -12,20 +12,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from icewright.actions.expire_data.column import column_moved
-from icewright.actions.rewrite_data_files.branches import branch_obstacle
-from icewright.actions.rewrite_data_files.executors import neither, table_executors
 from icewright.core import wording
-from icewright.core.errors import InvalidConfiguration, Unsupported
 from icewright.core.times import Instant
 from icewright.model.actions.actions import Action
-from icewright.model.actions.expire_data import ExpireData
 from icewright.model.iceberg.tables import Operation, Snapshot, TableMetadata
-from icewright.model.iceberg.writer_settings import encryption_property, writer_settings
-from icewright.model.plans.observation import WorkerAccess
+from icewright.model.iceberg.writer_settings import encryption_property
 from icewright.model.plans.plans import Reason
-from icewright.model.policy.policy import Policy
-from icewright.policy.settings import IGNORE_OTHER_OPTIMIZERS_KEY
+from icewright.model.policy.policy import IGNORE_OTHER_OPTIMIZERS_KEY, Policy
+from icewright.plans.branches import branch_obstacle
 
 FOREIGN_REPLACE_WINDOW_MS = 7 * 86_400_000
 """How far before the table's latest commit a foreign rewrite counts: optimizers run weekly at the rarest."""
@@ -35,11 +29,6 @@ _PROBLEMS_SAID_MAX = 5
 _AMORO_KEY = "self-optimizing.enabled"
 _HADOOP_METADATA = re.compile(r"/v\d+(\.gz|\.zst)?\.metadata\.json(\.gz|\.zst)?\Z", re.ASCII)
 _RENAMING_SCHEMES = frozenset({"file", "hdfs", "viewfs"})
-
-
-def rewrite_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
-    """Of an action that writes rows again."""
-    return table_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
 
 
 def recovery_action_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, _now: Instant) -> Reason | None:
@@ -68,12 +57,6 @@ def manifests_action_obstacle(_action: Action, metadata: TableMetadata, policy: 
     return manifests_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
 
 
-def expire_data_obstacle(action: ExpireData, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
-    """Of an expiry of data: its column is the one that it was planned by, too."""
-    obstacle = manifests_obstacle(metadata, policy) or column_moved(action, metadata, policy)
-    return obstacle or branch_obstacle(metadata, policy, now)
-
-
 def no_obstacle(_action: Action, _metadata: TableMetadata, _policy: Policy, _now: Instant) -> None:
     """Of an action that touches nothing which is the table's by now."""
 
@@ -81,11 +64,11 @@ def no_obstacle(_action: Action, _metadata: TableMetadata, _policy: Policy, _now
 def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
     """Why nothing can be done to this table, not even to its metadata, or None."""
     checks = (
-        _identity_obstacle(metadata),
-        _hadoop_obstacle(metadata),
-        _policy_obstacle(policy),
-        _format_obstacle(metadata),
-        None if policy.ignore_other_optimizers else _other_optimizer_obstacle(metadata),
+        identity_obstacle(metadata),
+        hadoop_obstacle(metadata),
+        policy_obstacle(policy),
+        format_obstacle(metadata),
+        None if policy.ignore_other_optimizers else other_optimizer_obstacle(metadata),
     )
     return next((reason for reason in checks if reason is not None), None)
 
@@ -101,86 +84,63 @@ def manifests_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None
     That is to rewrite manifests, to remove entries, or to have Iceberg compute statistics. Of executors and workers
     nothing is asked.
     """
-    return metadata_obstacle(metadata, policy) or _snapshot_obstacle(metadata) or encryption_obstacle(metadata)
+    return metadata_obstacle(metadata, policy) or snapshot_obstacle(metadata) or encryption_obstacle(metadata)
 
 
-def table_obstacle(
-    metadata: TableMetadata, policy: Policy, access: WorkerAccess = WorkerAccess.PROVED
-) -> Reason | None:
-    """Why no rows of this table can be rewritten whatever its files are, or None.
-
-    ``access`` as in an observation; a task is not asked about it, which was planned when it was known.
-    """
-    checks = (
-        _identity_obstacle(metadata),
-        _hadoop_obstacle(metadata),
-        _policy_obstacle(policy),
-        _snapshot_obstacle(metadata),
-        _format_obstacle(metadata),
-        _schema_obstacle(metadata, access),
-        encryption_obstacle(metadata),
-        _property_obstacle(metadata),
-        None if policy.ignore_other_optimizers else _other_optimizer_obstacle(metadata),
-    )
-    return next((reason for reason in checks if reason is not None), None)
-
-
-def _nothing(code: str, because: str, **figures: int | str) -> Reason:
+def nothing_because(code: str, because: str, **figures: int | str) -> Reason:
+    """A reason that is about the whole table."""
     return Reason(code, f"nothing, because {because}", figures)
 
 
-def _identity_obstacle(metadata: TableMetadata) -> Reason | None:
+def identity_obstacle(metadata: TableMetadata) -> Reason | None:
+    """Whether it has no uuid."""
     if metadata.has_uuid:
         return None
     text = "the table has no uuid, so it could not be told from another one of its name; it is only observed"
-    return _nothing("no-uuid", f"{text}. Any commit by a current writer gives it one")
+    return nothing_because("no-uuid", f"{text}. Any commit by a current writer gives it one")
 
 
-def _hadoop_obstacle(metadata: TableMetadata) -> Reason | None:
+def hadoop_obstacle(metadata: TableMetadata) -> Reason | None:
     """A table without a catalog commits by renaming a file, which takes away others' commits on an object store."""
     scheme, separator, _ = metadata.metadata_location.partition(":")
     if not _HADOOP_METADATA.search(metadata.metadata_location) or not separator or scheme in _RENAMING_SCHEMES:
         return None
-    return _nothing(
+    return nothing_because(
         "hadoop-table",
         f"its metadata is kept as a Hadoop table's ({wording.quoted(metadata.metadata_location)}), and on an object "
         "store two such commits at once can both succeed, so that one is lost",
     )
 
 
-def _policy_obstacle(policy: Policy) -> Reason | None:
+def policy_obstacle(policy: Policy) -> Reason | None:
+    """Whether a setting of its policy cannot be used."""
     if not policy.problems:
         return None
     first = policy.problems[:_PROBLEMS_SAID_MAX]
     said = "; ".join(f"{wording.name(problem.key)} ({problem.origin}): {problem.problem}" for problem in first)
     more = len(policy.problems) - len(first)
     said += f"; and {more:,} more" if more else ""
-    return _nothing("policy-problem", f"a setting cannot be used: {said}", problems=len(policy.problems))
+    return nothing_because("policy-problem", f"a setting cannot be used: {said}", problems=len(policy.problems))
 
 
-def _snapshot_obstacle(metadata: TableMetadata) -> Reason | None:
+def snapshot_obstacle(metadata: TableMetadata) -> Reason | None:
+    """Whether it has no current snapshot."""
     if metadata.current_snapshot_id is None:
-        return _nothing("no-snapshots", "nothing has been committed to the table yet")
+        return nothing_because("no-snapshots", "nothing has been committed to the table yet")
     if metadata.current_snapshot is None:
-        return _nothing(
+        return nothing_because(
             "snapshot-missing",
             f"the metadata names {metadata.current_snapshot_id} as the current snapshot and does not have it",
         )
     return None
 
 
-def _format_obstacle(metadata: TableMetadata) -> Reason | None:
+def format_obstacle(metadata: TableMetadata) -> Reason | None:
+    """Whether its format version is another one than those known here."""
     if metadata.format_version in FORMAT_VERSIONS:
         return None
     text = f"tables of format version {metadata.format_version} cannot be rewritten yet, only 1 to 3"
-    return _nothing("format-version", text, format_version=metadata.format_version)
-
-
-def _schema_obstacle(metadata: TableMetadata, access: WorkerAccess) -> Reason | None:
-    if all(schema.schema_id != metadata.current_schema_id for schema in metadata.schemas):
-        return _nothing("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
-    reason = neither(table_executors(metadata, access))
-    return None if reason is None else _nothing(reason.code, reason.text)
+    return nothing_because("format-version", text, format_version=metadata.format_version)
 
 
 def encryption_obstacle(metadata: TableMetadata) -> Reason | None:
@@ -188,29 +148,20 @@ def encryption_obstacle(metadata: TableMetadata) -> Reason | None:
     key = encryption_property(metadata.properties)
     if key is None:
         return None
-    return _nothing("encryption", f"the table is encrypted ({wording.name(key)}), which nothing here can do")
+    return nothing_because("encryption", f"the table is encrypted ({wording.name(key)}), which nothing here can do")
 
 
-def _property_obstacle(metadata: TableMetadata) -> Reason | None:
-    try:
-        writer_settings(metadata.properties)
-    except Unsupported:
-        return None  # what a merge cannot write, Spark's own writer may
-    except InvalidConfiguration as error:
-        return _nothing("writer-property", f"a property of the writer cannot be used: {wording.cut(error.message)}")
-    return None
-
-
-def _other_optimizer_obstacle(metadata: TableMetadata) -> Reason | None:
+def other_optimizer_obstacle(metadata: TableMetadata) -> Reason | None:
+    """Whether another optimizer works on it."""
     way_out = f"set {IGNORE_OTHER_OPTIMIZERS_KEY}=true on the table if icewright shall work on it nevertheless"
     if metadata.properties.get(_AMORO_KEY, "").strip().lower() == "true":
-        return _nothing("other-optimizer", f"Amoro maintains it ({_AMORO_KEY}=true); {way_out}")
+        return nothing_because("other-optimizer", f"Amoro maintains it ({_AMORO_KEY}=true); {way_out}")
     lineage = metadata.ancestors()
     for snapshot in lineage:
         recent = lineage[0].committed_at - snapshot.committed_at <= FOREIGN_REPLACE_WINDOW_MS
         if recent and is_foreign_rewrite(snapshot):
             engine = wording.name(snapshot.summary.get("engine-name", "another-program"))
-            return _nothing(
+            return nothing_because(
                 "other-optimizer",
                 f"{engine} rewrote its files at {wording.instant(snapshot.committed_at)} "
                 f"(snapshot {snapshot.snapshot_id}), and two optimizers get in each other's way; {way_out}",

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from icewright.approvals.service import waits_by_mode
 from icewright.core.times import Instant
-from icewright.maintenance.explain import explain
-from icewright.maintenance.registry.planning import beyond_budget
-from icewright.model.actions.actions import ActionFigures, ActionKind, Executor, FileGroup
+from icewright.model.actions.actions import ActionFigures, ActionKind, Executor
 from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
 from icewright.model.actions.remove_orphan_files import NO_QUARANTINE, REFUSALS, Doubt, RemoveOrphanFiles
-from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.observation import Observation
-from icewright.model.plans.plans import Migration, PartitionVerdict, Plan, Prediction, Reason, Verdict
-from icewright.model.policy.policy import Mode, Policy
-from icewright.model.work.figures import Listed, PlanSummary
+from icewright.model.plans.plans import Migration, Plan, Prediction, Reason, Verdict
+from icewright.model.policy.policy import Mode
 from icewright.ports.store import WaitingPlan
-from icewright.tables.views import figures_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,61 +131,3 @@ def waiting_view(waiting: WaitingPlan) -> WaitingView:
         reason=waiting.reason,
         since=waiting.since,
     )
-
-
-def plan_view(plan: Plan) -> PlanView:
-    """The plan for display: everything but the names of the files."""
-    groups: dict[Partition, list[FileGroup]] = {}
-    for group in plan.groups:
-        groups.setdefault(group.partition, []).append(group)
-    return PlanView(
-        plan_id=plan.plan_id,
-        table=str(plan.table_name),
-        catalog=plan.table_id.catalog,
-        uuid=plan.table_id.uuid,
-        snapshot_id=plan.snapshot_id,
-        planned_at=plan.planned_at,
-        mode=plan.mode,
-        can_apply=not plan.is_empty,
-        reason=plan.reason,
-        explanation=explain(plan),
-        rules=plan.rules,
-        prediction=plan.prediction,
-        verdict_counts={verdict.value: count for verdict, count in plan.verdict_counts.items()},
-        verdicts=tuple(_verdict_view(item, groups.get(item.partition, ())) for item in plan.verdicts),
-        actions=tuple(action.figures for action in plan.actions),
-        executors={each.value: n for each in Executor if (n := sum(g.executor is each for g in plan.groups))},
-        look_again_at=plan.look_again_at,
-        migration=plan.migration,
-        to_approve=beyond_budget(plan) or waits_by_mode(plan),
-    )
-
-
-def _verdict_view(item: PartitionVerdict, groups: Sequence[FileGroup]) -> VerdictView:
-    return VerdictView(
-        path=item.path,
-        spec_id=item.partition.spec_id,
-        values=item.partition.values,
-        verdict=item.verdict,
-        reason=item.reason,
-        files_before=item.files_before,
-        files_after=item.files_after,
-        input_files=sum(len(group.files) for group in groups),
-        input_bytes=sum(group.size_bytes for group in groups),
-        executors=tuple(sorted({group.executor for group in groups})),
-        delete_files=len({delete for group in groups for delete in group.delete_files}),
-        wait_until=item.wait_until,
-    )
-
-
-def plan_summary(plan: Plan) -> PlanSummary:
-    """A plan in one line."""
-    after = None if plan.rewrite_prediction is None else plan.rewrite_prediction.data_files_after
-    return PlanSummary(plan.plan_id, plan.planned_at, plan.reason, not plan.is_empty, after)
-
-
-def listed(observation: Observation, plan: Plan, policy: Policy) -> Listed:
-    """What lists show of a table that was observed and planned."""
-    ours = (one.committed_at for one in observation.metadata.ancestors() if one.task_id is not None)
-    figures = figures_view(observation.inventory.partitions, policy)
-    return Listed(policy.mode, figures, max(ours, default=None), plan_summary(plan))

@@ -10,12 +10,12 @@ from icewright.core.errors import InvalidConfiguration
 from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import TEXT_LENGTH_MAX, NewRevision, Policies, PolicyRevision
+from icewright.policy.groups.definitions import Groups
 from icewright.policy.rules.cases import PolicyTest, Said, policy_test
 from icewright.policy.rules.difference import Comparison, PolicyDifference
 from icewright.policy.rules.named_rules import check_policies
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableRecord, TableStore
-from icewright.work.groups.definitions import Groups
 
 _PAGE: Final = 1_000
 

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from icewright.actions.expire_snapshots.consumers import CONSUMER_PREFIX, consumer_problem
 from icewright.core import wording
 from icewright.model.actions.undo import SIGNATURE_KEY
 from icewright.model.iceberg.names import TableName, quote_part
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import NamedRule, Rule
-from icewright.model.policy.policy import Enforced, Mode, Policy, PolicyProblem, PolicyRule
+from icewright.model.policy.policy import MODE_KEY, PREFIX, Enforced, Mode, Policy, PolicyProblem, PolicyRule
 from icewright.model.work.history import END_KEY, FIELDS_KEY
+from icewright.plans.consumers import CONSUMER_PREFIX, consumer_problem
 from icewright.policy.rules.named_rules import Concerning, matching
-from icewright.policy.settings import BY_KEY, MODE_KEY, PREFIX, SETTINGS, value_problem
+from icewright.policy.settings import BY_KEY, SETTINGS, value_problem
 
 DEFAULT_ORIGIN = "default"
 TABLE_ORIGIN = "table property"

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from icewright.actions.rewrite_data_files.layouts.layouts import resolve_expression
 from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason
+from icewright.model.policy.policy import PREFIX
+from icewright.plans.layouts import resolve_expression
 from icewright.policy.layout_text import parse_layout
-from icewright.policy.settings import BY_KEY, LAYOUT_KEY, PREFIX, value_problem
+from icewright.policy.settings import BY_KEY, LAYOUT_KEY, value_problem
 
 _KEY_LENGTH_MAX = 100
 _KNOWN = "`icewright policy show` lists all settings"

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icewright.actions.rewrite_data_files.layouts.layouts import in_names, resolve
 from icewright.model.iceberg.tables import Json, PartitionSpec, Schema, SortOrder, TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
-from icewright.policy.settings import LAYOUT_KEY
+from icewright.model.policy.setting_values import value_text
+from icewright.plans.layouts import in_names, resolve
+from icewright.policy.settings import LAYOUT_KEY, SETTINGS
 
 SORT_ORDER_ORIGIN = "the table's sort order"
 
@@ -109,3 +110,17 @@ def _fields(fields: tuple[Json, ...], prefix: str) -> Iterator[tuple[int, str]]:
         kind = field["type"]
         if isinstance(kind, Mapping) and kind["type"] == "struct":
             yield from _fields(tuple(kind["fields"]), f"{name}.")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """One setting of the effective policy, and which rule won. ``value`` is empty where nothing is set."""
+
+    key: str
+    value: str
+    origin: str
+
+
+def setting_views(policy: Policy) -> tuple[SettingView, ...]:
+    """All settings in effect."""
+    return tuple(SettingView(s.key, value_text(s, getattr(policy, s.field)), policy.origins[s.key]) for s in SETTINGS)

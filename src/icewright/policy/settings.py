@@ -6,10 +6,17 @@ from icewright.actions.compute_statistics.settings import STATISTICS_SETTINGS
 from icewright.actions.expire_data.settings import DATA_SETTINGS
 from icewright.actions.expire_snapshots.settings import EXPIRY_SETTINGS
 from icewright.actions.remove_files.orphans.settings import ORPHAN_SETTINGS
-from icewright.actions.rewrite_data_files.branches import BRANCH_WINDOW_KEY
 from icewright.actions.rewrite_manifests.settings import MANIFEST_SETTINGS
 from icewright.core import wording
-from icewright.model.policy.policy import MigrateSpec, Mode, Trigger
+from icewright.model.policy.policy import (
+    IGNORE_OTHER_OPTIMIZERS_KEY,
+    MODE_KEY,
+    PREFIX,
+    TASK_FILES_MAX,
+    MigrateSpec,
+    Mode,
+    Trigger,
+)
 from icewright.model.policy.setting_values import (
     BYTES,
     DURATIONS,
@@ -23,26 +30,22 @@ from icewright.model.policy.setting_values import (
     yes_or_no,
 )
 from icewright.model.policy.time_windows import WindowTextError
+from icewright.model.work.breaker import BREAKER_SETTINGS
+from icewright.plans.branches import BRANCH_WINDOW_KEY
 from icewright.policy.groups.queue_settings import QUEUE_SETTINGS
 from icewright.policy.layout_text import LayoutTextError, parse_layout
 from icewright.policy.owner_settings import OWNER_SETTINGS
 from icewright.policy.window_settings import WINDOW_SETTINGS
-from icewright.work.tasks.breaker_settings import BREAKER_SETTINGS
 
-PREFIX = "icewright."
 REWRITE_PREFIX = "icewright.rewrite-data-files."
 TARGET_FILE_SIZE_KEY = "write.target-file-size-bytes"
-MODE_KEY = "icewright.mode"
 LAYOUT_KEY = "icewright.layout"
 TRIGGER_KEY = "icewright.trigger"
 LEVEL_1_SIZE_KEY = "icewright.level-1.size-bytes"
 LEVEL_2_RUNS_KEY = "icewright.level-2.runs"
 MIGRATE_SPEC_KEY = "icewright.rewrite-data-files.migrate-spec"
-IGNORE_OTHER_OPTIMIZERS_KEY = "icewright.ignore-other-optimizers"
 
 MIB = 1024 * 1024
-TASK_FILES_MAX = 100_000
-"""The most files that one task may ever have: planning keeps twice as many in memory (about 100 MB)."""
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import Rule
-from icewright.model.policy.policy import Mode, PolicyProblem
+from icewright.model.policy.policy import MODE_KEY, Mode, PolicyProblem
 from icewright.policy.effective import effective_policy
-from icewright.policy.schema_views import LayoutView, layout_view
-from icewright.policy.settings import MODE_KEY
-from icewright.tables.views import SettingView, TableView, setting_views
+from icewright.policy.schema_views import LayoutView, SettingView, layout_view, setting_views
 
-_SAID_OF_MODES: Mapping[Mode, str] = {
+SAID_OF_MODES: Mapping[Mode, str] = {
     Mode.OBSERVE: f"The table is only observed: nothing follows from this before {MODE_KEY} is approve or auto.",
     Mode.APPROVE: "Plans wait for a person to approve them.",
     Mode.AUTO: "Plans are carried out by themselves.",
@@ -59,17 +57,11 @@ def policy_view(table: TableMetadata, rules: Sequence[Rule]) -> PolicyView:
         table=str(table.name),
         uuid=table.table_id.uuid,
         mode=policy.mode,
-        says=_SAID_OF_MODES[policy.mode],
+        says=SAID_OF_MODES[policy.mode],
         settings=setting_views(policy),
         problems=policy.problems,
         layout=layout_view(table, policy),
     )
-
-
-def policy_of(table: TableView) -> PolicyView:
-    """The policy of a table that is shown as a whole."""
-    says = _SAID_OF_MODES[table.mode]
-    return PolicyView(table.name, table.uuid, table.mode, says, table.policy, table.policy_problems, table.layout)
 
 
 def property_changes(table: TableMetadata, changes: Mapping[str, str | None]) -> tuple[PropertyChange, ...]:

@@ -21,7 +21,7 @@ class TableRecord:
 
     ``marks`` tell when its snapshots were first seen, ``reporting`` how well its commits are reported.
     ``properties`` are the table's own, as far as policies may be matched with them
-    (:func:`icewright.policy.known_properties.known_properties`); None while they are not known.
+    (:func:`icewright.observation.observer.known_properties`); None while they are not known.
     ``storage_root`` is where its new files go, None on a local file system. ``considered`` is what was said of upkeep
     when it was looked into last, of each kind that may happen by itself. ``unparked_at`` is when a person last closed
     the breaker. ``listed`` is what lists show of it, None before a look that came to a plan. ``revision``

@@ -9,7 +9,6 @@ from typing import Final
 
 import structlog
 
-from icewright.actions.undo.undo_records_port import KeptStore
 from icewright.audit.port import AuditLog
 from icewright.core.clock import Clock
 from icewright.core.fault_points import Fault, fault
@@ -20,6 +19,7 @@ from icewright.notifications.port import MessageStore
 from icewright.policy.rules.port import PolicyStore
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import ROWS_AT_ONCE_MAX, TableStore, TaskStore
+from icewright.ports.undo_records import KeptStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.prunings_port import Prunings
 

@@ -17,7 +17,6 @@ from icewright.feed.schema import feed, messages, receivers
 from icewright.model.events.notifications import MessageState
 from icewright.model.work.retention import Pruned, RowKind, Rows
 from icewright.model.work.tasks import TERMINAL_STATES
-from icewright.observation.pruning import OF_TABLES
 from icewright.policy.rules.schema import policy_revisions
 from icewright.ports.deletions import OVER_STATES
 from icewright.store import transactions
@@ -41,6 +40,7 @@ from icewright.store.transactions import reading, writing
 from icewright.store.write_lock_schema import turns
 from icewright.work.halts.schema import halts
 from icewright.work.optimizers.findings_schema import probes
+from icewright.work.store.table_pruning import OF_TABLES
 
 
 @dataclass(frozen=True)

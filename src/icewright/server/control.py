@@ -9,10 +9,9 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from icewright.actions.expire_snapshots.expirer import Expirer
-from icewright.actions.expire_snapshots.port import SnapshotExpiry
 from icewright.actions.remove_files.clock_watch import ClockWatch
 from icewright.actions.remove_files.expired_files import ExpiredFilesPlanner
-from icewright.actions.remove_files.gone_tables import GoneUuids
+from icewright.actions.remove_files.orphans.gone_tables import GoneUuids
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
 from icewright.actions.remove_files.quarantine_scheduler import Plans, QuarantineScheduler
@@ -23,50 +22,51 @@ from icewright.actions.rollback.port import Rollbacks
 from icewright.actions.rollback.service import Rollbacker
 from icewright.actions.undo.second_tables_port import SecondTables
 from icewright.actions.undo.second_tables_service import SecondTabler
-from icewright.actions.undo.service import NothingKept, Undoer
-from icewright.actions.undo.undo_records_port import KeptStore
 from icewright.approvals.service import Approvals
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock, Ids
 from icewright.events.intake import Intake
 from icewright.explain.service import Explanations
 from icewright.feed.publisher import FeedPublisher
-from icewright.maintenance.dispatch.dispatcher import Dispatcher, DispatchLimits
-from icewright.maintenance.dispatch.server_tasks import Carrier, ServerTasks
+from icewright.maintenance.dispatch.dispatcher import Dispatcher, DispatchLimits, NextRound
+from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_keeper import TableKeeper
+from icewright.maintenance.undoer import NothingKept, Undoer
 from icewright.model.actions.action_types import FILE_MOVES
 from icewright.model.actions.actions import ActionKind
 from icewright.model.policy.policy import PolicyRule
-from icewright.model.policy.resource_groups import ResourceGroup
+from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
 from icewright.model.work.retention import Retention
 from icewright.notifications.owners import Owners
 from icewright.notifications.service import Notifications, Telling
+from icewright.observation.access import AccessBook
+from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
 from icewright.ownership.claims_port import ClaimStore
 from icewright.ownership.location_rules import PlaceRules
 from icewright.ownership.registry import Registry
 from icewright.policy.apply import PolicyBook
+from icewright.policy.groups.definitions import Groups
 from icewright.policy.rules.port import PolicyStore
 from icewright.policy.source import PolicySource
+from icewright.ports.carriers import Carrier
 from icewright.ports.deletions import DeletionStore
+from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.undo_records import KeptStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_port import Prunings
 from icewright.server.liveness import HeardCatalog, Liveness, heard
 from icewright.server.loop import Loop
-from icewright.work.groups.definitions import Groups
 from icewright.work.groups.queue_waits import QueueWaits
-from icewright.work.groups.service import SERVER_FILES
 from icewright.work.groups.views import GroupViews
 from icewright.work.halts.service import Halting
-from icewright.work.optimizers.access import AccessBook
 from icewright.work.optimizers.backlog import Backlogs
-from icewright.work.optimizers.executor_exclusions import ExecutorExclusions
 from icewright.work.tasks.start_estimates import StartEstimates
 
 
@@ -103,6 +103,7 @@ class ControlPlane:
     history: HistoryProgress | None
     group_views: GroupViews
     approvals: Approvals
+    next_round: NextRound
 
     def service(self, kind: type[Any]) -> Any:
         """The service of that type."""
@@ -179,7 +180,7 @@ def build_control_plane(
     finders = build_finders(removals, registry, watch, tasks)
     orphans = OrphanPlanner(finders, catalogs, registry, tables, clock, ids, planner.policy)
     moves = dict.fromkeys(FILE_MOVES, remover)
-    files_keeper = ServerTasks(dispatcher, moves, clock, SERVER_FILES, alive=pulse.beat)
+    files_keeper = ServerTaskRunner(dispatcher, moves, clock, SERVER_FILES, alive=pulse.beat)
     rounds = QuarantineScheduler(
         files_keeper,
         remover,
@@ -217,7 +218,7 @@ def build_control_plane(
     }
     back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
     carriers = {**(own if expiries else {}), **(back if rollbacks else {}), **carriers}
-    housekeeper = ServerTasks(dispatcher, carriers, clock, alive=pulse.beat)
+    housekeeper = ServerTaskRunner(dispatcher, carriers, clock, alive=pulse.beat)
     loop = Loop(
         catalogs,
         tables,
@@ -266,4 +267,5 @@ def build_control_plane(
         keeping.history,
         GroupViews(tasks, tables, queue, halting),
         approvals,
+        NextRound(wake or loop.wake),
     )

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from sqlalchemy import Engine
 
 from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
-from icewright.actions.expire_snapshots.port import SnapshotExpiry
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
 from icewright.actions.remove_files.adapters.local_quarantine import LocalQuarantine
 from icewright.actions.remove_files.adapters.opened import CatalogObjects, CatalogQuarantine
@@ -48,11 +47,11 @@ from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.objects import prefix_of
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.wiring import telling
-from icewright.observation.sql import SqlTableStore
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules, place_rules
 from icewright.ownership.own_paths import own_places
 from icewright.policy.rules.sql import SqlPolicies
+from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.telemetry import note_statement
 from icewright.retention.history import HistoryProgress
 from icewright.retention.history_wiring import history_progress
@@ -68,6 +67,7 @@ from icewright.store.transactions import FOLLOWS, require_lead
 from icewright.store_admin.leader_lock import Seat, seat_at
 from icewright.web.idempotent_answers_port import Answers
 from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 
 

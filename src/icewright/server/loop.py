@@ -33,7 +33,7 @@ from icewright.core.times import Instant
 from icewright.events.inbox import InboxWorker, Seen
 from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
-from icewright.maintenance.dispatch.server_tasks import ServerTasks
+from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.table_keeper import Looked, TableKeeper
 from icewright.model.iceberg.names import TableName
@@ -79,7 +79,7 @@ class Loop:
         keeper: TableKeeper,
         dispatcher: Dispatcher,
         verifier: Verifier,
-        housekeeper: ServerTasks,
+        housekeeper: ServerTaskRunner,
         clock: Clock,
         *,
         registry: Registry,

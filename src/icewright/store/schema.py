@@ -24,19 +24,10 @@ from sqlalchemy import (
     literal_column,
 )
 
-from icewright.actions.remove_files.adapters import deletions_schema  # noqa: F401 - their tables
-from icewright.actions.undo import undo_records_schema as kept_schema  # noqa: F401 - their tables
-from icewright.events import schema as events_schema  # noqa: F401 - their tables
-from icewright.feed import schema as feed_schema  # noqa: F401 - their tables
 from icewright.model.work.lifecycle import LEASED_STATES, LIVE_STATES
 from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
-from icewright.policy.rules import schema as policies_schema  # noqa: F401 - their tables
-from icewright.store import servers_schema  # noqa: F401 - their tables
-from icewright.store import write_lock_schema as turns_schema  # noqa: F401 - their tables
 from icewright.store.schema_access import Key as _Key
-from icewright.store.schema_access import metadata as metadata  # noqa: PLC0414 - the tables of all these modules
-from icewright.work.halts import schema as halts_schema  # noqa: F401 - their tables
-from icewright.work.optimizers import findings_schema  # noqa: F401 - their tables
+from icewright.store.schema_access import metadata
 
 FENCING_TOKEN = "fencing_token"  # noqa: S105 - a counter's name, not a secret
 SERVER_EPOCH = "server_epoch"

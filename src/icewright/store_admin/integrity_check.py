@@ -8,8 +8,9 @@ from sqlalchemy import Connection, Engine, func, inspect, select, text
 
 from icewright.core.errors import InvalidConfiguration
 from icewright.store.migrate import VERSION_TABLE, is_behind, newest_revision
-from icewright.store.schema import FENCING_TOKEN, attempts, counters, metadata, task_actions, tasks
+from icewright.store.schema import FENCING_TOKEN, attempts, counters, task_actions, tasks
 from icewright.store.transactions import reading
+from icewright.store_admin.all_tables import metadata
 
 _LISTED_MAX = 3
 

@@ -15,11 +15,11 @@ from typing import Final
 from sqlalchemy import Connection, delete, func, insert, select, text, update
 
 from icewright.actions.remove_files.adapters.deletions_schema import deletion_approvals
-from icewright.audit.model import Act
 from icewright.audit.sql import record
 from icewright.core.clock import Clock
 from icewright.feed.schema import FEED_FORGOTTEN
 from icewright.feed.sql import last_told
+from icewright.model.access.permissions import Act
 from icewright.model.actions.actions import ActionKind
 from icewright.model.plans.plans import Reason
 from icewright.model.work import lifecycle

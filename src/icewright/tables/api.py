@@ -13,6 +13,7 @@ from icewright.core.errors import TableReplaced
 from icewright.explain.service import Explanations
 from icewright.footprint.unneeded_views import UnneededView, unneeded_view
 from icewright.identity.authorization import On, needs
+from icewright.maintenance.explain import plan_view
 from icewright.maintenance.table_keeper import TableKeeper
 from icewright.model.access.permissions import Permission, Scope, covers
 from icewright.model.iceberg.files import Partition
@@ -20,25 +21,17 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Plan
 from icewright.model.plans.requests import Asked
 from icewright.model.work.why import Why
+from icewright.observation.figures import PartitionView, partition_view
 from icewright.ownership.location_views import PlaceView
-from icewright.plans.views import PlanView, plan_view
+from icewright.plans.views import PlanView
 from icewright.policy.apply import PolicyBook
 from icewright.policy.rules.cases import PolicyTest
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import PlanPlace, TableRecord, TableStore
 from icewright.tables.api_views import LookAnswer, ObservationView, TableDocument, TableSummary
 from icewright.tables.lookups import Looked
-from icewright.tables.views import (
-    PartitionView,
-    RefView,
-    SnapshotPlace,
-    SnapshotView,
-    partition_view,
-    ref_views,
-    snapshot_views,
-)
-from icewright.web.deps import Caller, Led, Service
-from icewright.web.leader_proxy import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY
+from icewright.tables.views import RefView, SnapshotPlace, SnapshotView, ref_views, snapshot_views
+from icewright.web.deps import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY, Caller, Led, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from icewright.approvals.cli import logged_in
 from icewright.core.codec import from_json, to_json
 from icewright.core.errors import IcewrightError, NotFound
 from icewright.footprint.cli import storage
-from icewright.policy.cli import layout_text
 from icewright.tables.observations import observation
+from icewright.tables.policy_cli import layout_text
 from icewright.tables.table_cells import (
     FILES,
     MANIFESTS,
@@ -28,7 +27,7 @@ from icewright.tables.table_cells import (
 )
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, ShowApi, TableArgument, Yes, begin
+from icewright.terminal.invocation import AsJson, ShowApi, TableArgument, Yes, begin, logged_in
 
 if TYPE_CHECKING:
     from icewright.catalogs.port import Catalog
@@ -55,9 +54,10 @@ def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
     knows the table, also how well its commits are reported. Without a catalog in the configuration the server is asked
     for all of it.
     """
-    from icewright.maintenance.offline import Offline, reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
     from icewright.ownership.location_views import others_not_looked_at, place_view  # noqa: PLC0415 - see above
     from icewright.tables.views import observed_table_view  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)
@@ -82,8 +82,8 @@ def unpark(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fa
 
     What came to nothing until now does not count any more. Look first why it did: `icewright why` says so.
     """
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - see above
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     with server(invocation, show_api=show_api) as client:
@@ -114,8 +114,8 @@ def declare_lost(
     is removed in any catalog. Once it is declared lost, it keeps what it claimed when it was last read, and nothing
     else. The declaration is in the audit, and counts no more as soon as the catalog's pointer to the table moves.
     """
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - see above
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     name = str(table_name(invocation.config, table))
@@ -156,8 +156,8 @@ def declare_gone(
     administrator has named it, its files are orphans of TABLE: none for seven days, and each by approval. The
     declaration is in the audit; it does not count where the table was committed to in the seven days before, or since.
     """
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - see above
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     name = str(table_name(invocation.config, table))
@@ -183,9 +183,9 @@ def declare_gone(
 @app.command()
 def partitions(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
     """List the partitions: files, sizes, deletes, how much of the possible is done, and when."""
-    from icewright.maintenance.offline import reads_here  # noqa: PLC0415 - `--help` stays quick
+    from icewright.observation.figures import PartitionView, partition_view  # noqa: PLC0415 - see above
     from icewright.observation.rewritten_partitions import optimized_at  # noqa: PLC0415 - see above
-    from icewright.tables.views import PartitionView, partition_view  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import reads_here  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     if not reads_here(invocation):
@@ -201,8 +201,8 @@ def partitions(context: typer.Context, table: TableArgument, *, limit: Limit = 1
 @app.command()
 def snapshots(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
     """List the snapshots, newest first; those that icewright made carry their task."""
-    from icewright.maintenance.offline import reads_here  # noqa: PLC0415 - `--help` stays quick
     from icewright.tables.views import SnapshotView, snapshot_views  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import reads_here  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     if not reads_here(invocation):
@@ -215,8 +215,8 @@ def snapshots(context: typer.Context, table: TableArgument, *, limit: Limit = 10
 @app.command()
 def refs(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
     """List the branches and tags."""
-    from icewright.maintenance.offline import reads_here  # noqa: PLC0415 - `--help` stays quick
     from icewright.tables.views import RefView, ref_views  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import reads_here  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     if not reads_here(invocation):
@@ -273,7 +273,8 @@ app.command()(storage)
 
 
 def _look(invocation: Invocation, table: str) -> tuple[Planned, Catalog]:
-    from icewright.maintenance.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     name = table_name(invocation.config, table)
     offline = Offline(invocation.config, invocation.rules)
@@ -300,8 +301,8 @@ def _list_served(
 ) -> None:
     """Print a list of what a table is made of, from the server."""
     from icewright.api_client.paging import pages  # noqa: PLC0415 - see above
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - see above
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
     with server(invocation) as client:
         known = client.table(table_name(invocation.config, table))
@@ -338,7 +339,8 @@ def _reported(reporting: Reporting | None) -> str:
 
 
 def _load(invocation: Invocation, table: str) -> tuple[TableMetadata, Catalog]:
-    from icewright.maintenance.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     name = table_name(invocation.config, table)
     catalog = Offline(invocation.config).catalog(name.catalog)

@@ -13,17 +13,18 @@ from typing import Annotated, Final, TypeVar, cast
 from fastapi import Depends, Request
 
 from icewright.core.clock import Clock
-from icewright.core.errors import NotFound, Rejected, TableReplaced
+from icewright.core.errors import TableReplaced
 from icewright.core.times import Instant
-from icewright.identity.authorization import unseen
 from icewright.maintenance.planner import Planner
-from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
+from icewright.model.access.permissions import Scope
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Mode, Policy
+from icewright.observation.executor_exclusions import ExecutorExclusions
+from icewright.observation.lookups import TablesByUuid
 from icewright.observation.observer import Observer
 from icewright.observation.rewritten_partitions import optimized_at
 from icewright.ownership.location_redaction import place_shown
@@ -33,7 +34,6 @@ from icewright.policy.effective import policy_of
 from icewright.ports.store import TableRecord, TableStore, TaskStore
 from icewright.tables.api_views import ObservationView, TableDocument, TableSummary
 from icewright.tables.views import table_view
-from icewright.work.optimizers.executor_exclusions import ExecutorExclusions
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -41,21 +41,7 @@ V = TypeVar("V")
 _REMEMBERED_MAX: Final = 10_000
 
 
-class SeveralTables(Rejected):
-    """Several catalogs have a table with one uuid, and none was named. ``records`` are those tables."""
-
-    def __init__(self, uuid: str, records: Sequence[TableRecord]) -> None:
-        names = ", ".join(sorted(record.table_id.catalog for record in records))
-        super().__init__(f"several catalogs have a table with the uuid {uuid}", hint=f"add ?catalog=, one of {names}")
-        self.uuid, self.records = uuid, records
-
-
-def is_about(within: Scopes, catalog: str) -> bool:
-    """Whether something in the catalog is in one of the scopes."""
-    return any(scope.catalog in {"", catalog} for scope in within)
-
-
-class Lookups:
+class Lookups(TablesByUuid):
     """Reads tables for display. Safe for use by several threads."""
 
     def __init__(
@@ -68,51 +54,13 @@ class Lookups:
         registry: Callable[[], Registry],
     ) -> None:
         """``registry`` knows whose place is whose: that of the loop, where it turns in this server."""
-        self._tables, self._tasks, self._observer, self._planner = tables, tasks, observer, planner
+        super().__init__(tables, observer)
+        self._tasks, self._planner = tasks, planner
         self._registry = registry
         self._unfit = ExecutorExclusions(tables, clock)
         self._lock = threading.Lock()
         self._modes: dict[TableId, tuple[tuple[str, int], Mode]] = {}
         self._optimized: dict[TableId, tuple[str, Mapping[Partition, Instant]]] = {}
-
-    def record(self, uuid: str, catalog: str | None) -> TableRecord:
-        """The table of that uuid.
-
-        Raises :class:`NotFound`, also for a dropped table, and :class:`SeveralTables` when several catalogs have the
-        uuid (a table registered twice) and none is named.
-        """
-        catalogs = sorted(self._observer.catalog_names) if catalog is None else (self._observer.catalog(catalog).name,)
-        found = [self._tables.record(TableId(name, uuid)) for name in catalogs]
-        records = [record for record in found if record is not None and record.dropped_at is None]
-        if not records:
-            dropped = any(record is not None for record in found)
-            raise NotFound(f"no table with the uuid {uuid}" + (" any more: it was dropped" if dropped else ""))
-        if len(records) > 1:
-            raise SeveralTables(uuid, records)
-        return records[0]
-
-    def seen(self, uuid: str, catalog: str | None, within: Scopes) -> TableRecord:
-        """As :meth:`record`, of tables in scopes: what is not theirs is answered as what is not there."""
-        if within == EVERYWHERE:
-            return self.record(uuid, catalog)
-        try:
-            found: Sequence[TableRecord] = [self.record(uuid, catalog)]
-        except SeveralTables as error:
-            found = error.records
-        except NotFound:
-            found = []
-        theirs = [one for one in found if covers(within, Scope.of(one.name))]
-        if len(found) > 1 and theirs:
-            raise SeveralTables(uuid, theirs)
-        if not theirs:
-            raise unseen("table")
-        return theirs[0]
-
-    def require_catalog(self, catalog: str, within: Scopes) -> None:
-        """Raise :class:`NotFound` for a catalog that is not there, and for one that is nothing of these scopes."""
-        if within != EVERYWHERE and (catalog not in self._observer.catalog_names or not is_about(within, catalog)):
-            raise unseen("catalog")  # who asks for one that is not there is told which ones are
-        self._observer.catalog(catalog)
 
     def metadata(self, record: TableRecord) -> TableMetadata:
         """The table's metadata as it is now.

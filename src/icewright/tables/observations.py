@@ -23,9 +23,9 @@ def observation(
     context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False
 ) -> None:
     """Show what the server saw of a table at its last look; of looks before it, only when it first saw snapshots."""
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - see above
     from icewright.tables.api_views import ObservationView  # noqa: PLC0415 - `--help` stays quick
     from icewright.terminal.connection import server  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     with server(invocation, show_api=show_api) as client:

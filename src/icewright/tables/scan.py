@@ -76,7 +76,8 @@ def scan(
     which is all but metadata that is too much for the data. Exit status 1 when something was found. "done" is how much
     of what merging can do is done.
     """
-    from icewright.maintenance.offline import Offline, reads_here  # noqa: PLC0415 - `--help` stays quick
+    from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import reads_here  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal
@@ -204,8 +205,9 @@ def _scan(
 
 
 def _look(offline: Offline, name: TableName) -> _Looked:
+    from icewright.observation.figures import figures_view  # noqa: PLC0415 - see above
     from icewright.tables.findings import findings, layout_findings, metadata_findings  # noqa: PLC0415 - as above
-    from icewright.tables.views import figures_view, written_at  # noqa: PLC0415 - see above
+    from icewright.tables.views import written_at  # noqa: PLC0415 - see above
 
     try:
         planned = offline.plan(name)

@@ -8,7 +8,8 @@ from icewright.terminal import figures as text
 from icewright.terminal.cli import Column
 
 if TYPE_CHECKING:
-    from icewright.tables.views import FileView, ManifestView, PartitionView, RefView, SnapshotView
+    from icewright.observation.figures import PartitionView
+    from icewright.tables.views import FileView, ManifestView, RefView, SnapshotView
 
 PARTITIONS = (
     Column("partition"),

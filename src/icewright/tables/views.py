@@ -8,51 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
 
 from icewright.core.times import Instant
-from icewright.inventory import histogram
-from icewright.inventory.arithmetic import optimization_ratio
 from icewright.model.iceberg.files import DataFile, Partition
 from icewright.model.iceberg.inventory import ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.tables import Operation, Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.policy.policy import Mode, Policy, PolicyProblem
-from icewright.model.policy.setting_values import value_text
 from icewright.model.work.figures import FiguresView
+from icewright.observation.figures import figures_view
 from icewright.ownership.location_views import PlaceView
 from icewright.policy.schema_views import (
     ColumnView,
     LayoutView,
+    SettingView,
     columns,
     layout_view,
+    setting_views,
     sort_order_text,
     spec_text,
 )
-from icewright.policy.settings import SETTINGS
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionView:
-    """One partition. ``optimization_ratio`` is 1.0 when merging has nothing left to do."""
-
-    path: str
-    spec_id: int
-    values: str
-    data_files: int
-    size_bytes: int
-    records: int
-    small_files: int
-    small_bytes: int
-    delete_files: int
-    position_delete_files: int
-    deletion_vectors: int
-    equality_delete_files: int
-    deleted_records: int
-    formats: Mapping[str, int]
-    optimization_ratio: float
-    written_at: Instant | None
-    optimized_at: Instant | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +113,6 @@ class FileView:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingView:
-    """One setting of the effective policy, and which rule won. ``value`` is empty where nothing is set."""
-
-    key: str
-    value: str
-    origin: str
-
-
-@dataclass(frozen=True, slots=True)
 class TableView:
     """One table as of its current snapshot; ``place`` as it was last seen, beside all other tables that are known.
 
@@ -222,11 +188,6 @@ def written_at(metadata: TableMetadata) -> Instant | None:
     return _latest(s for s in metadata.ancestors() if s.operation is not Operation.REPLACE)
 
 
-def setting_views(policy: Policy) -> tuple[SettingView, ...]:
-    """All settings in effect."""
-    return tuple(SettingView(s.key, value_text(s, getattr(policy, s.field)), policy.origins[s.key]) for s in SETTINGS)
-
-
 def observed_table_view(observation: Observation, policy: Policy, place: PlaceView) -> TableView:
     """The whole table as it was just observed."""
     return table_view(
@@ -237,70 +198,6 @@ def observed_table_view(observation: Observation, policy: Policy, place: PlaceVi
         commit_interval_ms=observation.commit_interval_ms,
         place=place,
     )
-
-
-def partition_view(
-    statistics: PartitionStatistics, policy: Policy, optimized_at: Instant | None = None
-) -> PartitionView:
-    """One partition, small files and ratio by the table's own policy."""
-    counts = statistics.counts
-    small_files, small_bytes = histogram.small(counts.sizes, policy.small_file_size_bytes)
-    return PartitionView(
-        path=statistics.path,
-        spec_id=statistics.partition.spec_id,
-        values=statistics.partition.values,
-        data_files=counts.data_files,
-        size_bytes=counts.data_bytes,
-        records=counts.records,
-        small_files=small_files,
-        small_bytes=small_bytes,
-        delete_files=counts.delete_files,
-        position_delete_files=counts.position_delete_files,
-        deletion_vectors=counts.deletion_vectors,
-        equality_delete_files=counts.equality_delete_files,
-        deleted_records=counts.deleted_records,
-        formats={kind.value: files for kind, files in counts.formats.items()},
-        optimization_ratio=optimization_ratio(
-            counts,
-            small_file_size_bytes=policy.small_file_size_bytes,
-            target_file_size_bytes=policy.output_size_bytes_max,
-            min_input_files=policy.min_input_files,
-        ),
-        written_at=statistics.written_at,
-        optimized_at=optimized_at,
-    )
-
-
-def figures_view(partitions: Iterable[PartitionStatistics], policy: Policy) -> FiguresView:
-    """The sums; one pass, so that partitions may come from a cursor."""
-    sums = dict.fromkeys(_SUMMED, 0)
-    formats: dict[str, int] = {}
-    possible: list[float] = []
-    count = 0
-    for statistics in partitions:
-        view = partition_view(statistics, policy)
-        count += 1
-        for name in _SUMMED:
-            sums[name] += getattr(view, name)
-        for kind, files in view.formats.items():
-            formats[kind] = formats.get(kind, 0) + files
-        possible.append(view.optimization_ratio * view.data_files)
-    ratio = fsum(possible) / sums["data_files"] if sums["data_files"] else 1.0
-    return FiguresView(partitions=count, formats=formats, optimization_ratio=ratio, **sums)
-
-
-_SUMMED = (
-    "data_files",
-    "size_bytes",
-    "records",
-    "small_files",
-    "small_bytes",
-    "delete_files",
-    "position_delete_files",
-    "deletion_vectors",
-    "equality_delete_files",
-    "deleted_records",
-)
 
 
 def snapshot_views(metadata: TableMetadata) -> tuple[SnapshotView, ...]:

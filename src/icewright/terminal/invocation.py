@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,8 @@ from icewright.terminal.cli import Terminal
 
 if TYPE_CHECKING:
     from icewright.config.model import Config
+    from icewright.core.errors import InvalidConfiguration
+    from icewright.model.iceberg.names import TableName
     from icewright.model.policy.policies import PolicyRevision, Rule
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -81,3 +84,50 @@ def begin(context: typer.Context, *, as_json: bool) -> Invocation:
     invocation: Invocation = context.obj
     invocation.terminal.as_json = as_json
     return invocation
+
+
+def table_name(config: Config, text: str) -> TableName:
+    """The table that a person means; the only catalog that is configured here need not be named."""
+    from icewright.model.iceberg.names import TableName  # noqa: PLC0415 - `--help` stays quick
+
+    only = config.catalogs[0].name if len(config.catalogs) == 1 else None
+    return TableName.parse(text, default_catalog=only)
+
+
+def reads_here(invocation: Invocation) -> bool:
+    """Whether a command reads tables through the catalogs of the configuration; with none, it asks the server.
+
+    One rule for all commands that can do both. Raises ``InvalidConfiguration`` where no server is known either.
+    """
+    from icewright.core.errors import Unavailable  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.found_server import found_server  # noqa: PLC0415 - see above
+
+    if invocation.config.catalogs:
+        return True
+    try:
+        found_server(invocation.config, os.environ)
+    except Unavailable as error:
+        raise no_catalogs(invocation.config) from error
+    return False
+
+
+def no_catalogs(config: Config) -> InvalidConfiguration:
+    """The error for a configuration without any catalog, with what was found and cannot be used."""
+    from icewright.core.errors import InvalidConfiguration  # noqa: PLC0415 - `--help` stays quick
+
+    others = "".join(f"; {other.name} of {other.origin} cannot be used: {other.reason}" for other in config.unusable)
+    return InvalidConfiguration(
+        f"no catalogs are configured{others}",
+        hint="`icewright config init` writes a configuration to start from, `icewright login` names a server to ask, "
+        "and `icewright demo` shows one at work",
+    )
+
+
+def logged_in() -> str:
+    """Who is logged in. Raises ``Rejected`` where that has no name."""
+    from icewright.core.errors import Rejected  # noqa: PLC0415 - `--help` stays quick
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:  # a container runs as a number that has no name
+        raise Rejected("it cannot be told who approves", hint="say so: --by NAME") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from fastapi import Depends, Request
@@ -61,7 +62,7 @@ else:
             return _depends(_own, kind)
 
     class Led:
-        """A service beside the loop, for routes that are :data:`~icewright.web.leader_proxy.BY_LEADER`."""
+        """A service beside the loop, for routes that are :data:`BY_LEADER`."""
 
         def __class_getitem__(cls, kind: type[Any]) -> Any:
             return _depends(_led, kind)
@@ -78,3 +79,20 @@ def _caller(request: Request) -> Principal:
 
 
 Caller = Annotated[Principal, Depends(_caller)]
+
+
+@dataclass(frozen=True)
+class OfLeader:
+    """The declaration of a route that is the leader's; ``or_here``: what this server knows is better than nothing."""
+
+    or_here: bool
+    patience_s: float
+
+    def __call__(self) -> None:
+        """Let everybody pass: what it needs is declared beside."""
+
+
+BY_LEADER: Final[Any] = Depends(OfLeader(or_here=False, patience_s=30.0))
+BY_LEADER_FOR_LONG: Final[Any] = Depends(OfLeader(or_here=False, patience_s=3_600.0))
+"""What lists all files of a table, or reads all its metadata, takes as long as it takes."""
+BY_LEADER_IF_ANY: Final[Any] = Depends(OfLeader(or_here=True, patience_s=10.0))

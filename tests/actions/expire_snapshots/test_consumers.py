@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icewright.actions.expire_snapshots.consumers import Consumer, declared_consumers, flink_sinks
 from icewright.actions.expire_snapshots.staying_files import staying
 from icewright.model.iceberg.tables import Ref, RefKind, TableMetadata
 from icewright.model.policy.policy import PolicyRule
+from icewright.plans.consumers import Consumer, declared_consumers, flink_sinks
 from icewright.policy.effective import effective_policy
 from tests.builders.expiring import AGED, DAYS, EVERYTHING, decided, gone, line, of
 from tests.builders.observations import DAY_MS, HOUR_MS, NOW, table

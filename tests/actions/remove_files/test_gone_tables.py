@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from icewright.actions.remove_files.deleter import Batch, Deleter
-from icewright.actions.remove_files.gone_tables import GoneTables
+from icewright.actions.remove_files.orphans.gone_tables import GoneTables
 from icewright.actions.remove_files.service import GONE_BATCHES, OfGone, Remover, StorageClients
 from icewright.core.completeness import Gap, Gaps, Known
 from icewright.core.errors import NotAllowed

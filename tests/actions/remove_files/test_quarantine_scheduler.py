@@ -24,9 +24,9 @@ from icewright.core.reasons import Reason
 from icewright.model.actions.deletion import DeletionRun, IntentState
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.policy.resource_groups import SERVER_FILES
 from icewright.model.work.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
 from icewright.ownership.model import Place
-from icewright.work.groups.service import SERVER_FILES
 from tests.builders.deletions import DAY_MS, HOUR_MS, World, undone
 from tests.doubles.sightings import MemorySightings
 from tests.doubles.task_store import MemoryTaskStore

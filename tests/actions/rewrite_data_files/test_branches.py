@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.actions.rewrite_data_files.branches import BRANCH_AHEAD, main_hold
 from icewright.actions.rewrite_data_files.check.plan import check_plan
 from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.actions.rewrite_data_files.shortlist import shortlist
 from icewright.model.actions.actions import RewriteDataFiles
 from icewright.model.iceberg.tables import Operation, Ref, RefKind, Snapshot, TableMetadata
 from icewright.model.plans.plans import Verdict
+from icewright.plans.branches import BRANCH_AHEAD, main_hold
 from tests.builders.observations import DAY_MS, HOUR_MS, NOW, data_files, month, observe, policy, snapshot, table
 from tests.cases import each_case
 

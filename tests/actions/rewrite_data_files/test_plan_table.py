@@ -7,9 +7,9 @@ import pytest
 
 from icewright.actions.rewrite_data_files import candidates
 from icewright.actions.rewrite_data_files import plan as plan_module
+from icewright.actions.rewrite_data_files.outcome import VERDICTS_LISTED_MAX
 from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.actions.rewrite_data_files.shortlist import shortlist
-from icewright.maintenance.outcome import VERDICTS_LISTED_MAX
 from icewright.model.iceberg.files import DataFile
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Verdict

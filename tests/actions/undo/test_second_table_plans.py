@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from icewright.maintenance.cli import Planned, print_plan
+from icewright.maintenance.explain import plan_view
 from icewright.maintenance.tasks_cli import _print_document
 from icewright.model.plans.plans import Plan
 from icewright.model.work.tasks import Task
-from icewright.plans.views import plan_view
 from icewright.terminal.cli import Terminal
 from icewright.work.tasks.task_views import task_document
 from tests.actions.expire_snapshots.test_expiry_service import ended

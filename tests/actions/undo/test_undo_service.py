@@ -9,7 +9,6 @@ import pytest
 
 from icewright.actions.remove_files.service import Remover
 from icewright.actions.undo.missing_files import first_missing
-from icewright.actions.undo.service import NothingKept
 from icewright.core.errors import (
     Conflict,
     NotAllowed,
@@ -20,7 +19,7 @@ from icewright.core.errors import (
     Unsupported,
 )
 from icewright.core.fault_points import Fault, arm
-from icewright.maintenance.dispatch.server_tasks import COMMITS, Carrier, MayGoOn
+from icewright.maintenance.undoer import NothingKept
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_KEPT_MS, UNDO_WINDOW_MS, Kept, UndoExpiryPrediction
 from icewright.model.iceberg.tables import RefKind, TableMetadata
@@ -28,6 +27,7 @@ from icewright.model.plans.plans import Plan
 from icewright.model.plans.requests import ExpireSnapshotsRequest, RewriteManifestsRequest
 from icewright.model.work.jobs import Result
 from icewright.model.work.tasks import Progress, Task, TaskState
+from icewright.ports.carriers import COMMITS, Carrier, MayGoOn
 from icewright.retention.pruning import BATCHES_MAX, TASKS_AT_ONCE
 from tests.actions.expire_snapshots.test_expiry_service import ended, ids
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse

@@ -10,15 +10,15 @@ import pytest
 
 from icewright.core.times import Window
 from icewright.maintenance.dispatch import dispatcher
-from icewright.maintenance.window import Closed
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
 from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy import time_windows as windows
 from icewright.model.policy.policy import PolicyRule
+from icewright.model.policy.resource_groups import SERVER
 from icewright.model.work.tasks import Task, TaskState
-from icewright.work.groups.service import SERVER
+from icewright.plans.window import Closed
 from tests.builders.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.cases import each_case
 

@@ -19,10 +19,10 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule, RefAt
 from icewright.model.iceberg.tables import RefKind
 from icewright.model.plans.plans import Reason
+from icewright.model.policy.resource_groups import SERVER
 from icewright.model.work.breaker import UNVERIFIED
 from icewright.model.work.jobs import Result
 from icewright.model.work.tasks import NewTask, Task, TaskState
-from icewright.work.groups.service import SERVER
 from tests.builders.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import Worker, hello
 from tests.doubles.expiry import MemoryExpiry

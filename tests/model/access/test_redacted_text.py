@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from icewright.core import wording
 from icewright.model.access.permissions import EVERYTHING, Scope, covers
-from icewright.model.access.redacted_text import Words
+from icewright.model.access.redacted_text import OTHER_TABLE, Words
 from icewright.model.iceberg.names import TableName
-from icewright.ownership.location_redaction import OTHER_TABLE
 from tests.cases import each_case
 
 WORDS = Words(["lake", "lake2", "od`d one"])

@@ -11,6 +11,7 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.model.plans.plans import Reason
 from icewright.model.work import lifecycle
 from icewright.model.work.breaker import (
+    BREAKER_SETTINGS,
     FAILURES_MAX,
     PARKED_MS,
     TASKS_LOOKED_AT,
@@ -24,7 +25,6 @@ from icewright.model.work.breaker import (
     parked,
 )
 from icewright.model.work.tasks import Outcome, Task, TaskState
-from icewright.work.tasks.breaker_settings import BREAKER_SETTINGS
 from tests.cases import each_case
 from tests.contracts.samples import new_task
 

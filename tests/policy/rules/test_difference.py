@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.policy.policies import NamedRule, Policies, RuleMatch
 from icewright.model.policy.policy import PolicyRule
-from icewright.policy.known_properties import KNOWN_CHARACTERS_MAX, known_properties
+from icewright.observation.observer import KNOWN_CHARACTERS_MAX, known_properties
 from icewright.policy.rules.difference import TABLES_SHOWN, Comparison, PolicyDifference, RuleChange, SettingChange
 
 MODE = "icewright.mode"

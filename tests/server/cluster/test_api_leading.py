@@ -15,11 +15,11 @@ from icewright.identity.authentication import Access
 from icewright.model.access.identity import NewToken
 from icewright.model.access.on_behalf import ON_BEHALF_OF, to_header
 from icewright.model.access.permissions import OWNER, Principal, Role
-from icewright.ports.leading import Answer, Question
+from icewright.server.cluster.leading import Answer, Question
 from icewright.server.cluster.peers import ask
 from icewright.server.control import ControlPlane
 from icewright.server.http.app import create_app
-from icewright.web.leader_proxy import led_routes
+from icewright.server.http.leader_proxy import led_routes
 from icewright.web.transport import Transport
 from tests.builders.served import HOST, TOKEN, V1, Served, problem
 from tests.cases import each_case

@@ -16,8 +16,8 @@ from icewright.core.servers import Server, leader_of
 from icewright.core.system_clock import SystemClock
 from icewright.model.access.permissions import OWNER
 from icewright.model.events.feed import FactKind, FeedFilter
-from icewright.ports.leading import Question
 from icewright.server.cluster.leadership import Leadership
+from icewright.server.cluster.leading import Question
 from icewright.server.cluster.peers import ask
 from icewright.server.control import ControlPlane
 from tests.builders.lakehouse import Lakehouse

@@ -13,6 +13,7 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
 from icewright.actions.remove_files.api import PurgeOfGone
+from icewright.actions.remove_files.lost_tables import DeclareGone, DeclareLost
 from icewright.core.codec import from_json, to_json
 from icewright.identity.sessions_api import OneTimeCode, SessionsOf
 from icewright.maintenance.api import ApprovalGiven
@@ -29,7 +30,6 @@ from icewright.model.work.halts import PartKind
 from icewright.model.work.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
 from icewright.model.work.storage import ProbeReport, ProbeReports
 from icewright.model.work.tasks import Progress
-from icewright.ownership.lost_tables import DeclareGone, DeclareLost
 from icewright.server.http.app import create_app
 from icewright.web.examples import EXAMPLES
 from icewright.work.halts.api import PartAsked

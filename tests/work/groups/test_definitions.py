@@ -8,12 +8,11 @@ from icewright.core.errors import InvalidMessage
 from icewright.core.times import Window
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
-from icewright.model.policy.resource_groups import Queue, ResourceGroup
+from icewright.model.policy.resource_groups import SERVER, Queue, ResourceGroup
 from icewright.model.work.admission import Holding, Lane, RefusalKind, Urgency
 from icewright.model.work.jobs import ANY_TASK, ClaimRequest, Failed
 from icewright.model.work.optimizers import BacklogRequest
-from icewright.work.groups.definitions import closed
-from icewright.work.groups.service import SERVER
+from icewright.policy.groups.definitions import closed
 from tests.builders.lakehouse import AUTO, HOUR_MS, Lakehouse
 from tests.builders.worker import Worker, hello
 from tests.cases import each_case

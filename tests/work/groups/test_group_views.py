@@ -12,7 +12,7 @@ from icewright.model.policy.policies import NewRevision, Policies
 from icewright.model.policy.resource_groups import OPEN_DEFAULT, ResourceGroup
 from icewright.model.work.admission import Lane
 from icewright.model.work.halts import EVERYTHING, HaltState, Part, PartKind
-from icewright.work.groups.definitions import Origin
+from icewright.policy.groups.definitions import Origin
 from icewright.work.groups.views import GroupView, Held
 from tests.builders.lakehouse import Lakehouse
 from tests.builders.worker import hello

@@ -11,12 +11,12 @@ from icewright.core.errors import LeaseLost, NotFound
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.requests import ExpireSnapshotsRequest
+from icewright.model.policy.resource_groups import SERVER
 from icewright.model.work.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
 from icewright.model.work.jobs import Cancelled, Result
 from icewright.model.work.optimizers import BacklogRequest
 from icewright.model.work.storage import ProbeRequest
 from icewright.model.work.tasks import COMMITTING, REMOVING, RESTORING, AttemptState, Task, TaskState
-from icewright.work.groups.service import SERVER
 from tests.builders.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import RETRYABLE, STOPPED, Worker
 

@@ -11,8 +11,8 @@ from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.jobs import Failed
 from icewright.model.work.storage import AccessRecord, ProbeReport, ProbeReports, ProbeRequest
 from icewright.model.work.tasks import TaskState
+from icewright.observation.access import ASKED_FOR_MS, PROBES_MAX, PROVED_FOR_MS, REFUSED_FOR_MS, assumed
 from icewright.ports.store import AT_ONCE
-from icewright.work.optimizers.access import ASKED_FOR_MS, PROBES_MAX, PROVED_FOR_MS, REFUSED_FOR_MS, assumed
 from tests.builders.lakehouse import NAME, Lakehouse
 from tests.builders.worker import Worker
 

@@ -13,9 +13,9 @@ from icewright.model.iceberg.names import TableId
 from icewright.model.policy.policy import Mode
 from icewright.model.work.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, GroupLeft, TaskReport
 from icewright.model.work.tasks import TaskHead, TaskState
+from icewright.observation.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, ExecutorExclusions
 from icewright.ports.findings import UNFIT_KEPT_MS
 from icewright.ports.store import AT_ONCE
-from icewright.work.optimizers.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, ExecutorExclusions
 from icewright.work.optimizers.file_backoff import with_failed_files
 from icewright.work.tasks.retry import PUT_OFF_BASE_MS
 from tests.actions.rewrite_data_files.layouts.test_levels_service import grow, laid_out, work

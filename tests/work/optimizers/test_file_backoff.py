@@ -8,7 +8,7 @@ from dataclasses import replace
 from icewright.core.times import Instant
 from icewright.model.plans.plans import Verdict
 from icewright.model.work.tasks import TaskHead, TaskState
-from icewright.work.optimizers.executor_exclusions import NOT_STITCHABLE
+from icewright.observation.executor_exclusions import NOT_STITCHABLE
 from icewright.work.optimizers.file_backoff import with_failed_files
 from icewright.work.tasks.retry import PUT_OFF_BASE_MS
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse

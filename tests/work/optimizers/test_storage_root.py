@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icewright.work.optimizers.storage import is_local, storage_root
+from icewright.observation.access import is_local, storage_root
 from tests.builders.observations import table
 from tests.cases import each_case
 

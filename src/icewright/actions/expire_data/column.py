@@ -8,11 +8,14 @@ from typing import Any
 from icewright.actions.expire_data.age import INTEGERS, TYPES
 from icewright.actions.expire_data.settings import DATA_FIELD_KEY, DATA_INTEGERS_KEY
 from icewright.core import wording
+from icewright.core.times import Instant
 from icewright.model.actions.expire_data import ExpireData, IntegerTime
 from icewright.model.iceberg.column_types import all_fields
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.branches import branch_obstacle
+from icewright.plans.eligibility import manifests_obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +94,9 @@ def _types(metadata: TableMetadata, field_id: int) -> set[str]:
 
 def _nothing(code: str, because: str) -> Reason:
     return Reason(code, f"nothing, because {because}")
+
+
+def expire_data_obstacle(action: ExpireData, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an expiry of data: its column is the one that it was planned by, too."""
+    obstacle = manifests_obstacle(metadata, policy) or column_moved(action, metadata, policy)
+    return obstacle or branch_obstacle(metadata, policy, now)

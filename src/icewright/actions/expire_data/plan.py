@@ -18,8 +18,6 @@ from icewright.actions.expire_data.age import EPOCHS, EPOCHS_SINCE_MS, TRANSFORM
 from icewright.actions.expire_data.column import DataColumn, data_column
 from icewright.actions.expire_data.procedure import data_call
 from icewright.actions.expire_data.settings import DATA_AGE_KEY, DATA_INTEGERS_KEY
-from icewright.actions.rewrite_data_files.branches import branch_obstacle
-from icewright.actions.rewrite_data_files.layouts.layouts import dotted
 from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory.placement import column_types, placement_obstacle
@@ -42,7 +40,9 @@ from icewright.model.iceberg.tables import PartitionSpec, TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.branches import branch_obstacle
 from icewright.plans.eligibility import manifests_obstacle
+from icewright.plans.layouts import dotted
 
 _TASK: Final = "TASK_ID"
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from icewright.actions.expire_snapshots.commit import problem_of_expiry
-from icewright.actions.expire_snapshots.port import SnapshotExpiry
-from icewright.actions.undo.undo_records_port import KeptStore
 from icewright.core.errors import Conflict, NotFound
 from icewright.core.fault_points import Fault, fault
 from icewright.model.actions.actions import ActionKind
@@ -18,7 +16,9 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskState
+from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TaskFilter, TaskStore
+from icewright.ports.undo_records import KeptStore
 
 _TASKS_LOOKED_AT: Final = 2 * len(ActionKind)
 """At most one task of a table and kind of action has not ended."""

@@ -15,7 +15,6 @@ from typing import Any
 
 from icewright.actions.expire_snapshots.commit import expiry_conflict, is_expired
 from icewright.actions.expire_snapshots.next_snapshots import taken_by, with_snapshots, without_snapshots
-from icewright.actions.expire_snapshots.port import Expired
 from icewright.actions.undo.expiry_undo import is_undone, undo_conflict
 from icewright.catalogs.metadata.bounded_reader import METADATA_BYTES_MAX, unpack_gzip
 from icewright.catalogs.metadata.metadata import parse_metadata
@@ -33,6 +32,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.reachable_files import Roots
 from icewright.model.iceberg.tables import MAIN_BRANCH, TableMetadata
+from icewright.ports.snapshot_expiry import Expired
 
 _SNAPSHOT_COUNT = "snapshot-count"
 """What Iceberg keeps of the snapshots in a Hive Metastore's table, for people."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from icewright.actions.expire_snapshots.consumers import declared_consumers, flink_sinks, holds_of
 from icewright.actions.expire_snapshots.settings import AGE_FLOOR_MS
 from icewright.core.times import Instant
 from icewright.inventory.snapshot_retention import retained_refs, retained_snapshots
 from icewright.model.actions.expire_snapshots import ExpiryRule, Hold
 from icewright.model.iceberg.tables import Ref, TableMetadata
 from icewright.model.plans.plans import Reason
+from icewright.plans.consumers import declared_consumers, flink_sinks, holds_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from icewright.model.access.permissions import Permission
 from icewright.model.plans.plans import Reason
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore
-from icewright.web.deps import Caller, Led, Service
-from icewright.web.leader_proxy import BY_LEADER_FOR_LONG
+from icewright.web.deps import BY_LEADER_FOR_LONG, Caller, Led, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, encode_cursor, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from icewright.approvals.cli import logged_in
 from icewright.core.codec import from_json
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin
+from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin, logged_in
 from icewright.terminal.lists import print_page
 
 if TYPE_CHECKING:

@@ -21,13 +21,9 @@ from icewright.actions.remove_files.orphans.plan import DOUBTFUL
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
 from icewright.actions.remove_files.service import Remover
-from icewright.approvals.service import Approvals
+from icewright.approvals.service import RESTORED_SINCE, Approvals
 from icewright.core.errors import IcewrightError, NotFound, StoreUnavailable
 from icewright.core.times import Instant
-from icewright.maintenance.dispatch.dispatcher import Dispatcher
-from icewright.maintenance.dispatch.server_tasks import ServerTasks
-from icewright.maintenance.first_run_approval import RESTORED_SINCE
-from icewright.maintenance.window import closed
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import IntentState
 from icewright.model.actions.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
@@ -40,6 +36,8 @@ from icewright.model.policy.time_windows import window_of
 from icewright.model.work.breaker import DEFAULT_THRESHOLDS, TASKS_LOOKED_AT, Thresholds, is_half_open, parked
 from icewright.model.work.tasks import TERMINAL_STATES, ListedTask, TaskState
 from icewright.plans.upkeep_due import UPKEEP_PRIORITY
+from icewright.plans.window import closed
+from icewright.ports.carriers import ServerQueue, ServerTasks
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TaskFilter, TaskStore
 
@@ -107,7 +105,7 @@ class QuarantineScheduler:
         remover: Remover,
         plans: Plans,
         approvals: Approvals,
-        dispatcher: Dispatcher,
+        dispatcher: ServerQueue,
         tasks: TaskStore,
         store: DeletionStore,
         sightings: Sightings,

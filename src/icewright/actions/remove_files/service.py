@@ -14,13 +14,12 @@ from typing import Final
 
 from icewright.actions.remove_files.deleter import ASKED_FILES, NEEDED_ELSEWHERE, OUTDATED, RESTING, Batch, Deleter
 from icewright.actions.remove_files.expired_files import LatelyEnded
-from icewright.actions.remove_files.gone_tables import GoneTables
 from icewright.actions.remove_files.orphans.file_names import written_by
+from icewright.actions.remove_files.orphans.gone_tables import GoneTables
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core import wording
 from icewright.core.completeness import Partial
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
-from icewright.maintenance.dispatch.server_tasks import MayGoOn
 from icewright.model.actions.actions import cause_of
 from icewright.model.actions.deletion import Cause, DeletionRun, IntentState, plan_deletes
 from icewright.model.actions.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesFigures
@@ -29,15 +28,16 @@ from icewright.model.actions.restore_files import RestoreFiles
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
+from icewright.model.policy.resource_groups import SERVER_FILES
 from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.model.work.halts import Halt, halt_over
 from icewright.model.work.jobs import Committed, Failed, Result
 from icewright.model.work.tasks import REMOVING, RESTORING, Progress, Task
 from icewright.ownership.needed_files import NeedsOf
+from icewright.ports.carriers import MayGoOn
 from icewright.ports.deletions import HELD_STATES, DeletionStore, Tally
 from icewright.ports.store import TaskStore
 from icewright.ports.telemetry import watched
-from icewright.work.groups.service import SERVER_FILES
 
 HEADS_LOOKED_AT: Final = 20
 _RUNS_A_PAGE: Final = 100

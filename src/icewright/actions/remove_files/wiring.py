@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from icewright.actions.expire_snapshots.port import SnapshotExpiry
 from icewright.actions.remove_files.clock_watch import ClockWatch
 from icewright.actions.remove_files.deleter import Deleter
 from icewright.actions.remove_files.expired_files import ExpiredDoors, ExpiredFilesPlanner
-from icewright.actions.remove_files.gone_tables import GoneTables, GoneUuids
 from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
+from icewright.actions.remove_files.orphans.gone_tables import GoneTables, GoneUuids
 from icewright.actions.remove_files.orphans.service import OrphanFinder
 from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
 from icewright.actions.remove_files.service import OfGone, Remover, StorageClients
@@ -23,6 +22,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import GoneUuid
 from icewright.ownership.needed_files import OtherTables, TableNeeds
 from icewright.ownership.registry import Registry
+from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
 
 

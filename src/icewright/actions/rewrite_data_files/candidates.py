@@ -43,8 +43,7 @@ from icewright.model.iceberg.layouts import Level
 from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE, SortField
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Migration, PartitionVerdict, Reason, Verdict
-from icewright.model.policy.policy import Policy, Trigger
-from icewright.policy.settings import TASK_FILES_MAX
+from icewright.model.policy.policy import TASK_FILES_MAX, Policy, Trigger
 
 YOUNG_MAX_MS = 60_000
 """Files are left out for one commit interval, but no longer than this: a minute is enough for a streaming writer to

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from icewright.actions.rewrite_data_files.estimates import cpu_ms
 from icewright.actions.rewrite_data_files.groups import Group
 from icewright.core import wording
 from icewright.core.times import Instant
@@ -18,7 +19,6 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
-from icewright.plans.estimates import cpu_ms
 
 _TIGHT = "tight"
 """The figure of a plan's reason that says so."""

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration, Unsupported
-from icewright.model.actions.actions import Executor, RewriteDataFiles
+from icewright.core.times import Instant
+from icewright.model.actions.actions import Action, Executor, RewriteDataFiles
 from icewright.model.iceberg.column_types import (
     all_fields,
     children,
@@ -30,6 +31,17 @@ from icewright.model.iceberg.writer_settings import bloom_filter_property, shred
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.branches import branch_obstacle
+from icewright.plans.eligibility import (
+    encryption_obstacle,
+    format_obstacle,
+    hadoop_obstacle,
+    identity_obstacle,
+    nothing_because,
+    other_optimizer_obstacle,
+    policy_obstacle,
+    snapshot_obstacle,
+)
 
 _NAME_MAPPING = "schema.name-mapping.default"
 
@@ -296,3 +308,50 @@ def _shape(kind: Any) -> str:
     return repr(
         [(f["id"], f["name"], f["type"] if isinstance(f["type"], str) else _shape(f["type"])) for f in children(kind)]
     )
+
+
+def rewrite_obstacle(_action: Action, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
+    """Of an action that writes rows again."""
+    return table_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
+
+
+def table_obstacle(
+    metadata: TableMetadata, policy: Policy, access: WorkerAccess = WorkerAccess.PROVED
+) -> Reason | None:
+    """Why no rows of this table can be rewritten whatever its files are, or None.
+
+    ``access`` as in an observation; a task is not asked about it, which was planned when it was known.
+    """
+    checks = (
+        identity_obstacle(metadata),
+        hadoop_obstacle(metadata),
+        policy_obstacle(policy),
+        snapshot_obstacle(metadata),
+        format_obstacle(metadata),
+        _schema_obstacle(metadata, access),
+        encryption_obstacle(metadata),
+        _writer_obstacle(metadata),
+        None if policy.ignore_other_optimizers else other_optimizer_obstacle(metadata),
+    )
+    return next((reason for reason in checks if reason is not None), None)
+
+
+def _schema_obstacle(metadata: TableMetadata, access: WorkerAccess) -> Reason | None:
+    if all(schema.schema_id != metadata.current_schema_id for schema in metadata.schemas):
+        return nothing_because(
+            "schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}"
+        )
+    reason = neither(table_executors(metadata, access))
+    return None if reason is None else nothing_because(reason.code, reason.text)
+
+
+def _writer_obstacle(metadata: TableMetadata) -> Reason | None:
+    try:
+        writer_settings(metadata.properties)
+    except Unsupported:
+        return None  # what a merge cannot write, Spark's own writer may
+    except InvalidConfiguration as error:
+        return nothing_because(
+            "writer-property", f"a property of the writer cannot be used: {wording.cut(error.message)}"
+        )
+    return None

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from icewright.actions.rewrite_data_files import outcome
 from icewright.actions.rewrite_data_files.candidates import DELETES, REFERENCES_MAX, WITHOUT_SIZE, find
 from icewright.actions.rewrite_data_files.deadline_batching import hurried
-from icewright.actions.rewrite_data_files.executors import row_group_bytes
+from icewright.actions.rewrite_data_files.estimates import estimate
+from icewright.actions.rewrite_data_files.executors import row_group_bytes, table_obstacle
 from icewright.actions.rewrite_data_files.groups import Candidate, Group, without
-from icewright.actions.rewrite_data_files.layouts.layouts import in_names
 from icewright.actions.rewrite_data_files.layouts.lookups import lookups
 from icewright.actions.rewrite_data_files.layouts.ordering import Levels
 from icewright.actions.rewrite_data_files.level_rotation import KEEPING, MERGING, ORDERING, Work, next_turn
@@ -23,16 +24,16 @@ from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory.applied_deletes import DeleteIndex
 from icewright.inventory.specs import OTHER_SPEC
-from icewright.maintenance import outcome
 from icewright.model.actions.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
-from icewright.model.iceberg.layouts import Layout, Level
+from icewright.model.iceberg.layouts import Curve, Layout, Level
+from icewright.model.iceberg.names import identifier
+from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Migration, PartitionVerdict, Plan, Reason, RewritePrediction, Verdict
-from icewright.model.policy.policy import Policy
-from icewright.plans.eligibility import table_obstacle
-from icewright.plans.estimates import estimate
-from icewright.plans.procedure_call import nearest_call
+from icewright.model.policy.policy import MigrateSpec, Policy
+from icewright.plans.layouts import in_names, paths_of
+from icewright.plans.procedure_call import literal, procedure_call
 
 
 def plan_table(
@@ -269,3 +270,39 @@ def _prediction(
         call=nearest_call(metadata, policy, action),
         estimate=replace(estimate(observation, policy, action), lookups=lookups(metadata, action, files)),
     )
+
+
+def nearest_call(metadata: TableMetadata, policy: Policy, action: RewriteDataFiles) -> str:
+    """One SQL statement on one line of printable characters.
+
+    Its sort orders name columns alone: of a transform it names the column, which orders rows as well.
+    """
+    options = {"target-file-size-bytes": str(action.target_file_size_bytes), "use-starting-sequence-number": "true"}
+    if any(group.delete_files for group in action.groups):
+        # Iceberg's default for the latter is never.
+        options["delete-ratio-threshold"] = str(policy.delete_ratio_threshold)
+        options["delete-file-threshold"] = str(policy.delete_file_threshold)
+    moved = [group for group in action.groups if group.output_spec_id is not None]
+    if moved:
+        options["output-spec-id"] = str(moved[0].output_spec_id)
+    if action.level is Level.LEVEL_2 or (moved and policy.migrate_spec is MigrateSpec.ALL):
+        options["rewrite-all"] = "true"
+    else:
+        options["min-input-files"] = str(policy.min_input_files)
+    arguments = ["strategy => 'binpack'" if action.layout is None else "strategy => 'sort'"]
+    if action.layout is not None and action.layout.sort_order_id is None:
+        arguments.append(f"sort_order => {literal(_order(metadata, action.layout))}")  # else it takes the table's own
+    arguments.append(f"options => {_map(options)}")
+    return procedure_call(metadata.name, "rewrite_data_files", *arguments)
+
+
+def _order(metadata: TableMetadata, layout: Layout) -> str:
+    names = [".".join(identifier(part) for part in path) for path in paths_of(metadata, layout)]
+    if layout.curve is not Curve.SORT:
+        return f"{layout.curve}({', '.join(names)})"
+    fields = zip(names, layout.fields, strict=True)
+    return ", ".join(f"{name} {f.direction.upper()} {f.null_order.replace('-', ' ').upper()}" for name, f in fields)
+
+
+def _map(options: dict[str, str]) -> str:
+    return f"map({', '.join(literal(text) for pair in options.items() for text in pair)})"

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icewright.actions.rewrite_data_files.branches import MainHold, main_hold
 from icewright.actions.rewrite_data_files.candidates import DELETES
-from icewright.actions.rewrite_data_files.executors import table_executors
+from icewright.actions.rewrite_data_files.executors import table_executors, table_obstacle
 from icewright.actions.rewrite_data_files.formats import OTHER_FORMAT, other_formats, said_of
 from icewright.actions.rewrite_data_files.layouts.ordering import Due, Levels
 from icewright.actions.rewrite_data_files.triggers.triggers import Judge
@@ -27,7 +26,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation, Removals, WorkerAccess
 from icewright.model.plans.plans import PartitionVerdict, Reason, Verdict
 from icewright.model.policy.policy import Policy
-from icewright.plans.eligibility import table_obstacle
+from icewright.plans.branches import MainHold, main_hold
 
 DELETE_FILES_MAX = 200_000
 """The most delete files that are held in memory for one plan, about 100 MB."""

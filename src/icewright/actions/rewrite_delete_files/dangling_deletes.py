@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.actions.rewrite_data_files.branches import branch_obstacle
 from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.applied_deletes import is_deletion_vector, only_data_file
@@ -28,6 +27,7 @@ from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Par
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.policy.policy import Policy
+from icewright.plans.branches import branch_obstacle
 from icewright.plans.eligibility import manifests_obstacle
 from icewright.plans.procedure_call import procedure_call
 

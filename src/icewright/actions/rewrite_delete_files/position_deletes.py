@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from icewright.actions.rewrite_data_files.branches import branch_obstacle
 from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.applied_deletes import only_data_file
@@ -34,6 +33,7 @@ from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Fil
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.policy.policy import Policy
+from icewright.plans.branches import branch_obstacle
 from icewright.plans.eligibility import manifests_obstacle
 from icewright.plans.procedure_call import procedure_call
 

@@ -24,9 +24,9 @@ from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan
 from icewright.model.plans.requests import RemoveDanglingDeletesRequest, RewritePositionDeletesRequest
 from icewright.model.policy.policy import Mode, Policy
+from icewright.observation.access import assumed
 from icewright.observation.observer import Observer
 from icewright.plans.standalone_plan import plan_beside
-from icewright.work.optimizers.access import assumed
 
 _File = TypeVar("_File", DataFile, DeleteFile)
 

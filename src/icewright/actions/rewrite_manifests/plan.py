@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from icewright.actions.rewrite_data_files.branches import branch_obstacle
 from icewright.actions.rewrite_manifests.classes import KnownClass, KnownManifest, known_classes
 from icewright.actions.rewrite_manifests.procedure import manifests_call
 from icewright.actions.rewrite_manifests.settings import MIN_COUNT_KEY, TARGET_SIZE_KEY
@@ -41,6 +40,7 @@ from icewright.model.actions.rewrite_manifests import (
 from icewright.model.iceberg.inventory import ManifestSummary
 from icewright.model.plans.observation import Observation
 from icewright.model.policy.policy import Policy
+from icewright.plans.branches import branch_obstacle
 from icewright.plans.eligibility import manifests_obstacle
 
 OVERSIZED: Final = 2

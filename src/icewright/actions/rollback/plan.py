@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
-from icewright.actions.expire_snapshots.consumers import declared_consumers, flink_sinks
 from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.actions.expire_snapshots import Hold
@@ -20,6 +19,7 @@ from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_WINDOW_MS
 from icewright.model.iceberg.tables import MAIN_BRANCH, RefKind, Snapshot, TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.consumers import declared_consumers, flink_sinks
 from icewright.plans.eligibility import recovery_obstacle
 from icewright.plans.procedure_call import procedure_call
 

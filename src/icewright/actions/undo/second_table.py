@@ -24,9 +24,8 @@ from icewright.model.iceberg.reachable_files import Roots
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.iceberg.writer_settings import encryption_property
 from icewright.model.plans.plans import Reason
-from icewright.model.policy.policy import Mode, Policy
+from icewright.model.policy.policy import MODE_KEY, Mode, Policy
 from icewright.plans.eligibility import recovery_obstacle
-from icewright.policy.settings import MODE_KEY
 
 _GC: Final = "gc.enabled"
 FIRST_GUARD: Final[Mapping[str, str]] = MappingProxyType({_GC: "false"})

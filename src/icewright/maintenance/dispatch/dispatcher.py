@@ -36,6 +36,7 @@ from icewright.model.actions.action_types import traits_of
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode
+from icewright.model.policy.resource_groups import OWN
 from icewright.model.work.admission import FREE, Terms
 from icewright.model.work.breaker import TRIES_CARRIED_OUT
 from icewright.model.work.jobs import (
@@ -60,16 +61,15 @@ from icewright.model.work.tasks import (
     TaskHead,
     TaskState,
 )
+from icewright.observation.access import AccessBook
+from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
+from icewright.policy.groups.definitions import Groups
 from icewright.policy.source import PolicySource
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.ports.telemetry import watched
-from icewright.work.groups.definitions import Groups
 from icewright.work.groups.queue_places import QueuePlaces
-from icewright.work.groups.service import OWN
 from icewright.work.halts.rules import catalogs_going_on, halted_within
-from icewright.work.optimizers.access import AccessBook
-from icewright.work.optimizers.executor_exclusions import ExecutorExclusions
 from icewright.work.tasks.attempt_outcomes import AttemptOutcomes
 
 OUTAGE_MS_MIN: Final = 3 * BEAT_MS
@@ -85,6 +85,14 @@ class DispatchLimits:
     lease_ms: int = 30_000
     attempts_max: int = 3
     chance: Callable[[], float] = random.random
+
+
+@dataclass(frozen=True, slots=True)
+class NextRound:
+    """The next round of the server's loop, which sees what was reported."""
+
+    begin: Callable[[], None]
+    """Have it begin at once, where the loop turns in this process."""
 
 
 class Dispatcher:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -29,6 +29,7 @@ from icewright.core.errors import (
 from icewright.core.fault_points import Fault, fault
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.model.actions.actions import ActionKind
+from icewright.model.policy.resource_groups import SERVER
 from icewright.model.work.jobs import (
     PROTOCOL_VERSION,
     Cancelled,
@@ -39,9 +40,9 @@ from icewright.model.work.jobs import (
     Result,
     TaskReport,
 )
-from icewright.model.work.tasks import COMMITTING, Progress, Task
+from icewright.model.work.tasks import Progress, Task
+from icewright.ports.carriers import COMMITS, Carrier, MayGoOn
 from icewright.ports.telemetry import watched
-from icewright.work.groups.service import SERVER
 
 _log = structlog.get_logger("icewright.housekeeper")
 
@@ -51,31 +52,9 @@ LEASES_MAX: Final = 20
 """From one step to the next, at 30 s each ten minutes: a step takes seconds, and a catalog a minute or two at worst."""
 CARRIED_OUT: Final = "carried out"
 """The phase of an attempt of the server's own before its commit."""
-COMMITS: Final = Progress(COMMITTING, 1, 1)
 
 
-class MayGoOn(Protocol):
-    """The leave to take the next step that changes something."""
-
-    def __call__(self, progress: Progress = COMMITS) -> None:
-        """Tell how far it is, and ask whether to go on. What it raises passes through."""
-        ...
-
-
-class Carrier(Protocol):
-    """Carries out the actions of one kind, on the tables of any catalog."""
-
-    def carry_out(self, task: Task, may_commit: MayGoOn) -> Result:
-        """Do what the task's action says: all of it or nothing, or in steps, so that the next attempt goes on.
-
-        ``may_commit`` is called right before the commit, or before each step; what it raises passes through, and
-        nothing is committed then. What else is raised says that nothing was committed, but for
-        :class:`~icewright.core.errors.OutcomeUnknown`.
-        """
-        ...
-
-
-class ServerTasks:
+class ServerTaskRunner:
     """Takes the server's own tasks of one group, one after the other, and sees each to its report."""
 
     def __init__(

@@ -12,7 +12,6 @@ from icewright.actions.rewrite_data_files.executors import executor_obstacle
 from icewright.core.errors import NotFound
 from icewright.core.times import Instant
 from icewright.maintenance.registry.planning import obstacle_of, still_applies, upkeep_obstacle
-from icewright.maintenance.window import closed
 from icewright.model.actions.action_types import traits_of
 from icewright.model.actions.actions import RewriteDataFiles
 from icewright.model.iceberg.tables import TableMetadata
@@ -21,6 +20,7 @@ from icewright.model.policy.policy import Mode, Policy
 from icewright.model.policy.time_windows import window_of
 from icewright.model.work.tasks import Task
 from icewright.observation.observer import Observer
+from icewright.plans.window import closed
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableStore
 

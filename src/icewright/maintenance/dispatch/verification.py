@@ -42,13 +42,12 @@ from icewright.model.actions.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.model.iceberg.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED
-from icewright.model.work.jobs import GROUP_CONFLICT, GroupLeft
+from icewright.model.work.jobs import GROUP_CONFLICT, GroupLeft, report_of
 from icewright.model.work.tasks import Outcome, Task
 from icewright.observation.observer import Observer
 from icewright.plans.evidence.service import Changes, changes_between, committed_part, problem_of
 from icewright.ports.store import TaskStore
 from icewright.ports.telemetry import note_optimized
-from icewright.work.tasks.reports import report_of
 
 COMMIT_NOT_FOUND = "commit-not-found"
 """The code of an outcome that says: reported as committed, and the table knows nothing of it."""

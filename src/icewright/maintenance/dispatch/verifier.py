@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from icewright.actions.expire_snapshots.expirer import Expirer
 from icewright.actions.remove_files.service import Remover
-from icewright.actions.undo.service import Undoer
 from icewright.core.errors import NotFound, Unreadable
 from icewright.core.fault_points import Fault, fault
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
@@ -18,6 +17,7 @@ from icewright.maintenance.dispatch.verification import COMMIT_NOT_FOUND, Verifi
 from icewright.maintenance.registry.effects import reported_snapshot
 from icewright.maintenance.registry.planning import effect_of
 from icewright.maintenance.registry.services import verify
+from icewright.maintenance.undoer import Undoer
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED

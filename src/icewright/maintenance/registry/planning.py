@@ -14,11 +14,14 @@ from icewright.actions.compute_statistics import plan as compute_statistics
 from icewright.actions.compute_statistics.commit import statistics_conflict
 from icewright.actions.compute_statistics.settings import COMPUTES_KEY
 from icewright.actions.expire_data import plan as expire_data
+from icewright.actions.expire_data.column import expire_data_obstacle
 from icewright.actions.expire_data.settings import DATA_EXPIRES_KEY
 from icewright.actions.expire_snapshots import plan as expire_snapshots
 from icewright.actions.expire_snapshots.settings import EXPIRES_KEY, REMOVES_FILES_KEY
 from icewright.actions.remove_files.orphans import plan as orphan_plan
 from icewright.actions.remove_files.orphans.settings import REMOVES_KEY
+from icewright.actions.rewrite_data_files import estimates
+from icewright.actions.rewrite_data_files.executors import rewrite_obstacle
 from icewright.actions.rewrite_manifests import plan as rewrite_manifests
 from icewright.actions.rewrite_manifests.settings import REWRITES_KEY
 from icewright.actions.rollback.plan import rollback_conflict
@@ -44,7 +47,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Prediction, Reason
 from icewright.model.policy.policy import Policy
 from icewright.model.work.tasks import Task
-from icewright.plans import eligibility, estimates
+from icewright.plans import eligibility
 
 A = TypeVar("A")
 
@@ -98,7 +101,7 @@ class ActionRules(Generic[A]):
 
 _REWRITE_DATA_FILES: Final = ActionRules(
     RewriteDataFiles,
-    obstacle=eligibility.rewrite_obstacle,
+    obstacle=rewrite_obstacle,
     conflict=applies.rewrite_conflict,
     effect=effects.snapshot_effect,
     explain=estimates.explain_rewrite,
@@ -163,7 +166,7 @@ _COMPUTE_STATISTICS: Final = ActionRules(
 
 _EXPIRE_DATA: Final = ActionRules(
     ExpireData,
-    obstacle=eligibility.expire_data_obstacle,
+    obstacle=expire_data_obstacle,
     conflict=applies.expire_data_conflict,
     effect=effects.snapshot_effect,
     explain=expire_data.explain_data,

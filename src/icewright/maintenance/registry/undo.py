@@ -10,19 +10,16 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
 from icewright.actions.expire_data.plan import by_hand
-from icewright.actions.expire_snapshots.port import SnapshotExpiry
 from icewright.actions.rollback.plan import RollbackDecision, decide_forward, decide_rollback
 from icewright.actions.undo.data_undo_plan import DataUndoDecision
 from icewright.actions.undo.data_undo_service import decide_data_undo
 from icewright.actions.undo.expiry_undo import UndoDecision, decide_undo
 from icewright.actions.undo.second_tables_service import SecondTabler
-from icewright.actions.undo.undo_records_port import KeptStore
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core import wording
 from icewright.core.clock import Ids
 from icewright.core.errors import NotAllowed, TableReplaced
 from icewright.core.times import Instant
-from icewright.maintenance.dispatch.server_tasks import MayGoOn
 from icewright.maintenance.registry.effects import snapshot_made_by
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
@@ -38,7 +35,10 @@ from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.observation.observer import Observer
 from icewright.plans.repository import keep_plan
 from icewright.plans.standalone_plan import plan_beside
+from icewright.ports.carriers import MayGoOn
+from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.undo_records import KeptStore
 
 _TOOK_EFFECT: Final = frozenset({UNVERIFIED, VERIFICATION_FAILED})
 """The codes of failures after a commit: what it took is to be had back all the more."""

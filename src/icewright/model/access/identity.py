@@ -10,10 +10,9 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
-from icewright.audit.model import Act
 from icewright.core.errors import InvalidMessage
 from icewright.core.times import Instant
-from icewright.model.access.permissions import EVERYTHING, Grant, Grants, Principal, Role, Scope
+from icewright.model.access.permissions import EVERYTHING, Act, Grant, Grants, Principal, Role, Scope
 
 TOKEN_PREFIX: Final = "icw_"  # noqa: S105 - what tokens begin with, so that scanners find those that got out
 HINT_LENGTH: Final = 8

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from icewright.audit.model import Act
 from icewright.core.errors import InvalidName
-from icewright.model.access.permissions import EVERYTHING, Grant, Grants, Principal, Role, Scope
+from icewright.model.access.permissions import EVERYTHING, Act, Grant, Grants, Principal, Role, Scope
 
 OF_PERSON: Final = "person:"
 """What names of people begin with who came by a provider. Behind it: its issuer, ``#``, and its name for them."""

@@ -165,3 +165,15 @@ def forbidden(principal: Principal, permission: Permission, where: str) -> Forbi
         f"{principal.name} lacks the permission `{permission}` on {everywhere}",
         hint=f"roles that have it: {roles}; an administrator of the platform gives roles",
     )
+
+
+Detail: TypeAlias = Mapping[str, int | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What is done, of which an entry is made: ``resource`` is what it is done to."""
+
+    action: str
+    resource: str
+    detail: Detail = field(default_factory=dict)

@@ -13,10 +13,10 @@ from typing import Any, Final
 from icewright.core.errors import InvalidName
 from icewright.model.access.permissions import Scope
 from icewright.model.iceberg.names import quote_part, split_parts
-from icewright.ownership.location_redaction import OTHER_TABLE
 
 WORDED: Final = frozenset({"text", "detail", "hint", "explanation", "why"})
 """Fields of documents that hold sentences. All others hold names, paths and figures of what was asked for."""
+OTHER_TABLE: Final = "another table"
 _NAMED_MIN: Final = 3
 _CUT: Final = "..."
 # Quoted, perhaps without an end since long names are cut; or a plain word.

@@ -9,7 +9,7 @@ are different objects to an object store, and nothing here decodes, folds or tid
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NewType
@@ -109,6 +109,34 @@ def is_ambiguous(location: str) -> bool:
     """
     _, key = _split(location)
     return _UNTIDY.search(key) is not None and location.partition(":")[0].lower() not in _FLAT
+
+
+def topmost(places: Iterable[str]) -> tuple[str, ...]:
+    """The places that lie below no other one of them, in order."""
+    found: list[str] = []
+    for place in sorted(set(places)):
+        if not found or not place.startswith(found[-1]):
+            found.append(place)
+    return tuple(found)
+
+
+def coarsened(places: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """At most so many places that have all of these below them, unless storages alone are more."""
+    while len(places) > most:
+        depth = max(place.count("/") for place in places)
+        if depth <= _STORAGE_SLASHES:
+            break
+        places = topmost(place if place.count("/") < depth else parent(place) for place in places)
+    return places
+
+
+_STORAGE_SLASHES: Final = 3
+"""Of ``scheme://authority/``, which has no parent."""
+
+
+def parent(place: str) -> str:
+    """The place around a place; a storage is its own."""
+    return place if place.count("/") <= _STORAGE_SLASHES else place[:-1].rpartition("/")[0] + "/"
 
 
 def _storage(text: str) -> str:

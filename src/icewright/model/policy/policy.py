@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from icewright.model.actions.expire_data import IntegerTime
 from icewright.model.iceberg.layouts import LayoutExpression
+
+PREFIX: Final = "icewright."
+MODE_KEY: Final = "icewright.mode"
+IGNORE_OTHER_OPTIMIZERS_KEY: Final = "icewright.ignore-other-optimizers"
+TASK_FILES_MAX: Final = 100_000
+"""The most files that one task may ever have: planning keeps twice as many in memory (about 100 MB)."""
 
 
 class Mode(StrEnum):

@@ -16,10 +16,18 @@ from typing import Final
 
 from icewright.core.errors import InvalidResourceGroup
 from icewright.core.times import Window
+from icewright.model.actions.action_types import RunsOn, traits_of
+from icewright.model.actions.actions import Action
 
 DEFAULT_GROUP: Final = "default"
 """The group of tables for which nobody named another one."""
-RESERVED_GROUPS: Final = frozenset({"server", "server-files"})
+SERVER: Final = "server"
+"""The resource group of what the server carries out itself, and the name under which it does."""
+SERVER_FILES: Final = "server-files"
+"""The same of what removes files: it may take hours, so that it must be in nobody's way."""
+OWN: Final = (SERVER, SERVER_FILES)
+"""Names that no optimizer may have."""
+RESERVED_GROUPS: Final = frozenset(OWN)
 """Names under which the server itself works."""
 TENANT_LENGTH_MAX: Final = 100
 TENANTS_MAX: Final = 1_000
@@ -121,3 +129,11 @@ OPEN_DEFAULT: Final = ResourceGroup(DEFAULT_GROUP)
 def with_default(groups: Mapping[str, ResourceGroup]) -> Mapping[str, ResourceGroup]:
     """The groups by their names, with the one that exists always."""
     return MappingProxyType({DEFAULT_GROUP: OPEN_DEFAULT, **groups})
+
+
+_GROUPS: Final = {RunsOn.OPTIMIZER: DEFAULT_GROUP, RunsOn.SERVER: SERVER, RunsOn.SERVER_FILES: SERVER_FILES}
+
+
+def resource_group(action: Action) -> str:
+    """Whose turn an action is: the optimizers', or the server's own."""
+    return _GROUPS[traits_of(action.kind).runs_on]

@@ -18,6 +18,7 @@ from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
+from icewright.model.policy.setting_values import DurationWithin, Setting, whole_number
 from icewright.model.work.tasks import TaskHead, TaskState
 
 FAILURES_MAX: Final = 5
@@ -155,3 +156,35 @@ def _counts(task: TaskHead) -> bool:
     if said is None or task.state not in _WASTED:
         return task.attempt > 0
     return said.code != UNVERIFIED and int(said.figures.get(TRIES_CARRIED_OUT, task.attempt)) > 0
+
+
+_AT_LEAST_ONE: Final = f"a whole number, 1 to {THRESHOLD_MAX}"
+
+BREAKER_SETTINGS: Final = (
+    Setting(
+        "icewright.breaker.conflicts",
+        "breaker_conflicts",
+        whole_number(1, THRESHOLD_MAX),
+        5,
+        _AT_LEAST_ONE,
+        "So many tasks of one kind that met other commits, none in between that succeeded, park that kind of work on "
+        "the table. [More](operations.md#parked).",
+    ),
+    Setting(
+        "icewright.breaker.failures",
+        "breaker_failures",
+        whole_number(1, THRESHOLD_MAX),
+        5,
+        _AT_LEAST_ONE,
+        "The same of tasks that failed from one [cause](operations.md#what-is-tried-again). As many as the greater of "
+        "both from several causes do so as well.",
+    ),
+    Setting(
+        "icewright.breaker.park-for",
+        "parked_ms",
+        DurationWithin(60_000, 30 * 86_400_000),
+        86_400_000,
+        "an ISO-8601 duration, PT1M to P30D",
+        "For how long. The next task then has one try, which closes the breaker or opens it again.",
+    ),
+)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias
 
+from icewright.core.codec import loads
 from icewright.core.errors import InvalidMessage, VersionMismatch
 from icewright.model.actions.actions import Action, RewriteDataFiles, rewrite_of
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import WorkerEnvironment
-from icewright.model.work.tasks import Progress
+from icewright.model.work.tasks import Attempt, Progress
 
 PROTOCOL_VERSION = 12
 
@@ -230,3 +231,13 @@ def check_protocol(version: int, who: str) -> None:
             f"{who} speaks version {version} of the protocol, the server speaks {PROTOCOL_VERSION}",
             hint="run the same release of icewright on both sides",
         )
+
+
+def report_of(attempt: Attempt) -> TaskReport | None:
+    """The report of an attempt; None where there is none, or another release wrote it in another shape."""
+    if attempt.report_json is None:
+        return None
+    try:
+        return loads(TaskReport, attempt.report_json)
+    except InvalidMessage:
+        return None

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from icewright.model.work.jobs import GROUP_CONFLICT, Committed, CommitUnknown, TaskReport
+from icewright.model.work.jobs import GROUP_CONFLICT, Committed, CommitUnknown, TaskReport, report_of
 from icewright.model.work.tasks import Attempt
-from icewright.work.tasks.reports import report_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from icewright.approvals.cli import logged_in
 from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Conflict, Rejected
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin
+from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin, logged_in
 from icewright.terminal.lists import print_page
-from icewright.work.groups.cells import say_group
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
@@ -25,7 +23,9 @@ if TYPE_CHECKING:
     from icewright.model.iceberg.tables import Json
     from icewright.model.policy.policies import Policies, PolicyRevision, Rule
     from icewright.model.policy.policy import PolicyProblem
-    from icewright.policy.rules.cases import CaseResult, PolicyTest
+    from icewright.model.policy.resource_groups import ResourceGroup
+    from icewright.policy.groups.precedence import GroupWin
+    from icewright.policy.rules.cases import CaseResult, PolicyTest, TestedGroup
     from icewright.policy.rules.difference import PolicyDifference
     from icewright.policy.rules.files import PolicyFiles
     from icewright.terminal.invocation import Invocation
@@ -271,14 +271,15 @@ def _rules(invocation: Invocation, files: PolicyFiles | None) -> tuple[Rule, ...
 
 
 def _tested(invocation: Invocation, table: str, files: PolicyFiles | None) -> PolicyTest:
-    from icewright.maintenance.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
     from icewright.model.policy.policies import NO_REVISION  # noqa: PLC0415 - see above
+    from icewright.ownership.offline import OfflineCatalogs  # noqa: PLC0415 - `--help` stays quick
     from icewright.policy.groups.precedence import GroupSource, applied_source  # noqa: PLC0415 - see above
     from icewright.policy.rules.cases import Said, policy_test  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     config, applied = invocation.config, invocation.applied
     name = table_name(config, table)
-    found = Offline(config).catalog(name.catalog).load(name)
+    found = OfflineCatalogs(config).catalog(name.catalog).load(name)
     where = "the configuration" if config.path is None else str(config.path)
     configured = GroupSource(where, config.groups, is_configuration=True)
     present = Said(invocation.rules, (applied_source(applied or NO_REVISION), configured))
@@ -297,7 +298,7 @@ def _print_test(terminal: Terminal, tested: PolicyTest | None, results: list[Cas
         )
         terminal.say()
         terminal.table(_SETTINGS, list(_test_rows(tested, every=every)))
-        say_group(terminal, tested.group)
+        _say_group(terminal, tested.group)
         _print_problems(terminal, tested.problems)
     for result in results:
         if result.passed:
@@ -333,3 +334,38 @@ def _applied_text(tested: PolicyTest) -> str:
 
 def _shown(value: Any) -> str:
     return "-" if value is None else str(value)
+
+
+def _say_group(terminal: Terminal, tested: TestedGroup) -> None:
+    """The group that counts for a table, and what was before where that is another one."""
+    win = tested.win
+    terminal.say()
+    pairs = [("resource group", f"{win.name}, from {win.named_by}"), *_definition(win)]
+    if tested.differs:
+        pairs += [("before", f"{tested.before.name}, from {tested.before.named_by}"), *_definition(tested.before)]
+    terminal.pairs(pairs)
+    if win.group is None:
+        terminal.say(f"cannot be used: resource group {win.name}: {win.because}", style="red")
+
+
+def _definition(win: GroupWin) -> list[tuple[str, str]]:
+    from icewright.policy.groups.precedence import caps_said  # noqa: PLC0415 - see above
+
+    if win.group is None:
+        return [("defined", "nowhere")]
+    over = "; ".join(f"not {other.origin}: {other.why}" for other in win.over)
+    own = "without caps of its own"
+    if win.tenant_caps is not None:
+        own = f"of these at most: {caps_said(win.tenant_caps)}"
+    return [
+        ("defined", f"{win.defined_by} ({over or win.because})"),
+        ("caps", caps_said(win.group)),
+        ("large queue", wording.ratio(win.group.large_share)),
+        ("windows", _windows(win.group)),
+        ("owner", f"{win.tenant}, {own}" if win.tenant else "nobody"),
+    ]
+
+
+def _windows(group: ResourceGroup) -> str:
+    said = [f"{one.cron} ({one.time_zone}) for {wording.duration(one.duration_ms)}" for one in group.windows]
+    return "; ".join(said) or "none: tasks start at any time"

@@ -14,13 +14,13 @@ from icewright.core import wording
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policies import NamedRule, Policies, Rule
-from icewright.model.policy.policy import Mode
+from icewright.model.policy.policy import MODE_KEY, Mode
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.policy.setting_values import value_text
 from icewright.policy.effective import DEFAULT_ORIGIN, Layer, layers_of
 from icewright.policy.rules.name_patterns import name_pattern
 from icewright.policy.rules.named_rules import concerning
-from icewright.policy.settings import BY_KEY, MODE_KEY
+from icewright.policy.settings import BY_KEY
 
 TABLES_SHOWN: Final = 20
 """Tables listed one by one; the others are counted."""

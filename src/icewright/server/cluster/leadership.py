@@ -29,7 +29,7 @@ from icewright.core.servers import (
 )
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.plans.plans import Reason
-from icewright.ports.leading import Answer, Question
+from icewright.server.cluster.leading import Answer, Question
 from icewright.server.cluster.servers_port import Servers
 from icewright.server.control import ControlPlane
 from icewright.store_admin.leader_lock import Seat

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from icewright.core.servers import SeenServer, nobody_leads
-from icewright.ports.leading import Answer, Question
+from icewright.model.access.permissions import Principal
 from icewright.server.control import ControlPlane
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request that was let in, as it is passed on: ``target`` is path and query as they came.
+
+    ``headers`` are those that mean something to a route, by their names in lower case.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+    asked_by: Principal
+    patience_s: float = 30.0
+    """How long the answer may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the leading server answered; ``headers`` as those of a :class:`Question`."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
 
 
 class Leading(Protocol):

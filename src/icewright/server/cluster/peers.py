@@ -10,7 +10,7 @@ from icewright.api_client.tls import trusted
 from icewright.core.errors import OutcomeUnknown, Rejected, Unavailable
 from icewright.core.server_urls import client_url
 from icewright.model.access.on_behalf import ON_BEHALF_OF, to_header
-from icewright.ports.leading import Answer, Question
+from icewright.server.cluster.leading import Answer, Question
 
 _CONNECT_S: Final = 3.0
 _KEPT_HEADERS: Final = frozenset({"content-type", "etag", "idempotency-replayed", "retry-after", "vary"})

@@ -10,13 +10,13 @@ from fastapi.routing import APIRoute
 
 from icewright import __version__
 from icewright.actions.remove_files import api as quarantine
+from icewright.actions.remove_files import lost_tables
 from icewright.approvals import api as approvals
 from icewright.events import api as events
 from icewright.events.sources import metrics_reports
 from icewright.feed import api as feed
 from icewright.feed.streams import Streams
 from icewright.identity import identities
-from icewright.identity import people_api as people
 from icewright.identity import sessions_api as sessions
 from icewright.identity.authentication import Access
 from icewright.identity.authorization import (
@@ -31,22 +31,24 @@ from icewright.identity.authorization import (
 )
 from icewright.identity.gate import Door
 from icewright.maintenance import api as plans
+from icewright.maintenance.dispatch import optimizers_api as optimizers
+from icewright.maintenance.dispatch import tasks_api as tasks
 from icewright.model.access.permissions import Permission, Principal, Scope
 from icewright.model.access.redacted_text import Words
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.notifications import api as notifications
-from icewright.ownership import lost_tables
 from icewright.policy import api as policies
 from icewright.server.cluster.leading import AlwaysLeads, Leading
 from icewright.server.control import ControlPlane
 from icewright.server.http import metrics, page, status
+from icewright.server.http import people_api as people
+from icewright.server.http.leader_proxy import LeaderProxy, led_routes
 from icewright.tables import api as tables
 from icewright.tables.lookups import Lookups
 from icewright.web import headers
 from icewright.web import idempotency as once
 from icewright.web.conditional import Conditional
-from icewright.web.leader_proxy import LeaderProxy, led_routes
 from icewright.web.messages import render
 from icewright.web.problems import add_handlers
 from icewright.web.redaction import Worded
@@ -54,8 +56,6 @@ from icewright.web.request_timing import Timed
 from icewright.web.schema import components
 from icewright.work.groups import api as groups
 from icewright.work.halts import api as queue
-from icewright.work.optimizers import api as optimizers
-from icewright.work.tasks import api as tasks
 
 PREFIX: Final = "/api/v1"
 

@@ -15,24 +15,23 @@ from icewright.core.times import Instant
 from icewright.identity.authentication import Gate
 from icewright.identity.authorization import PUBLIC, On, needs
 from icewright.identity.gate import has_token
+from icewright.maintenance.dispatch.optimizers_api import optimizers_for, submitters_for
 from icewright.model.access.people import OF_PERSON
 from icewright.model.access.permissions import EVERYTHING, Permission, Scope, covers
 from icewright.model.plans.plans import Reason
 from icewright.model.work.jobs import PROTOCOL_VERSION
 from icewright.model.work.optimizers import SeenSubmitter
+from icewright.observation.lookups import is_about
 from icewright.ports.store import OptimizerRecord
 from icewright.retention.history import LATE_MS, HistoryStatus
 from icewright.server.cluster.leading import Leading
 from icewright.server.control import ControlPlane
 from icewright.server.liveness import Doing
-from icewright.tables.lookups import is_about
-from icewright.web.deps import Caller, LedOrOwn, Service
-from icewright.web.leader_proxy import BY_LEADER_IF_ANY
+from icewright.web.deps import BY_LEADER_IF_ANY, Caller, LedOrOwn, Service
 from icewright.web.messages import render
 from icewright.web.schema import operation
 from icewright.work.halts.api import halts_for
 from icewright.work.halts.service import HaltView
-from icewright.work.optimizers.api import optimizers_for, submitters_for
 
 router = APIRouter(tags=["server"])
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from alembic import context
 
 from icewright.store.migrate import VERSION_TABLE
-from icewright.store.schema import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=metadata,
     version_table=VERSION_TABLE,
 )
 with context.begin_transaction():

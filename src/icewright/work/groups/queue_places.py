@@ -8,6 +8,7 @@ from dataclasses import replace
 from icewright.model.actions.actions import Action, ActionKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Plan
+from icewright.model.policy.resource_groups import OWN, resource_group
 from icewright.model.work.large import TASKS_LOOKED_AT, queue_after
 from icewright.model.work.tasks import NewTask
 from icewright.policy.effective import policy_of
@@ -15,7 +16,6 @@ from icewright.policy.groups.queue_place import QueuePlace, queue_place
 from icewright.policy.owners import owner_of
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
-from icewright.work.groups.service import OWN, resource_group
 
 
 class QueuePlaces:

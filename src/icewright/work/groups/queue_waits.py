@@ -8,17 +8,17 @@ from typing import Final
 from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
+from icewright.model.policy.resource_groups import OWN
 from icewright.model.work.admission import Holding, Lane, Refusal, RefusalKind, Terms
 from icewright.model.work.halts import halts_over
 from icewright.model.work.lifecycle import LEASED_STATES
 from icewright.model.work.optimizers import SeenSubmitter, Submitter
 from icewright.model.work.tasks import ACTIVE_STATES, ListedTask, Task, TaskState
 from icewright.model.work.why import Wait
+from icewright.policy.groups.definitions import Groups
 from icewright.ports.admissions import AHEAD_MAX
 from icewright.ports.store import OptimizerRecord, TableStore, TaskFilter, TaskStore
 from icewright.work.groups.admission import Admission
-from icewright.work.groups.definitions import Groups
-from icewright.work.groups.service import OWN
 from icewright.work.optimizers.backlog import SEEN_MS, submitters_of
 
 _HOLDERS_SHOWN: Final = 5

@@ -9,14 +9,13 @@ from typing import Final
 from icewright.core.errors import NotFound
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
-from icewright.model.policy.resource_groups import ResourceGroup
+from icewright.model.policy.resource_groups import OWN, ResourceGroup
 from icewright.model.work.admission import Facts, InLane, Refusal, Use
 from icewright.model.work.halts import PartKind
 from icewright.model.work.optimizers import SeenSubmitter
+from icewright.policy.groups.definitions import Groups, Origin
 from icewright.ports.store import TableStore, TaskStore
 from icewright.work.groups.admission import summed
-from icewright.work.groups.definitions import Groups, Origin
-from icewright.work.groups.service import OWN
 from icewright.work.halts.service import Halting, HaltView
 from icewright.work.optimizers.backlog import SEEN_MS, submitters_of
 

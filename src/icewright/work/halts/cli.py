@@ -198,7 +198,7 @@ def _part_asked(
     reason: str,
 ) -> Json:
     """The part that is meant, as the API takes it. Raises :class:`Rejected` unless it is exactly one."""
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     if everything not in (None, _EVERYTHING):
         raise Rejected(f"{everything!r} is no part of the queue", hint="write all, or --group, --catalog or --table")

@@ -15,12 +15,11 @@ from icewright.audit.port import acting
 from icewright.core.errors import NotFound
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName
-from icewright.model.policy.resource_groups import DEFAULT_GROUP
+from icewright.model.policy.resource_groups import DEFAULT_GROUP, OWN
 from icewright.model.work.halts import EVERYTHING, Halt, HaltState, NewHalt, Part, PartKind
 from icewright.model.work.tasks import ListedTask, TaskState
+from icewright.policy.groups.definitions import Groups
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
-from icewright.work.groups.definitions import Groups
-from icewright.work.groups.service import OWN
 
 _PAGE: Final = 200
 _AT_WORK: Final = frozenset({TaskState.RUNNING, TaskState.IN_DOUBT})

@@ -8,10 +8,10 @@ from typing import Final
 from icewright.core.times import Instant
 from icewright.model.work.admission import Holding
 from icewright.model.work.optimizers import Backlog, BacklogRequest, SeenSubmitter, Submitter
+from icewright.observation.access import AccessBook
+from icewright.policy.groups.definitions import Groups
 from icewright.ports.store import TableStore, TaskStore
-from icewright.work.groups.definitions import Groups
 from icewright.work.halts.rules import catalogs_going_on
-from icewright.work.optimizers.access import AccessBook
 
 SEEN_MS: Final = 300_000
 """How lately an optimizer must have been heard of to be told of; those that live say hello every few seconds."""

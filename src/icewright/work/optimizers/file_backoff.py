@@ -13,11 +13,10 @@ from dataclasses import replace
 
 from icewright.core.times import Instant
 from icewright.model.plans.observation import Observation
-from icewright.model.work.jobs import GROUP_CONFLICT
+from icewright.model.work.jobs import GROUP_CONFLICT, report_of
 from icewright.model.work.tasks import TaskHead, TaskState
+from icewright.observation.executor_exclusions import files_not_merged, has_another_executor
 from icewright.ports.store import TaskStore
-from icewright.work.optimizers.executor_exclusions import files_not_merged, has_another_executor
-from icewright.work.tasks.reports import report_of
 from icewright.work.tasks.retry import put_off_ms
 
 

@@ -24,13 +24,13 @@ from icewright.model.work import lifecycle
 from icewright.model.work.admission import Holding, Terms
 from icewright.model.work.tasks import Task, TaskState
 from icewright.store.schema import attempts, task_history, tasks
-from icewright.store_admin.census import add_to_totals
-from icewright.store_admin.task_totals import added
 from icewright.work.groups.admission import Admission, in_turn, with_one_more
 from icewright.work.store import admission_queries as admissions
 from icewright.work.store import task_queries as queries
 from icewright.work.store.admission_queries import Head, Wanted
+from icewright.work.store.census import add_to_totals
 from icewright.work.store.task_rows import attempt_row, claimed_columns, history_row
+from icewright.work.store.task_totals import added
 
 _CLAIMED: Final = update(tasks).where(
     tasks.c.task_id == bindparam("claimed_id"), tasks.c.version == bindparam("claimed_version")

@@ -25,8 +25,7 @@ from icewright.store.schema import (
     tasks,
 )
 from icewright.store.scope_filters import of_tables_in
-from icewright.store_admin.census import add_to_totals
-from icewright.store_admin.task_totals import added
+from icewright.work.store.census import add_to_totals
 from icewright.work.store.task_rows import (
     action_row,
     attempt_of,
@@ -38,6 +37,7 @@ from icewright.work.store.task_rows import (
     task_of,
     task_row,
 )
+from icewright.work.store.task_totals import added
 
 WHOLE = select(tasks, task_actions.c.digest).select_from(tasks.outerjoin(task_actions))
 """Tasks with the digests of their actions; the actions themselves are read by :func:`whole` where they are needed."""

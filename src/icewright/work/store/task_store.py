@@ -43,13 +43,13 @@ from icewright.store.group_commit import GroupCommit
 from icewright.store.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
 from icewright.store.scope_filters import of_tables_in
 from icewright.store.transactions import reading, writing
-from icewright.store_admin.census import task_census
 from icewright.work.groups.admission import chosen
 from icewright.work.halts.sql import SqlHalts
 from icewright.work.store import admission_queries as admissions
 from icewright.work.store import claiming
 from icewright.work.store import task_queries as queries
 from icewright.work.store.admission_queries import Wanted
+from icewright.work.store.census import task_census
 from icewright.work.store.claiming import Asked
 from icewright.work.store.task_rows import attempt_of, history_of, task_columns
 

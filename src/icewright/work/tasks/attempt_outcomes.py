@@ -10,18 +10,21 @@ from icewright.core.codec import dumps
 from icewright.core.errors import ServerUnavailable
 from icewright.core.failure_causes import Cause
 from icewright.model.plans.plans import Reason
-from icewright.model.work.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, Result, TaskReport
-from icewright.model.work.tasks import Attempt, AttemptState, Outcome, Task, TaskState
-from icewright.ports.store import Change, TaskStore
-from icewright.work.optimizers.access import REFUSED_CODES, AccessBook
-from icewright.work.optimizers.executor_exclusions import (
-    NOT_MERGED,
-    UNFIT_CODES,
-    ExecutorExclusions,
-    has_another_executor,
+from icewright.model.work.jobs import (
+    Cancelled,
+    Committed,
+    CommitUnknown,
+    Conflicted,
+    Failed,
+    Result,
+    TaskReport,
+    report_of,
 )
+from icewright.model.work.tasks import Attempt, AttemptState, Outcome, Task, TaskState
+from icewright.observation.access import REFUSED_CODES, AccessBook
+from icewright.observation.executor_exclusions import NOT_MERGED, UNFIT_CODES, ExecutorExclusions, has_another_executor
+from icewright.ports.store import Change, TaskStore
 from icewright.work.tasks.causes import CAUSES_BY_CODE, end_of
-from icewright.work.tasks.reports import report_of
 from icewright.work.tasks.retry import End, GiveUp, PlanAgain, Retry, decide
 
 BROKE_OFF: Final = "broke-off"

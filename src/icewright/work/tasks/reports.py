@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from icewright.core.codec import loads
-from icewright.core.errors import InvalidMessage
 from icewright.core.failure_causes import Cause
-from icewright.model.work.jobs import Failed, TaskReport
+from icewright.model.work.jobs import Failed, report_of
 from icewright.model.work.tasks import Attempt, AttemptState
 from icewright.work.tasks.causes import CAUSES_BY_CODE
-
-
-def report_of(attempt: Attempt) -> TaskReport | None:
-    """The report of an attempt; None where there is none, or another release wrote it in another shape."""
-    if attempt.report_json is None:
-        return None
-    try:
-        return loads(TaskReport, attempt.report_json)
-    except InvalidMessage:
-        return None
 
 
 def cause_of(attempt: Attempt) -> Cause | None:

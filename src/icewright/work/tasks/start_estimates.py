@@ -7,12 +7,13 @@ from typing import Final
 
 from icewright.core import wording
 from icewright.core.reasons import Reason
+from icewright.model.policy.resource_groups import OWN
 from icewright.model.work.admission import Line, RefusalKind, Terms
 from icewright.model.work.lifecycle import LEASED_STATES
 from icewright.model.work.tasks import ListedTask, Task, TaskState
 from icewright.model.work.why import StartEstimate, Wait
+from icewright.policy.groups.definitions import Groups
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
-from icewright.work.groups.definitions import Groups
 from icewright.work.groups.queue_waits import (
     HOLDERS_LOOKED_AT,
     LINE,
@@ -23,7 +24,6 @@ from icewright.work.groups.queue_waits import (
     terms_of_submitter,
 )
 from icewright.work.groups.rank import is_aged
-from icewright.work.groups.service import OWN
 from icewright.work.tasks.expected_start import MEASURED_MIN, NO_TIME, Spans, before, left, spans, turn_in
 
 _OF_SUMS: Final = frozenset({RefusalKind.CAP.value, RefusalKind.TENANT_CAP.value, RefusalKind.SHARE.value})

@@ -14,7 +14,7 @@ from icewright.model.actions.actions import ActionFigures
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Prediction, Reason
 from icewright.model.work.admission import Lane
-from icewright.model.work.jobs import Result
+from icewright.model.work.jobs import Result, report_of
 from icewright.model.work.tasks import (
     Attempt,
     AttemptState,
@@ -28,7 +28,7 @@ from icewright.model.work.tasks import (
 )
 from icewright.model.work.why import StartEstimate, Wait
 from icewright.plans.evidence.measures import Measured, measured
-from icewright.work.tasks.reports import cause_of, report_of
+from icewright.work.tasks.reports import cause_of
 
 
 @dataclass(frozen=True, slots=True)

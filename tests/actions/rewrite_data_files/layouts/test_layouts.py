@@ -5,11 +5,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.actions.rewrite_data_files.layouts.layouts import resolve
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.tables import Json, Schema, SortField, SortOrder, TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import PolicyRule
+from icewright.plans.layouts import resolve
 from icewright.policy.effective import effective_policy
 from icewright.policy.settings import LAYOUT_KEY
 from tests.builders.observations import table

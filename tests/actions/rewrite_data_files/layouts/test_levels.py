@@ -15,10 +15,10 @@ from icewright.actions.rewrite_data_files.layouts.level2 import level_2_piece
 from icewright.actions.rewrite_data_files.layouts.ordering import PARTITIONS_LOOKED_AT, Levels, Ordering
 from icewright.actions.rewrite_data_files.layouts.pieces import NoPiece, Piece, PieceBounds
 from icewright.actions.rewrite_data_files.level_rotation import FORGOTTEN_AFTER_MS, MERGING, TURNS, next_turn
+from icewright.actions.rewrite_data_files.outcome import unordered
 from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.actions.rewrite_data_files.shortlist import shortlist
 from icewright.maintenance.explain import explain
-from icewright.maintenance.outcome import unordered
 from icewright.model.actions.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.model.iceberg.files import DataFile, DeleteFile
 from icewright.model.iceberg.layouts import Curve, Layout, Level

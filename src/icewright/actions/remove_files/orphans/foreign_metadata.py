@@ -28,10 +28,9 @@ from icewright.core.errors import InvalidLocation, StorageUnavailable, Unreadabl
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.actions.remove_orphan_files import AGE_MIN_MS
-from icewright.model.iceberg.locations import Aliases, CanonicalPath
+from icewright.model.iceberg.locations import Aliases, CanonicalPath, parent, topmost
 from icewright.model.iceberg.objects import Listed, ListedObject, OddEntry
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.ownership.claims import parent, topmost
 from icewright.ownership.model import GoneUuid, Place
 
 READ_BYTES_MAX: Final = 128 << 20

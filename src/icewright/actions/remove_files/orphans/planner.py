@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from icewright.actions.remove_files.gone_tables import GoneUuids
+from icewright.actions.remove_files.orphans.gone_tables import GoneUuids
 from icewright.actions.remove_files.orphans.rules import WORDS, Kept
 from icewright.actions.remove_files.orphans.service import (
     PLACE_UNKNOWN,

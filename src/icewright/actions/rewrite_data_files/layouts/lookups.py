@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from icewright.actions.rewrite_data_files.layouts.depth import Opened, opened_by_bounds
-from icewright.actions.rewrite_data_files.layouts.layouts import dotted, paths_of
 from icewright.actions.rewrite_data_files.layouts.slices import opened
 from icewright.core import wording
 from icewright.model.actions.actions import RewriteDataFiles
@@ -19,6 +18,7 @@ from icewright.model.iceberg.files import DataFile, Partition, Span
 from icewright.model.iceberg.layouts import Layout, Level
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Lookup
+from icewright.plans.layouts import dotted, paths_of
 
 FEW_VALUES: Final = 10_000
 """From more values of a column on, files are taken to end between two of them."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icewright.actions.rewrite_data_files.layouts.layouts import in_names
 from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.iceberg.files import DataFile, Partition
@@ -19,6 +18,7 @@ from icewright.model.iceberg.tables import SortField, TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.layouts import in_names
 
 PARTITIONS_LOOKED_AT = 64
 """The most partitions whose files are read for Level 1 or 2 in one plan: all files of each, where Level 0 reads the

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
+from icewright.actions.rewrite_data_files.estimates import bytes_within
 from icewright.inventory.row_removals import OVERHEAD_MS
 from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.files import DataFile
 from icewright.model.plans.plans import Reason, Verdict
 from icewright.model.policy.policy import Policy
-from icewright.plans.estimates import bytes_within
 
 
 @dataclass(frozen=True, slots=True)

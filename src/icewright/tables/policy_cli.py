@@ -43,9 +43,10 @@ def show(
 
     Exit status 1 when something cannot be used.
     """
-    from icewright.maintenance.offline import Offline, reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
-    from icewright.policy.views import policy_of, policy_view  # noqa: PLC0415 - see above
+    from icewright.ownership.offline import OfflineCatalogs  # noqa: PLC0415 - `--help` stays quick
+    from icewright.policy.views import SAID_OF_MODES, PolicyView, policy_view  # noqa: PLC0415 - see above
     from icewright.tables.cli import table_document  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     if table is None:
@@ -55,9 +56,11 @@ def show(
         raise Rejected("a table has the policies that are applied now", hint="leave out --revision, or the table")
     name = table_name(invocation.config, table)
     if reads_here(invocation):
-        view = policy_view(Offline(invocation.config).catalog(name.catalog).load(name), invocation.rules)
+        view = policy_view(OfflineCatalogs(invocation.config).catalog(name.catalog).load(name), invocation.rules)
     else:
-        view = policy_of(table_document(invocation, name).table)
+        shown = table_document(invocation, name).table
+        says = SAID_OF_MODES[shown.mode]
+        view = PolicyView(shown.name, shown.uuid, shown.mode, says, shown.policy, shown.policy_problems, shown.layout)
     if as_json:
         invocation.terminal.document(view)
     else:
@@ -125,17 +128,18 @@ def _change(
     yes: bool,
     as_json: bool,
 ) -> None:
-    from icewright.maintenance.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.ownership.offline import OfflineCatalogs  # noqa: PLC0415 - `--help` stays quick
     from icewright.policy.property_changes import differing, with_changes  # noqa: PLC0415 - see above
     from icewright.policy.views import (  # noqa: PLC0415 - see above
         PolicyChangeView,
         policy_view,
         property_changes,
     )
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)
-    offline = Offline(invocation.config)
+    offline = OfflineCatalogs(invocation.config)
     found = offline.catalog(name.catalog).load(name)
     changes = differing(found, asked(found))
     after = with_changes(found, changes)

@@ -12,9 +12,9 @@ from typing import Final
 from icewright.actions.rewrite_data_files.deadline_batching import is_tight
 from icewright.inventory.row_removals import duration_ms
 from icewright.model.plans.observation import TaskThroughput
+from icewright.model.work.jobs import report_of
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.ports.store import TaskStore
-from icewright.work.tasks.reports import report_of
 
 TASKS_LOOKED_AT: Final = 3
 """Each costs reading a report, which is long."""

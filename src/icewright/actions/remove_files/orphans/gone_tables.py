@@ -25,10 +25,9 @@ from icewright.core.errors import InvalidMessage, NotAllowed, NotFound, Unavaila
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.actions.deletion import DeletionRun, Needs
-from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.locations import CanonicalPath, topmost
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.ownership.claims import topmost
 from icewright.ownership.model import GoneUuid, Place
 from icewright.ownership.needed_files import NeedsOf, UsersNow
 from icewright.ownership.ownership import Ownership

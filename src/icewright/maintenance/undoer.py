@@ -12,7 +12,6 @@ from icewright.actions.undo.missing_files import first_missing
 from icewright.core.clock import Ids
 from icewright.core.errors import Conflict, NotFound, Unsupported
 from icewright.core.times import Instant
-from icewright.maintenance.dispatch.server_tasks import MayGoOn
 from icewright.maintenance.registry.services import plan_undo
 from icewright.maintenance.registry.undo import Undoing, UndoPlanner
 from icewright.model.actions.undo import Kept, SecondTable, UndoExpiry
@@ -25,6 +24,7 @@ from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import Task
 from icewright.observation.observer import Observer
+from icewright.ports.carriers import MayGoOn
 from icewright.ports.store import TableStore, TaskStore
 
 

@@ -35,8 +35,6 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Plan
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
-from icewright.observation import pruning as table_pruning
-from icewright.observation.pruning import of_no_dropped_table
 from icewright.ports.census import TableCensus
 from icewright.ports.store import (
     AT_ONCE,
@@ -72,9 +70,11 @@ from icewright.store.table_rows import (
     run_row,
 )
 from icewright.store.transactions import reading, writing
-from icewright.store_admin.census import table_census
 from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.optimizers.findings import SqlFindings
+from icewright.work.store import table_pruning
+from icewright.work.store.census import table_census
+from icewright.work.store.table_pruning import of_no_dropped_table
 
 FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""

@@ -11,17 +11,16 @@ from fastapi import APIRouter, Depends, Query, Response
 from icewright.core.codec import from_json
 from icewright.core.errors import InvalidMessage, NotFound, TooManyRequests
 from icewright.identity.authorization import On, needs
-from icewright.maintenance.dispatch.dispatcher import Dispatcher
+from icewright.maintenance.dispatch.dispatcher import Dispatcher, NextRound
 from icewright.model.access.permissions import EVERYWHERE, Permission, Scopes
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.jobs import ClaimRequest, OptimizerHello, TableCheck, TaskSpec
 from icewright.model.work.optimizers import Backlog, BacklogRequest, SeenSubmitter, Submitting
 from icewright.model.work.storage import ProbeReports, Probes
+from icewright.observation.lookups import ByUuid
 from icewright.observation.observer import Observer
 from icewright.ports.store import OptimizerRecord, TableStore, TaskStore
-from icewright.server.loop import Loop
-from icewright.tables.lookups import Looked
-from icewright.web.deps import Caller, LedOrOwn, Service
+from icewright.web.deps import Caller, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
 from icewright.work.optimizers.backlog import SEEN_MS, Backlogs
@@ -183,11 +182,14 @@ def probes(dispatcher: Service[Dispatcher], optimizer_id: str) -> Response:
     ),
 )
 def probed(
-    dispatcher: Service[Dispatcher], loop: LedOrOwn[Loop], optimizer_id: str, body: Annotated[Any, Depends(json_body())]
+    dispatcher: Service[Dispatcher],
+    next_round: Service[NextRound],
+    optimizer_id: str,
+    body: Annotated[Any, Depends(json_body())],
 ) -> Response:
     """What an optimizer found out of storages; what it was not asked is passed over."""
     dispatcher.probed(optimizer_id, from_json(ProbeReports, body))
-    loop.wake()
+    next_round.begin()
     return Response(status_code=204)
 
 
@@ -197,13 +199,13 @@ def probed(
     **operation(CheckAnswer, accepts=schema_of(TableCheck), problems={404: "No such table or catalog."}),
 )
 def check_table(
-    observer: Service[Observer], lookups: Looked, uuid: str, body: Annotated[Any, Depends(json_body())]
+    observer: Service[Observer], by_uuid: ByUuid, uuid: str, body: Annotated[Any, Depends(json_body())]
 ) -> Response:
     """Whether an optimizer's catalog leads to the same table, at the same metadata file, as the server's."""
     check = from_json(TableCheck, body)
     if check.table_id.uuid != uuid:
         raise InvalidMessage(f"$.table_id.uuid: is {check.table_id.uuid!r}, the address says {uuid!r}")
-    record = lookups.record(uuid, check.table_id.catalog)
+    record = by_uuid.record(uuid, check.table_id.catalog)
     try:
         location = observer.catalog(record.name.catalog).metadata_location(record.name)
     except NotFound:

@@ -7,21 +7,20 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from icewright.actions.undo.service import Undoer
 from icewright.core.codec import from_json
 from icewright.core.errors import Conflict, InvalidMessage, NotFound
 from icewright.identity.authorization import On, needs, needs_as_its_actions
-from icewright.maintenance.dispatch.dispatcher import Dispatcher
+from icewright.maintenance.dispatch.dispatcher import Dispatcher, NextRound
+from icewright.maintenance.explain import plan_view
+from icewright.maintenance.undoer import Undoer
 from icewright.model.access.permissions import Permission
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply, TaskReport
 from icewright.model.work.tasks import Task, TaskState
-from icewright.plans.views import PlanView, plan_view
+from icewright.observation.lookups import ByUuid
+from icewright.plans.views import PlanView
 from icewright.ports.store import TaskFilter, TaskStore
-from icewright.server.loop import Loop
-from icewright.tables.lookups import Looked
 from icewright.web.conditional import IfMatch, changed, expected_version, tag_of
-from icewright.web.deps import Caller, Led, LedOrOwn, Service
-from icewright.web.leader_proxy import BY_LEADER
+from icewright.web.deps import BY_LEADER, Caller, Led, Service
 from icewright.web.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
 from icewright.work.groups.queue_waits import QueueWaits
@@ -54,7 +53,7 @@ _LEASE = {**_NOT_FOUND, 409: "`lease-lost`: the attempt is not the caller's any 
 )
 def list_tasks(
     task_store: Service[TaskStore],
-    lookups: Looked,
+    by_uuid: ByUuid,
     caller: Caller,
     *,
     state: Annotated[list[TaskState] | None, Query(description="Only tasks in one of these states.")] = None,
@@ -65,7 +64,7 @@ def list_tasks(
 ) -> Response:
     """Tasks of tables that the caller may read, newest first."""
     before, within = decode_cursor(str, cursor), caller.scopes(Permission.READ)
-    table_id = None if table is None else lookups.seen(table, catalog, within).table_id
+    table_id = None if table is None else by_uuid.seen(table, catalog, within).table_id
     only = TaskFilter(frozenset(state) if state else None, table_id, within=within)
     found = task_store.listed(only, limit=limit + 1, before=before)
     return page([task_view(task) for task in found[:limit]], found[limit - 1].task_id if len(found) > limit else None)
@@ -175,7 +174,7 @@ def heartbeat(dispatcher: Service[Dispatcher], task_id: str, body: Annotated[Any
 )
 def report(
     dispatcher: Service[Dispatcher],
-    loop: LedOrOwn[Loop],
+    next_round: Service[NextRound],
     task_id: str,
     body: Annotated[Any, Depends(json_body(REPORT_BYTES_MAX))],
 ) -> Response:
@@ -184,7 +183,7 @@ def report(
     if said.task_id != task_id:
         raise InvalidMessage(f"$.task_id: the report is about task {said.task_id!r}, the address says {task_id!r}")
     task = dispatcher.report(said)
-    loop.wake()
+    next_round.begin()
     return render(task_view(task))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,7 +13,7 @@ from icewright.core.errors import Conflict, NotAllowed, NotFound, Rejected
 from icewright.model.iceberg.names import split_parts
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin, logged_in
 from icewright.terminal.lists import print_page
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def list_approvals(
 ) -> None:
     """List approvals that were given, the latest first: who let which plan go, when, and why it had to wait."""
     from icewright.approvals.views import ApprovalView  # noqa: PLC0415 - `--help` stays quick
-    from icewright.maintenance.offline import table_name  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
 
@@ -138,14 +137,6 @@ def approval_cells(one: ApprovalView) -> tuple[str, ...]:
         one.approved_by,
         "" if one.because is None else one.because.text,
     )
-
-
-def logged_in() -> str:
-    """Who is logged in. Raises ``Rejected`` where that has no name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError) as error:  # a container runs as a number that has no name
-        raise Rejected("it cannot be told who approves", hint="say so: --by NAME") from error
 
 
 def _show(terminal: Terminal, client: Client, plan_id: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
-from icewright.actions.remove_files.gone_tables import GoneUuids
+from icewright.actions.remove_files.orphans.gone_tables import GoneUuids
 from icewright.core.codec import from_json
 from icewright.core.errors import NotAllowed
 from icewright.identity.authorization import On, named, needs
@@ -16,8 +16,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.ownership.model import GoneUuid
 from icewright.ownership.registry import Registry
 from icewright.ports.store import TaskStore
-from icewright.web.deps import Caller, Led
-from icewright.web.leader_proxy import BY_LEADER
+from icewright.web.deps import BY_LEADER, Caller, Led
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
 

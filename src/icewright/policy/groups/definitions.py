@@ -9,14 +9,13 @@ from types import MappingProxyType
 from icewright.core.times import Instant
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policies import PolicyRevision
-from icewright.model.policy.resource_groups import DEFAULT_GROUP, Queue, ResourceGroup, with_default
+from icewright.model.policy.resource_groups import DEFAULT_GROUP, OWN, Queue, ResourceGroup, with_default
 from icewright.model.policy.time_windows import opens_at
 from icewright.model.work.admission import Holding, Refusal, RefusalKind, Terms
 from icewright.model.work.application_size import task_holding
 from icewright.model.work.jobs import OptimizerHello
 from icewright.policy.groups.precedence import GroupSource, applied_source
 from icewright.policy.source import PolicySource
-from icewright.work.groups.service import OWN
 
 
 class Origin(StrEnum):

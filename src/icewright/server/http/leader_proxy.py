@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -24,28 +24,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from icewright.core.errors import IcewrightError
 from icewright.model.access.on_behalf import ON_BEHALF_OF
-from icewright.ports.leading import Answer, Question
-from icewright.server.cluster.leading import Leading
-from icewright.web.deps import PRINCIPAL
+from icewright.server.cluster.leading import Answer, Leading, Question
+from icewright.web.deps import PRINCIPAL, OfLeader
 from icewright.web.messages import BODY_BYTES_MAX
 from icewright.web.problems import Problem, problem_of, problem_response
-
-
-@dataclass(frozen=True)
-class OfLeader:
-    """The declaration of a route that is the leader's; ``or_here``: what this server knows is better than nothing."""
-
-    or_here: bool
-    patience_s: float
-
-    def __call__(self) -> None:
-        """Let everybody pass: what it needs is declared beside."""
-
-
-BY_LEADER: Final[Any] = Depends(OfLeader(or_here=False, patience_s=30.0))
-BY_LEADER_FOR_LONG: Final[Any] = Depends(OfLeader(or_here=False, patience_s=3_600.0))
-"""What lists all files of a table, or reads all its metadata, takes as long as it takes."""
-BY_LEADER_IF_ANY: Final[Any] = Depends(OfLeader(or_here=True, patience_s=10.0))
 
 
 @dataclass(frozen=True, slots=True)

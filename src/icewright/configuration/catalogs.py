@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from icewright.catalogs.pyiceberg_settings import check_entry
 from icewright.config import layers, values
 from icewright.config.layers import Given, Key, dotted
-from icewright.config.secrets import is_reference
 from icewright.config.settings import CATALOG, CATALOG_NAME, MODE, POLICY_MODE_KEY
 from icewright.core.errors import InvalidConfiguration, InvalidName
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
@@ -46,16 +46,6 @@ def entry(given: Mapping[Key, Given], name: str) -> tuple[CatalogEntry, PolicyRu
     if rule is not None:
         _check_rule(rule, origin)
     return built, rule
-
-
-def check_entry(built: CatalogEntry, origin: str) -> None:
-    """Whether both clients could be pointed at it; one whose ``uri`` is a reference is checked once it is resolved."""
-    try:
-        built.check_places()
-        if not is_reference(built.uri):
-            built.check()
-    except InvalidConfiguration as error:
-        raise InvalidConfiguration(f"{origin}: {error.message}", hint=error.hint) from error
 
 
 def policies(data: Mapping[str, Any], origin: str, catalogs: Sequence[CatalogEntry]) -> tuple[PolicyRule, ...]:
