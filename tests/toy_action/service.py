@@ -6,20 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from icewright.catalogs.port import Catalog
-from icewright.core.clock import Clock, Ids
 from icewright.core.errors import Conflict
+from icewright.maintenance.planner import Planned, Planner
 from icewright.maintenance.registry.services import ActionServices, AskedPlan
 from icewright.maintenance.registry.undo import never
 from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
-from icewright.model.plans.plans import Plan, Reason
-from icewright.model.policy.policy import Policy
+from icewright.model.plans.plans import Reason
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import Outcome, Task
 from icewright.plans.repository import keep_plan
 from icewright.plans.standalone_plan import Decided, plan_beside
-from icewright.ports.store import TableStore
 from tests.toy_action.model import AskedCountSnapshots, CountSnapshots, CountSnapshotsPrediction
 from tests.toy_action.rules import conflict
 
@@ -43,19 +41,19 @@ def violations(
         yield "figures-wrong", f"the table has {len(table.snapshots)} snapshots, not {said.snapshots}"
 
 
-def plan_count(
-    tables: TableStore, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy], observation: Observation
-) -> tuple[Plan, Policy]:
-    """The plan, checked and kept."""
-    metadata, its = observation.metadata, policy(observation.metadata)
-    decision = decide(metadata)
-    plan = plan_beside(ids.new("plan"), metadata, its, decision, clock.now(), asked=True)
+def plan_asked(
+    planner: Planner, observation: Observation, _asked: AskedCountSnapshots, _holds: Sequence[Hold]
+) -> Planned:
+    """The plan that a person asks for, checked and kept."""
+    metadata, policy = observation.metadata, planner.policy(observation.metadata)
+    decision, now = decide(metadata), planner.clock.now()
+    plan = plan_beside(planner.ids.new("plan"), metadata, policy, decision, now, asked=True)
     action: Any = decision.action
     said: Any = decision.prediction
     wrong: Sequence[tuple[str, str]] = ()
     if isinstance(action, CountSnapshots) and isinstance(said, CountSnapshotsPrediction):
         wrong = tuple(violations(action, said, metadata))
-    return keep_plan(tables, plan, wrong), its
+    return Planned(keep_plan(planner.tables, plan, wrong), observation, policy)
 
 
 def verify(_verification: Any, _task: Task, action: CountSnapshots, metadata: TableMetadata) -> Outcome:
@@ -81,14 +79,10 @@ class SnapshotCounter:
         return Committed(None)
 
 
-def plan_asked(planner: Any, observation: Observation, asked: AskedCountSnapshots, _holds: Sequence[Hold]) -> Any:
-    """What a person asks for."""
-    return planner.count_asked(observation, asked)
-
-
 SERVICES: Final = ActionServices(
     CountSnapshots,
     verify,
     never("it changed nothing", "nothing has to be done"),
     AskedPlan(AskedCountSnapshots, plan_asked),
+    carrier=SnapshotCounter,
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_args
 
 import typer
 
@@ -17,11 +18,8 @@ from icewright.model.plans.requests import (
     AskedComputeStatistics,
     AskedExpireData,
     AskedExpireSnapshots,
-    AskedRemoveDanglingDeletes,
     AskedRemoveOrphanFiles,
     AskedRewriteDataFiles,
-    AskedRewriteManifests,
-    AskedRewritePositionDeletes,
 )
 from icewright.model.policy.policy import Mode
 from icewright.terminal import figures as text
@@ -188,9 +186,7 @@ def _asked(
     if migrate is None and action is Action.COMPUTE_STATISTICS and not expiring:
         return statistics
     alone: dict[Action | None, Asked] = {
-        Action.REWRITE_MANIFESTS: AskedRewriteManifests(),
-        Action.REMOVE_DANGLING_DELETES: AskedRemoveDanglingDeletes(),
-        Action.REWRITE_POSITION_DELETE_FILES: AskedRewritePositionDeletes(),
+        Action(request.kind.replace("_", "-")): request() for request in get_args(Asked) if not fields(request)
     }
     if migrate is None and action in alone and not (expiring or computing):
         return alone[action]

@@ -79,10 +79,14 @@ class Rest:
 
 
 class Planner:
-    """Makes plans, and keeps them in the store."""
+    """Makes plans, and keeps them in the store.
+
+    An action that is planned in its own folder takes what it needs of it: ``tables``, ``clock``, ``ids`` and
+    :meth:`policy`.
+    """
 
     def __init__(self, observer: Observer, tables: TableStore, clock: Clock, ids: Ids, policies: PolicySource) -> None:
-        self._observer, self._tables, self._clock, self._ids = observer, tables, clock, ids
+        self._observer, self.tables, self.clock, self.ids = observer, tables, clock, ids
         self.policies = policies
         self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
@@ -131,7 +135,7 @@ class Planner:
     ) -> Planned:
         """What is done to delete files. Raises ``PlanRefused``, and ``Unreadable`` where not all files were read."""
         checked = self._deletes.plan_asked(observation, asked)
-        keep_plan(self._tables, checked.plan, checked.violations)
+        keep_plan(self.tables, checked.plan, checked.violations)
         return Planned(checked.plan, observation, self.policy(observation.metadata))
 
     def statistics_asked(
@@ -158,7 +162,7 @@ class Planner:
     def expiry_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.actions.expire_snapshots.service.ExpiryPlanner.due`."""
         metadata = observation.metadata
-        record = self._tables.record(metadata.table_id)
+        record = self.tables.record(metadata.table_id)
         if record is None:
             return Due(Reason("table-replaced", "nothing, because the name leads to another table by now"))
         return self._expiries.due(metadata, record.marks, rest.holds(), rest.rested_ms)
@@ -180,7 +184,7 @@ class Planner:
         return self._plan_rewrite(observation, None)
 
     def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
-        policy, now = self.policy(observation.metadata), self._clock.now()
+        policy, now = self.policy(observation.metadata), self.clock.now()
         policy = policy if migration is None else to_migrate(policy, migration)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
@@ -201,7 +205,7 @@ class Planner:
             verdicts,
             self._data_files(observation, known, wanted, asked_fields(observation, policy, levels)),
             self._delete_files(observation, known, wanted),
-            plan_id=self._ids.new("plan"),
+            plan_id=self.ids.new("plan"),
             now=now,
             levels=levels,
             migration=migration,
@@ -216,14 +220,14 @@ class Planner:
             plan, observation, policy, files, deletes, layout if isinstance(layout, Layout) else None
         )
         said = [(violation.code, violation.text) for violation in violations]
-        keep_plan(self._tables, plan, said, is_present=migration is None)
+        keep_plan(self.tables, plan, said, is_present=migration is None)
         return Planned(plan, observation, policy)
 
     def _with_rewrites(self, observation: Observation, now: Instant) -> Observation:
         """The observation with the time of our last rewrite of each partition."""
         metadata = observation.metadata
         commits = our_commits(metadata, observation.inventory.manifests, now)
-        summaries = self._tables.manifest_summaries(metadata.table_id) if commits else ()
+        summaries = self.tables.manifest_summaries(metadata.table_id) if commits else ()
         return replace(observation, rewritten_at=rewritten_at(commits, summaries))
 
     def _planned_files(
@@ -268,7 +272,7 @@ class Planner:
         if not partitions:
             return ()
         wanted = partitions | _unpartitioned(observation)
-        summaries = self._tables.manifest_summaries(observation.metadata.table_id, wanted)
+        summaries = self.tables.manifest_summaries(observation.metadata.table_id, wanted)
         return tuple(_Known(s.key, s.content, frozenset(s.partitions)) for s in summaries)
 
 

@@ -36,6 +36,7 @@ from icewright.maintenance.dispatch.server_tasks import Carrier, Housekeeper
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.first_run_approval import FirstExpiries
 from icewright.maintenance.planner import Planner
+from icewright.maintenance.registry.services import build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_keeper import TableKeeper
 from icewright.model.actions.action_types import FILE_MOVES
@@ -216,7 +217,7 @@ def build_control_plane(
         ActionKind.UNDO_EXPIRE_SNAPSHOTS: undoer,
     }
     back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
-    carriers = {**(own if expiries else {}), **(back if rollbacks else {}), **carriers}
+    carriers = {**build_carriers(catalogs), **(own if expiries else {}), **(back if rollbacks else {}), **carriers}
     housekeeper = Housekeeper(dispatcher, carriers, clock, alive=pulse.beat)
     loop = Loop(
         catalogs,

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from icewright.catalogs.port import Catalog
+from icewright.maintenance.dispatch.server_tasks import Carrier
 from icewright.maintenance.dispatch.verification import Verification
 from icewright.maintenance.planner import Planned, Planner, Rest
 from icewright.maintenance.registry.undo import UndoPlanner, never
@@ -78,6 +80,8 @@ class ActionServices(Generic[A]):
     ``verify`` says what the table has of a committed task, ``plan_undo`` plans to take it back, or refuses.
     ``plan_asked`` plans what a person asks for; None where a kind cannot be asked for.
     ``due`` is how it is looked into, with a look at its table, whether it is due; None where it is not.
+    ``carrier`` makes what carries it out over the catalogs, by name; None where Spark does, or where that needs more
+    and is wired by the server (:mod:`icewright.server.control`).
     """
 
     action: type[A]
@@ -85,6 +89,7 @@ class ActionServices(Generic[A]):
     plan_undo: Callable[[UndoPlanner, Task, A], Plan]
     plan_asked: AskedPlan[Any] | None = None
     due: DueRule | None = None
+    carrier: Callable[[Mapping[str, Catalog]], Carrier] | None = None
 
 
 _NO_ROW: Final = never("it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
@@ -168,6 +173,15 @@ DUE_RULES: Final[Mapping[ActionKind, DueRule]] = {
     ActionKind(kind): services.due for kind, services in _BY_KIND.items() if services.due is not None
 }
 """What is looked into with each look at a table, in this order."""
+
+
+def build_carriers(catalogs: Mapping[str, Catalog]) -> dict[ActionKind, Carrier]:
+    """What carries out actions that need no more than the catalogs."""
+    return {
+        ActionKind(kind): services.carrier(catalogs)
+        for kind, services in _BY_KIND.items()
+        if services.carrier is not None
+    }
 
 
 def verify(verification: Verification, task: Task, metadata: TableMetadata) -> Outcome:
