@@ -34,37 +34,15 @@ class Line(NamedTuple):
 LINES: Final = (
     Line(
         "model/actions/actions.py",
-        "from icewright.model.iceberg.files",
-        "from tests.toy_action.model import CountSnapshots, CountSnapshotsFigures\n",
+        "\n\nclass Executor(",
+        "from tests.toy_action.model import TRAITS as COUNT_SNAPSHOTS_TRAITS\n",
         before=True,
     ),
     Line(
         "model/actions/actions.py",
-        '    ROLLBACK_TO_SNAPSHOT = "rollback_to_snapshot"\n',
-        '    COUNT_SNAPSHOTS = "count_snapshots"\n',
+        "    ROLLBACK_TO_SNAPSHOT = rollback.TRAITS\n",
+        "    COUNT_SNAPSHOTS = COUNT_SNAPSHOTS_TRAITS\n",
     ),
-    Line("model/actions/actions.py", "    | Rollback\n", "    | CountSnapshots\n"),
-    Line("model/actions/actions.py", "    | RollbackFigures\n", "    | CountSnapshotsFigures\n"),
-    Line(
-        "model/plans/plans.py",
-        "from icewright.model.iceberg.files",
-        "from tests.toy_action.model import CountSnapshotsPrediction\n",
-        before=True,
-    ),
-    Line("model/plans/plans.py", "    | RollbackPrediction\n", "    | CountSnapshotsPrediction\n"),
-    Line(
-        "model/plans/requests.py",
-        "from icewright.model.plans.plans import Migration\n",
-        "from tests.toy_action.model import AskedCountSnapshots\n",
-    ),
-    Line("model/plans/requests.py", "    | AskedRollback\n", "    | AskedCountSnapshots\n"),
-    Line(
-        "model/actions/action_types.py",
-        "ACTION_TRAITS: Final",
-        "from tests.toy_action.traits import TRAITS as _COUNT_SNAPSHOTS\n",
-        before=True,
-    ),
-    Line("model/actions/action_types.py", "    _RESTORE_FILES,\n", "    _COUNT_SNAPSHOTS,\n"),
     Line(
         "maintenance/registry/planning.py",
         "ACTION_RULES: Final",
@@ -91,8 +69,8 @@ LINES: Final = (
 
 
 def test_so_much_has_to_be_touched() -> None:
-    assert len({line.path for line in LINES}) == 8
-    assert sum(line.text.count("\n") for line in LINES) == 17
+    assert len({line.path for line in LINES}) == 5
+    assert sum(line.text.count("\n") for line in LINES) == 9
 
 
 def patched(folder: Path) -> None:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from icewright.core.codec import from_json, to_json
-from icewright.model.actions.action_types import names_in
-from icewright.model.actions.actions import Action, ActionFigures
+from icewright.model.actions.actions import Action, ActionFigures, names_in
 from icewright.model.actions.remove_dangling_deletes import (
     RemoveDanglingDeletes,
     RemoveDanglingDeletesFigures,

@@ -12,7 +12,7 @@ from icewright.actions.undo.data_undo_evidence import Inserted, Share, problem_o
 from icewright.core.errors import Conflict, NotAllowed
 from icewright.model.actions.actions import ActionKind, FileGroup, UndoExpireData
 from icewright.model.actions.expire_data import ExpireData, tag_of
-from icewright.model.actions.undo_data import SOURCE_KEY
+from icewright.model.actions.undo import SOURCE_KEY
 from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import (
     ATTEMPT_KEY,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
+
+from icewright.model.actions.traits import ActionTraits, RunsOn
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +43,13 @@ class AskedCountSnapshots:
     """Count the snapshots of a table."""
 
     kind: ClassVar[Literal["count_snapshots"]] = "count_snapshots"
+
+
+TRAITS: Final = ActionTraits(
+    CountSnapshots,
+    CountSnapshotsFigures,
+    CountSnapshotsPrediction,
+    names=lambda _action: 1,
+    runs_on=RunsOn.SERVER,
+    asked=AskedCountSnapshots,
+)

@@ -26,9 +26,10 @@ def decide(metadata: TableMetadata) -> Decided:
     """What there is to count."""
     if metadata.current_snapshot_id is None:
         return Decided(None, Reason("no-snapshot", "nothing, because the table has no snapshot yet"), None)
-    action: Any = CountSnapshots(metadata.current_snapshot_id)
-    said: Any = CountSnapshotsPrediction(len(metadata.snapshots))
-    return Decided(action, Reason("count", f"count {said.snapshots:,} snapshots"), said)
+    said = CountSnapshotsPrediction(len(metadata.snapshots))
+    return Decided(
+        CountSnapshots(metadata.current_snapshot_id), Reason("count", f"count {said.snapshots:,} snapshots"), said
+    )
 
 
 def violations(
@@ -48,8 +49,7 @@ def plan_asked(
     metadata, policy = observation.metadata, planner.policy(observation.metadata)
     decision, now = decide(metadata), planner.clock.now()
     plan = plan_beside(planner.ids.new("plan"), metadata, policy, decision, now, asked=True)
-    action: Any = decision.action
-    said: Any = decision.prediction
+    action, said = decision.action, decision.prediction
     wrong: Sequence[tuple[str, str]] = ()
     if isinstance(action, CountSnapshots) and isinstance(said, CountSnapshotsPrediction):
         wrong = tuple(violations(action, said, metadata))
@@ -71,8 +71,9 @@ class SnapshotCounter:
     def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
         """Count, and commit nothing."""
         metadata = self._catalogs[task.table_name.catalog].load(task.table_name)
-        action: Any = task.action
-        reason = conflict(action, metadata)
+        if not isinstance(task.action, CountSnapshots):
+            raise TypeError(f"task {task.task_id} counts nothing")
+        reason = conflict(task.action, metadata)
         if reason is not None:
             raise Conflict(reason.text)
         may_commit()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shlex
 from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
 from icewright.core.errors import Forbidden, NotFound, Rejected, Unavailable
 from icewright.maintenance.registry.cli import predicted
-from icewright.model.actions.action_types import traits_of
+from icewright.model.actions.actions import traits_of
 from icewright.model.plans.plans import Migration
 from icewright.model.plans.requests import (
+    REQUESTS,
     Asked,
     AskedComputeStatistics,
     AskedExpireData,
@@ -186,7 +187,7 @@ def _asked(
     if migrate is None and action is Action.COMPUTE_STATISTICS and not expiring:
         return statistics
     alone: dict[Action | None, Asked] = {
-        Action(request.kind.replace("_", "-")): request() for request in get_args(Asked) if not fields(request)
+        Action(request.kind.replace("_", "-")): request() for request in REQUESTS if not fields(request)
     }
     if migrate is None and action in alone and not (expiring or computing):
         return alone[action]

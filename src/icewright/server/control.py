@@ -39,8 +39,7 @@ from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.services import build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_keeper import TableKeeper
-from icewright.model.actions.action_types import FILE_MOVES
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import FILE_MOVES, ActionKind
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.work.retention import Retention

@@ -31,8 +31,12 @@ from icewright.model.actions.rewrite_position_deletes import (
     RewritePositionDeletesPrediction,
 )
 from icewright.model.actions.rollback import RollbackFigures, RollbackPrediction
-from icewright.model.actions.undo import UndoExpiryFigures, UndoExpiryPrediction
-from icewright.model.actions.undo_data import UndoExpireDataFigures, UndoExpireDataPrediction
+from icewright.model.actions.undo import (
+    UndoExpireDataFigures,
+    UndoExpireDataPrediction,
+    UndoExpiryFigures,
+    UndoExpiryPrediction,
+)
 from icewright.model.plans.plans import RewritePrediction
 from icewright.terminal import figures as text
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from icewright.model.actions.action_types import RunsOn, traits_of
-from icewright.model.actions.actions import Action
+from icewright.model.actions.actions import Action, traits_of
+from icewright.model.actions.traits import RunsOn
 from icewright.model.policy.resource_groups import DEFAULT_GROUP
 
 SERVER: Final = "server"
