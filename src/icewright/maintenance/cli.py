@@ -11,7 +11,7 @@ import typer
 
 from icewright.core.errors import Forbidden, NotFound, Rejected, Unavailable
 from icewright.maintenance.registry.cli import predicted
-from icewright.model.actions.actions import traits_of
+from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.plans.plans import Migration
 from icewright.model.plans.requests import (
     REQUESTS,
@@ -46,16 +46,23 @@ _VERDICTS = (
 )
 
 
+_BY_OTHER_MEANS = (ActionKind.REWRITE_DATA_FILES, ActionKind.ROLLBACK_TO_SNAPSHOT)
+"""What is asked for by ``--migrate``, and by a command of its own."""
+
+
 class Action(StrEnum):
     """What may be planned on demand, by the names of Iceberg's procedures."""
 
-    EXPIRE_SNAPSHOTS = "expire-snapshots"
-    REWRITE_MANIFESTS = "rewrite-manifests"
-    REMOVE_DANGLING_DELETES = "remove-dangling-deletes"
-    COMPUTE_STATISTICS = "compute-statistics"
-    REMOVE_ORPHAN_FILES = "remove-orphan-files"
-    REWRITE_POSITION_DELETE_FILES = "rewrite-position-delete-files"
-    EXPIRE_DATA = "expire-data"
+    _ignore_ = "members request"
+    members = vars()
+    for request in REQUESTS:
+        if request.kind not in _BY_OTHER_MEANS:
+            members[request.kind.upper()] = request.kind.replace("_", "-")
+
+    @property
+    def kind(self) -> ActionKind:
+        """The kind of the action."""
+        return ActionKind(self.value.replace("-", "_"))
 
 
 OlderThan = Annotated[
@@ -175,22 +182,23 @@ def _asked(
     migrate: Migration | None, action: Action | None, expiry: AskedExpireSnapshots, statistics: AskedComputeStatistics
 ) -> Asked | None:
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
+    kind = None if action is None else action.kind
     expiring, computing = expiry != AskedExpireSnapshots(), statistics != AskedComputeStatistics()
-    aged: dict[Action | None, Asked] = {
-        Action.REMOVE_ORPHAN_FILES: AskedRemoveOrphanFiles(expiry.older_than),
-        Action.EXPIRE_DATA: AskedExpireData(expiry.older_than),
+    aged: dict[ActionKind | None, Asked] = {
+        ActionKind.REMOVE_ORPHAN_FILES: AskedRemoveOrphanFiles(expiry.older_than),
+        ActionKind.EXPIRE_DATA: AskedExpireData(expiry.older_than),
     }
-    if migrate is None and action in aged and expiry.retain_last is None and not computing:
-        return aged[action]
-    if migrate is None and action is Action.EXPIRE_SNAPSHOTS and not computing:
+    if migrate is None and kind in aged and expiry.retain_last is None and not computing:
+        return aged[kind]
+    if migrate is None and kind is ActionKind.EXPIRE_SNAPSHOTS and not computing:
         return expiry
-    if migrate is None and action is Action.COMPUTE_STATISTICS and not expiring:
+    if migrate is None and kind is ActionKind.COMPUTE_STATISTICS and not expiring:
         return statistics
-    alone: dict[Action | None, Asked] = {
-        Action(request.kind.replace("_", "-")): request() for request in REQUESTS if not fields(request)
+    alone: dict[ActionKind | None, Asked] = {
+        ActionKind(request.kind): request() for request in REQUESTS if not fields(request)
     }
-    if migrate is None and action in alone and not (expiring or computing):
-        return alone[action]
+    if migrate is None and kind in alone and not (expiring or computing):
+        return alone[kind]
     if expiring or computing or action is not None:
         raise Rejected(
             "these options do not go together",
