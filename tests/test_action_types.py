@@ -8,8 +8,7 @@ from typing import Any
 
 from icewright.core.codec import members_of
 from icewright.maintenance.registry.cli import ACTION_WORDS
-from icewright.maintenance.registry.planning import ACTION_RULES
-from icewright.maintenance.registry.services import ACTION_SERVICES
+from icewright.maintenance.registry.services import ACTION_TYPES
 from icewright.model.actions.actions import Action, ActionFigures, ActionKind
 from icewright.model.plans.plans import Prediction
 from icewright.model.plans.requests import Asked
@@ -42,9 +41,8 @@ def test_each_kind_is_registered_once_on_each_floor() -> None:
         ([kind.traits.action for kind in ActionKind], Action),
         ([kind.traits.figures for kind in ActionKind], ActionFigures),
         ([kind.traits.prediction for kind in ActionKind], Prediction),
-        ([rules.action for rules in ACTION_RULES], Action),
-        ([services.action for services in ACTION_SERVICES], Action),
-        ([services.plan_asked.asked for services in ACTION_SERVICES if services.plan_asked], Asked),
+        ([its.action for its in ACTION_TYPES.values()], Action),
+        ([its.plan_asked.asked for its in ACTION_TYPES.values() if its.plan_asked], Asked),
         ([words.prediction for words in ACTION_WORDS], Prediction),
         ([words.figures for words in ACTION_WORDS], ActionFigures),
     )
@@ -53,12 +51,13 @@ def test_each_kind_is_registered_once_on_each_floor() -> None:
 
 
 def test_figures_predictions_and_what_is_asked_carry_the_tag_of_their_action() -> None:
-    for kind in ActionKind:
-        traits = kind.traits
-        assert kind.value == traits.action.kind == traits.figures.kind == traits.prediction.kind
-        assert traits.asked is None or traits.asked.kind == kind.value
-    for services in ACTION_SERVICES:
-        assert services.plan_asked is None or services.plan_asked.asked.kind == services.action.kind
+    for one in ActionKind:
+        traits = one.traits
+        assert one.value == traits.action.kind == traits.figures.kind == traits.prediction.kind
+        assert traits.asked is None or traits.asked.kind == one.value
+    for kind, its in ACTION_TYPES.items():
+        assert kind == its.action.kind
+        assert its.plan_asked is None or its.plan_asked.asked is ActionKind(kind).traits.asked
     for words in ACTION_WORDS:
         assert words.figures.kind == words.prediction.kind
 

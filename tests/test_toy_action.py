@@ -6,11 +6,13 @@ below, and nothing else of the copy is changed. Then it is planned, checked, que
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -44,19 +46,12 @@ LINES: Final = (
         "    COUNT_SNAPSHOTS = COUNT_SNAPSHOTS_TRAITS\n",
     ),
     Line(
-        "maintenance/registry/planning.py",
-        "ACTION_RULES: Final",
-        "from tests.toy_action.rules import RULES as _COUNT_SNAPSHOTS\n",
-        before=True,
-    ),
-    Line("maintenance/registry/planning.py", "    _RESTORE_FILES,\n", "    _COUNT_SNAPSHOTS,\n"),
-    Line(
         "maintenance/registry/services.py",
-        "ACTION_SERVICES: Final",
-        "from tests.toy_action.service import SERVICES as _COUNT_SNAPSHOTS\n",
+        "_ALL: Final",
+        "from tests.toy_action.service import COUNT_SNAPSHOTS\n",
         before=True,
     ),
-    Line("maintenance/registry/services.py", "    _RESTORE_FILES,\n", "    _COUNT_SNAPSHOTS,\n"),
+    Line("maintenance/registry/services.py", "    _RESTORE_FILES,\n", "    COUNT_SNAPSHOTS,\n"),
     Line(
         "maintenance/registry/cli.py",
         "ACTION_WORDS: Final",
@@ -68,8 +63,24 @@ LINES: Final = (
 
 
 def test_so_much_has_to_be_touched() -> None:
-    assert len({line.path for line in LINES}) == 4
-    assert sum(line.text.count("\n") for line in LINES) == 8
+    assert len({line.path for line in LINES}) == 3
+    assert sum(line.text.count("\n") for line in LINES) == 6
+
+
+def test_the_folder_knows_only_rooms_below_the_actions() -> None:
+    """So that it can stand among the other actions, as the contract on layers has them."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = contracts[0]["layers"]
+    lowest = max(number for number, layer in enumerate(layers) if "actions." in layer)
+    below = {room.strip() for layer in layers[lowest + 1 :] for room in layer.split("|")}
+    imported = {
+        (node.module or "").split(".")[1]
+        for name in ("model", "service", "cli")
+        for node in ast.walk(ast.parse((ROOT / "tests" / "toy_action" / f"{name}.py").read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("icewright.")
+    }
+    assert imported, "nothing is imported"
+    assert imported <= below
 
 
 def patched(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from icewright.core import codec
 from icewright.core.reasons import Reason
 from icewright.footprint.unneeded_views import HeldView, OrphansView, UnneededView
-from icewright.maintenance.planner import Planned, Planner
+from icewright.maintenance.planner import Planner
 from icewright.model.actions.actions import RewriteFigures
 from icewright.model.actions.orphans import SeenFiles
 from icewright.model.iceberg.files import FileContent, Partition
@@ -22,6 +22,7 @@ from icewright.model.work.figures import FiguresView
 from icewright.observation import rewritten_partitions as rewrites
 from icewright.observation.observer import Observer
 from icewright.ownership.location_views import PlaceView
+from icewright.plans.action_types import Planned
 from icewright.plans.views import plan_view
 from icewright.policy.schema_views import type_text
 from icewright.policy.source import PolicySource

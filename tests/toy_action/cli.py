@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icewright.maintenance.registry.cli import ActionWords
+from icewright.plans.action_types import ActionWords
 from tests.toy_action.model import CountSnapshotsFigures, CountSnapshotsPrediction
 
 WORDS: Final = ActionWords(

@@ -7,19 +7,18 @@ from typing import Any, Final
 
 from icewright.catalogs.port import Catalog
 from icewright.core.errors import Conflict
-from icewright.maintenance.planner import Planned, Planner
-from icewright.maintenance.registry.services import ActionServices, AskedPlan
-from icewright.maintenance.registry.undo import never
+from icewright.core.times import Instant
 from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Reason
+from icewright.model.policy.policy import Policy
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import Outcome, Task
+from icewright.plans.action_types import ActionRules, ActionType, AskedPlan, Planned, Planning, never
 from icewright.plans.repository import keep_plan
 from icewright.plans.standalone_plan import Decided, plan_beside
 from tests.toy_action.model import AskedCountSnapshots, CountSnapshots, CountSnapshotsPrediction
-from tests.toy_action.rules import conflict
 
 
 def decide(metadata: TableMetadata) -> Decided:
@@ -43,7 +42,7 @@ def violations(
 
 
 def plan_asked(
-    planner: Planner, observation: Observation, _asked: AskedCountSnapshots, _holds: Sequence[Hold]
+    planner: Planning, observation: Observation, _asked: AskedCountSnapshots, _holds: Sequence[Hold]
 ) -> Planned:
     """The plan that a person asks for, checked and kept."""
     metadata, policy = observation.metadata, planner.policy(observation.metadata)
@@ -54,6 +53,21 @@ def plan_asked(
     if isinstance(action, CountSnapshots) and isinstance(said, CountSnapshotsPrediction):
         wrong = tuple(violations(action, said, metadata))
     return Planned(keep_plan(planner.tables, plan, wrong), observation, policy)
+
+
+def conflict(action: CountSnapshots, metadata: TableMetadata) -> Reason | None:
+    """Why a plan does not hold any more."""
+    if metadata.snapshot(action.base_snapshot_id) is None:
+        return Reason("snapshot-gone", f"snapshot {action.base_snapshot_id} has expired since")
+    return None
+
+
+def no_obstacle(_action: Any, _metadata: TableMetadata, _policy: Policy, _now: Instant) -> None:
+    """Snapshots can always be counted."""
+
+
+def no_effect(_action: Any, _task: Task, _metadata: TableMetadata) -> None:
+    """It leaves nothing in the table."""
 
 
 def verify(_verification: Any, _task: Task, action: CountSnapshots, metadata: TableMetadata) -> Outcome:
@@ -80,8 +94,8 @@ class SnapshotCounter:
         return Committed(None)
 
 
-SERVICES: Final = ActionServices(
-    CountSnapshots,
+COUNT_SNAPSHOTS: Final = ActionType(
+    ActionRules(CountSnapshots, no_obstacle, conflict, no_effect),
     verify,
     never("it changed nothing", "nothing has to be done"),
     AskedPlan(AskedCountSnapshots, plan_asked),

@@ -19,7 +19,7 @@ from icewright.config.secrets import resolve_entry
 from icewright.core.errors import IcewrightError, InvalidConfiguration, Unavailable
 from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.footprint.storage_views import StorageView, storage_view
-from icewright.maintenance.planner import Planned, Planner
+from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.services import plan_asked
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
@@ -28,6 +28,7 @@ from icewright.observation.sql import SqlTableStore
 from icewright.ownership.location_rules import place_rules
 from icewright.ownership.own_paths import own_places
 from icewright.ownership.registry import Registry
+from icewright.plans.action_types import Planned
 from icewright.policy.source import PolicySource
 from icewright.store.engine import open_store
 from icewright.terminal.found_server import found_server

@@ -5,7 +5,7 @@ A plan that its checker does not accept is kept nowhere and carried out never.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -48,6 +48,7 @@ from icewright.model.plans.requests import (
 )
 from icewright.model.policy.policy import Mode, Policy
 from icewright.observation.observer import Observer
+from icewright.plans.action_types import Planned, Rest
 from icewright.plans.due import Due
 from icewright.plans.repository import keep_plan
 from icewright.policy.missing_rules import rules
@@ -56,33 +57,11 @@ from icewright.ports.store import TableStore
 from icewright.work.optimizers.access import assumed
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan, and what it was made from."""
-
-    plan: Plan
-    observation: Observation
-    policy: Policy
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """What tells whether something is due by itself, beside the table.
-
-    ``now`` is by the store's clock, ``rested_ms`` how long ago it was done last, None where it never was. ``holds``
-    gives the snapshots that tasks of the table go on from.
-    """
-
-    now: Instant
-    rested_ms: int | None
-    holds: Callable[[], Sequence[Hold]]
-
-
 class Planner:
     """Makes plans, and keeps them in the store.
 
-    An action that is planned in its own folder takes what it needs of it: ``tables``, ``clock``, ``ids`` and
-    :meth:`policy`.
+    An action that is planned in its own folder takes what it needs of it: it is a
+    :class:`~icewright.plans.action_types.Planning`.
     """
 
     def __init__(self, observer: Observer, tables: TableStore, clock: Clock, ids: Ids, policies: PolicySource) -> None:
