@@ -27,13 +27,13 @@ from icewright.catalogs.storage.local import LocalObjects
 from icewright.core.codec import loads
 from icewright.core.completeness import Gaps
 from icewright.core.system_clock import SystemClock, SystemIds
-from icewright.maintenance.dispatch.server_tasks import Housekeeper
+from icewright.maintenance.dispatch.server_tasks import ServerTasks
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.remove_orphan_files import OrphanPolicy
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ownership.model import Place
 from icewright.server.control import build_control_plane
@@ -99,12 +99,12 @@ class Upkeep:
             expiries=expiries,
         )
         plane.keeper.look(name)
-        plan = plane.keeper.plan_asked(name, AskedExpireSnapshots(older_than, retain_last))
+        plan = plane.keeper.plan_asked(name, ExpireSnapshotsRequest(older_than, retain_last))
         if not plan.actions:
             raise RuntimeError(f"nothing was planned: {plan.reason.text}")
         plane.dispatcher.apply(plan.plan_id)
         carriers = {ActionKind.EXPIRE_SNAPSHOTS: Expirer(expiries, tasks, MemoryKept())}
-        (task,) = Housekeeper(plane.dispatcher, carriers, clock).work(2, lambda: frozenset(plane.catalogs))
+        (task,) = ServerTasks(plane.dispatcher, carriers, clock).work(2, lambda: frozenset(plane.catalogs))
         require_verified(plane.verifier.verify(task))
         return {"said": plan.reason.text}
 

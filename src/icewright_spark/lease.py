@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
-from icewright.core.errors import IcewrightError, LeaseLost, ServerAway, Unavailable
+from icewright.core.errors import IcewrightError, LeaseLost, ServerUnavailable, Unavailable
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply, TaskSpec
 from icewright.model.work.tasks import Progress
 from icewright_spark.watchdog import GRACE_S_MAX
@@ -119,7 +119,7 @@ class LeaseKeeper:
             reply = self._server.heartbeat(self._spec.task_id, Heartbeat(self._spec.fencing_token, self._progress()))
         except Unavailable:
             if self._clock() >= self._valid_until_s:
-                self._lose("the server did not answer for as long as the lease ran", ServerAway.code)
+                self._lose("the server did not answer for as long as the lease ran", ServerUnavailable.code)
             raise
         except IcewrightError as error:  # refused: the attempt is not ours, or not known
             self._lose(error.message)

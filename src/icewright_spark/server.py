@@ -1,6 +1,6 @@
 """The optimizer's side of the server's HTTP API.
 
-Every call either answers, or raises :class:`ServerAway` (no answer: ask again later) or what the server said.
+Every call either answers, or raises :class:`ServerUnavailable` (no answer: ask again later) or what the server said.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from icewright.core.errors import (
     InvalidMessage,
     LeaseLost,
     Rejected,
-    ServerAway,
+    ServerUnavailable,
     Unavailable,
     VersionMismatch,
 )
@@ -109,21 +109,21 @@ class Server:
         try:
             response = self._http.post(path, json=None if body is None else to_json(body))
         except httpx2.HTTPError as error:
-            raise ServerAway(f"the server at {self._http.base_url} does not answer: {error}") from error
+            raise ServerUnavailable(f"the server at {self._http.base_url} does not answer: {error}") from error
         if response.status_code == httpx2.codes.NO_CONTENT:
             return None
         try:
             data = response.json()
         except ValueError as error:
-            raise ServerAway(f"the server answered {response.status_code} without JSON") from error
+            raise ServerUnavailable(f"the server answered {response.status_code} without JSON") from error
         if response.is_success:
             return data
         if not isinstance(data, dict):
-            raise ServerAway(f"the server answered {response.status_code} and did not say why")
+            raise ServerUnavailable(f"the server answered {response.status_code} and did not say why")
         if response.is_server_error:
             # A request at which the server fails itself is no outage: it may fail so each time.
             away = response.status_code in _AWAY
-            raise (ServerAway if away else Unavailable)(
+            raise (ServerUnavailable if away else Unavailable)(
                 f"the server answered {response.status_code}: {data.get('detail', '')}"
             )
         problem = _ERRORS.get(str(data.get("code")), Rejected)

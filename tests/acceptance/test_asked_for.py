@@ -16,7 +16,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Json
 from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import AskedRewriteDataFiles
+from icewright.model.plans.requests import RewriteDataFilesRequest
 from tests.acceptance.house import House, house, live_files, missing_paths, rows_by_pyiceberg, settled
 from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import append, make_lake, make_table
@@ -82,6 +82,6 @@ def planned(processes: House, client: Client, name: TableName, migrate: Migratio
     table = wait_for(look, f"{name} is known", processes, 60)
     of = table["uuid"], table["catalog"]
     if migrate is not None:
-        return client.plan_asked(*of, AskedRewriteDataFiles(migrate))
+        return client.plan_asked(*of, RewriteDataFilesRequest(migrate))
     plan: Json = client.plan_table(*of)["plan"]
     return plan

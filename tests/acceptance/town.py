@@ -29,7 +29,7 @@ from pyiceberg.table import Table
 from sqlalchemy import make_url
 
 from icewright.api_client.client import Client
-from icewright.core.errors import IcewrightError, Unavailable, Unknown
+from icewright.core.errors import IcewrightError, OutcomeUnknown, Unavailable
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
@@ -267,7 +267,7 @@ class Writer:
                 try:
                     client.notify(CommitEvent(name))
                     self.told += 1
-                except (Unavailable, Unknown):
+                except (Unavailable, OutcomeUnknown):
                     pass  # nobody is there just now, or knows whether it was heard: the sweep finds it
             time.sleep(every_s)
         self.ended_well = True

@@ -13,7 +13,7 @@ from icewright.actions.remove_files.adapters.opened import CatalogQuarantine
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import Held
 from icewright.model.iceberg.objects import ListedObject
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import RESTORING, Progress, Task, TaskState
 from icewright.ports.store import TaskFilter
@@ -38,7 +38,7 @@ def overwritten(house: House, **properties: str) -> Table:
 
 def expired(house: House, table: Table) -> Task:
     """All snapshots but the current one, at a person's word."""
-    plan = house.control.keeper.plan_asked(table_name(table), AskedExpireSnapshots("PT0S", 1))
+    plan = house.control.keeper.plan_asked(table_name(table), ExpireSnapshotsRequest("PT0S", 1))
     task = house.control.dispatcher.apply(plan.plan_id)
     house.round()
     found = house.control.tasks.get(task.task_id)

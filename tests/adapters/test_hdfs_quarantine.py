@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icewright.catalogs.storage.hdfs import HdfsQuarantine
-from icewright.core.errors import Conflict, NotAllowed, StorageAway, Unknown, Unsupported
+from icewright.core.errors import Conflict, NotAllowed, OutcomeUnknown, StorageUnavailable, Unsupported
 from icewright.model.actions.deletion import Held
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
@@ -74,7 +74,7 @@ def test_c1_whether_a_rename_happened_is_looked_for(store: OnHdfs, happened: boo
             do()
         raise RuntimeError("the name node went away")
 
-    with pytest.raises(Unknown):
+    with pytest.raises(OutcomeUnknown):
         meddled(store, "rename", lose).quarantine(RUN, expected)
     found = store.quarantine.look(RUN, expected)
     assert (found.original is None, found.held is not None) == (happened, happened)
@@ -95,7 +95,7 @@ def test_a_cluster_without_a_quarantine_and_one_that_is_away() -> None:
     expected = ListedObject(CanonicalPath(f"{away}/t/x"), 1, 1)
     with pytest.raises(NotAllowed):
         HdfsQuarantine([]).check(expected.path)
-    with pytest.raises(StorageAway):
+    with pytest.raises(StorageUnavailable):
         HdfsQuarantine([CanonicalPath(f"{away}/held")]).quarantine(RUN, expected)
     with pytest.raises(Unsupported):
         HdfsQuarantine([])._clusters.of(CanonicalPath("s3://b/x"))

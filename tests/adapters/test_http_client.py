@@ -23,7 +23,7 @@ from icewright.core.errors import (
 )
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.model.work.tasks import TaskState
 from tests.cases import each_case
 
@@ -56,7 +56,7 @@ def test_requests_carry_the_token_and_calls_do_not() -> None:
 def test_what_lists_all_files_of_a_table_may_take_its_time() -> None:
     server = Server({})
     with server.client() as client:
-        client.plan_asked("uuid", "lake", AskedRemoveOrphanFiles())
+        client.plan_asked("uuid", "lake", RemoveOrphanFilesRequest())
         client.purge("task-1")
         client.approve("plan-1", "Ada")
     waited = [request.extensions["timeout"]["read"] for request in server.requests]

@@ -11,7 +11,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from icewright.catalogs.pointers import file_io as patient_files
 from icewright.catalogs.pointers.file_io import open_files
 from icewright.catalogs.pointers.pointers import read_metadata
-from icewright.core.errors import StorageAway
+from icewright.core.errors import StorageUnavailable
 from icewright.model.iceberg.names import TableName
 from tests.servers.processes import HOST, free_port
 
@@ -24,7 +24,7 @@ def test_google_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         "gcs.service.host": f"http://{HOST}:{free_port()}",
     }
     location = "gs://bucket/m.json"
-    with pytest.raises(StorageAway) as caught:
+    with pytest.raises(StorageUnavailable) as caught:
         read_metadata(open_files(properties, location), TableName("lake", ("db",), "t"), location)
     assert "hunter2" not in caught.value.message
 

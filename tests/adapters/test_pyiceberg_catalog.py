@@ -28,7 +28,7 @@ from pyiceberg.typedef import Record
 
 from icewright.catalogs.metadata.translated_errors import reading
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
-from icewright.core.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.core.errors import IcewrightError, StorageUnavailable, Unavailable, Unreadable, Unsupported
 from icewright.model.iceberg import files as domain_files
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.inventory import ManifestSummary
@@ -160,11 +160,11 @@ def test_a_v1_table_without_a_uuid_is_marked_and_known_by_its_name_and_location(
     [
         (FileNotFoundError("gone"), Unreadable),
         (PermissionError("no"), Unreadable),
-        (ConnectionResetError("gone"), StorageAway),
-        (TimeoutError(), StorageAway),
+        (ConnectionResetError("gone"), StorageUnavailable),
+        (TimeoutError(), StorageUnavailable),
         (OSError("When reading: AWS Error ACCESS_DENIED during GetObject operation"), Unreadable),
         (ModuleNotFoundError("No module named 'ossfs'"), Unsupported),
-        (OSError("When reading: AWS Error NETWORK_CONNECTION during GetObject operation"), StorageAway),
+        (OSError("When reading: AWS Error NETWORK_CONNECTION during GetObject operation"), StorageUnavailable),
         (gzip.BadGzipFile("no"), Unreadable),
         (MemoryError(), Unreadable),
         (UnicodeDecodeError("utf-8", b"", 0, 1, "no"), Unreadable),

@@ -21,7 +21,7 @@ from icewright.catalogs.pointers.pointers import Pointed
 from icewright.catalogs.pointers.rest_commits import RestCommits
 from icewright.catalogs.pointers.sql_commits import SqlCommits
 from icewright.catalogs.pointers.table_commits import TRIES_MAX
-from icewright.core.errors import Conflict, NotAllowed, Unavailable, Unknown, Unreadable
+from icewright.core.errors import Conflict, NotAllowed, OutcomeUnknown, Unavailable, Unreadable
 from icewright.core.system_clock import SystemClock
 from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpiryRule
 from icewright.model.actions.undo import SIGNATURE_KEY
@@ -254,7 +254,7 @@ def test_c1_a_commit_that_may_still_come_is_unknown_and_nothing_is_cleaned_up(
         raise Unavailable("no answer")
 
     moving(monkeypatch, lost)
-    with pytest.raises(Unknown):
+    with pytest.raises(OutcomeUnknown):
         expire(entry, action)
     assert seen(entry) == before
     assert {file.name for file in folder.iterdir()} > files
@@ -274,7 +274,7 @@ def test_c1_a_look_that_fails_as_well_is_unknown(entry: CatalogEntry, monkeypatc
         raise Unavailable("still none")
 
     moving(monkeypatch, lost)
-    with pytest.raises(Unknown, match="still none"):
+    with pytest.raises(OutcomeUnknown, match="still none"):
         PyIcebergExpiry(entry, SystemClock()).expire(
             NAME, seen(entry).table_id, action, may_commit=lambda: None, keep=SHELF.keep
         )

@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import StringType
 
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
-from icewright.core.errors import Conflict, Unavailable, Unknown, Unreadable, Unsupported
+from icewright.core.errors import Conflict, OutcomeUnknown, Unavailable, Unreadable, Unsupported
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policy import Mode
@@ -83,7 +83,7 @@ def test_w11_an_answer_that_was_lost_adds_nothing_twice(
 
     history.end()
     monkeypatch.setattr(SqlCatalog, "commit_table", lost)
-    with pytest.raises(Unknown):
+    with pytest.raises(OutcomeUnknown):
         history.append([row(1)], None)
     monkeypatch.undo()
     assert history.end() == row(1).ending  # rows and end came together, and the table says so

@@ -19,7 +19,7 @@ from icewright.actions.expire_snapshots.plan import decide_expiry
 from icewright.actions.rollback.iceberg import PyIcebergRollbacks
 from icewright.catalogs.pointers import rest_pointers
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
-from icewright.core.errors import Conflict, NotAllowed, Unavailable, Unknown
+from icewright.core.errors import Conflict, NotAllowed, OutcomeUnknown, Unavailable
 from icewright.core.system_clock import SystemClock
 from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.actions.rollback import Rollback
@@ -133,7 +133,7 @@ def test_g7_c1_c2_what_the_server_says_of_its_own_commits_is_true(
         carry_out()
     except (Conflict, NotAllowed):
         said = "not done"
-    except (Unknown, Unavailable):
+    except (OutcomeUnknown, Unavailable):
         said = "unknown"
     finally:
         rig.proxy.cell = None

@@ -19,7 +19,15 @@ from icewright.catalogs.pointers.properties import PyIcebergProperties
 from icewright.catalogs.pointers.rest_commits import RestCommits, property_updates
 from icewright.catalogs.pointers.sql_commits import SqlCommits
 from icewright.catalogs.pointers.table_commits import TRIES_MAX
-from icewright.core.errors import Conflict, IcewrightError, NotAllowed, NotFound, Unavailable, Unknown, Unsupported
+from icewright.core.errors import (
+    Conflict,
+    IcewrightError,
+    NotAllowed,
+    NotFound,
+    OutcomeUnknown,
+    Unavailable,
+    Unsupported,
+)
 from icewright.core.system_clock import SystemClock
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
@@ -158,7 +166,7 @@ def test_c1_a_commit_that_may_still_come_is_unknown(entry: CatalogEntry, monkeyp
         raise Unavailable("no answer")
 
     moving(monkeypatch, lost)
-    with pytest.raises(Unknown):
+    with pytest.raises(OutcomeUnknown):
         PyIcebergProperties(entry, SystemClock()).change(seen(entry), {LAYOUT: "sort(id)"})
 
 

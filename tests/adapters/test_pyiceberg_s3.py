@@ -13,7 +13,7 @@ import pytest
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
-from icewright.core.errors import StorageAway, Unreadable
+from icewright.core.errors import StorageUnavailable, Unreadable
 from icewright.footprint.storage_views import storage_view
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.locations import Aliases
@@ -68,7 +68,7 @@ def silent() -> Iterator[str]:
 
 
 def test_a_store_that_hangs_is_given_up(entry: CatalogEntry, silent: str) -> None:
-    with pytest.raises(StorageAway):
+    with pytest.raises(StorageUnavailable):
         at(entry, silent, **{"s3.request-timeout": "1"}).load(NAME)
 
 
@@ -79,7 +79,7 @@ def test_nobody_waits_for_ever_for_a_store(entry: CatalogEntry) -> None:
 
 
 def test_a_store_that_is_away_is_told_from_one_that_refuses(entry: CatalogEntry) -> None:
-    with pytest.raises(StorageAway):
+    with pytest.raises(StorageUnavailable):
         at(entry, f"http://{HOST}:{free_port()}").load(NAME)
     with refusing_server() as address, pytest.raises(Unreadable):
         at(entry, address).load(NAME)
@@ -110,7 +110,7 @@ def test_all_files_are_found_and_a_store_that_goes_away_ends_it(entry: CatalogEn
     assert view.total.unsized == 1
     properties = {**entry.properties, "s3.endpoint": f"http://{HOST}:{free_port()}"}
     gone = PyIcebergTableFiles(replace(entry, properties=properties))
-    with pytest.raises(StorageAway):
+    with pytest.raises(StorageUnavailable):
         gone.manifests(metadata, metadata.snapshots[0].manifest_list)
-    with pytest.raises(StorageAway):
+    with pytest.raises(StorageUnavailable):
         gone.size_bytes(metadata, metadata.metadata_location)

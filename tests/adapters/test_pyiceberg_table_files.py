@@ -24,7 +24,7 @@ from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers import pointers
 from icewright.catalogs.pointers.pointers import Pointed
 from icewright.core.completeness import Complete, Known, Partial
-from icewright.core.errors import StorageAway, Unreadable, Unsupported
+from icewright.core.errors import StorageUnavailable, Unreadable, Unsupported
 from icewright.inventory.keepers import keepers
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.locations import Aliases
@@ -412,7 +412,7 @@ def test_o13_e7_storage_that_does_not_answer_is_an_error_at_every_read(
     reach(entry, table)
     for number in range(1, reads + 1):
         reads, wrong_at = 0, number
-        with pytest.raises(StorageAway):
+        with pytest.raises(StorageUnavailable):
             reach(entry, table)
 
 

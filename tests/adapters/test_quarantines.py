@@ -22,8 +22,8 @@ from icewright.core.errors import (
     IcewrightError,
     InvalidConfiguration,
     NotAllowed,
-    StorageAway,
-    Unknown,
+    OutcomeUnknown,
+    StorageUnavailable,
     Unreadable,
     Unsupported,
 )
@@ -114,7 +114,7 @@ def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
     try:
         held = quarantine.quarantine(RUN, expected)
         intent = replace(intent, state=IntentState.QUARANTINED, held=held)
-    except (Unknown, StorageAway):
+    except (OutcomeUnknown, StorageUnavailable):
         assert len(made) == call + 1  # nothing was said a second time
         intent = settled(intent, quarantine.look(RUN, expected))
     left[0] = -2
@@ -154,7 +154,7 @@ def test_c1_a_lost_answer_on_the_way_back_is_found_too(
     intent = Intent(RUN, 0, expected, 1, IntentState.UNKNOWN, 1, 1, Step.RESTORE, held=held)
     try:
         quarantine.restore(RUN, expected, held)
-    except Unknown:
+    except OutcomeUnknown:
         intent = settled(intent, quarantine.look(RUN, expected))
         if intent.state is IntentState.QUARANTINED:
             quarantine.restore(RUN, expected, held)
@@ -202,7 +202,7 @@ def test_a_copy_that_is_not_the_same_lets_nothing_be_deleted(s3: S3Server) -> No
             store.put(asked["Key"], CONTENT[::-1])
         return answer
 
-    with pytest.raises(Unknown):
+    with pytest.raises(OutcomeUnknown):
         meddled(store, spoil).quarantine(RUN, listed(store))
     assert store.objects.read(store.at(KEY), 100) == CONTENT
 
@@ -226,7 +226,7 @@ def test_where_etags_are_no_digests_both_are_read(
 
     quarantine, expected = meddled(store, maybe_spoil), listed(store)
     if not same:
-        with pytest.raises(Unknown):
+        with pytest.raises(OutcomeUnknown):
             quarantine.quarantine(RUN, expected)
     else:
         quarantine.restore(RUN, expected, quarantine.quarantine(RUN, expected))
@@ -328,7 +328,7 @@ def break_off(name: str, _asked: dict[str, Any], do: Callable[[], Any]) -> Any:
 
 def test_a_body_that_breaks_off_is_a_store_that_is_away(s3: S3Server) -> None:
     store = on_s3(s3)
-    with pytest.raises(StorageAway) as found:
+    with pytest.raises(StorageUnavailable) as found:
         S3Objects(Meddled(s3, on_read=break_off)).read(store.at(KEY), 100)
     tells_no_secret(found.value)
 
@@ -337,7 +337,7 @@ def test_a_copy_whose_bytes_break_off_lets_nothing_be_deleted(s3: S3Server, monk
     store = on_s3(s3)
     monkeypatch.setattr(s3_quarantine, "_is_md5", lambda _etag, _head: False)
     monkeypatch.setattr(s3_quarantine, "_CHECKSUMS", ())
-    with pytest.raises(StorageAway) as found:
+    with pytest.raises(StorageUnavailable) as found:
         meddled(store, on_read=break_off).quarantine(RUN, listed(store))
     tells_no_secret(found.value)
     assert store.objects.read(store.at(KEY), 100) == CONTENT
@@ -354,7 +354,7 @@ def tells_no_secret(error: BaseException) -> None:
 @pytest.mark.parametrize(
     ("endpoint", "told"),
     [
-        (f"http://user:{SECRET_KEY}@{HOST}:PORT", StorageAway),
+        (f"http://user:{SECRET_KEY}@{HOST}:PORT", StorageUnavailable),
         (f"http://no host/{SECRET_KEY}", InvalidConfiguration),
         (f"{HOST}:9000/{SECRET_KEY}", InvalidConfiguration),
     ],
@@ -460,7 +460,9 @@ def test_a_file_on_another_file_system_stays(local: Local, monkeypatch: pytest.M
     assert local.objects.read(local.at(KEY), 100) == CONTENT
 
 
-@pytest.mark.parametrize(("number", "told"), [(18, Unsupported), (13, Unsupported), (5, Unknown), (28, Unknown)])
+@pytest.mark.parametrize(
+    ("number", "told"), [(18, Unsupported), (13, Unsupported), (5, OutcomeUnknown), (28, OutcomeUnknown)]
+)
 def test_what_the_system_says_tells_whether_it_may_have_happened(
     local: Local, monkeypatch: pytest.MonkeyPatch, number: int, told: type[IcewrightError]
 ) -> None:
@@ -486,7 +488,7 @@ def test_w13_a_move_that_may_not_be_on_disk_is_of_unknown_outcome(
         fsync(file)
 
     monkeypatch.setattr(os, "fsync", failing)
-    with pytest.raises(Unknown):
+    with pytest.raises(OutcomeUnknown):
         local.quarantine.quarantine(RUN, expected)
     assert synced[0]
     monkeypatch.undo()

@@ -27,7 +27,7 @@ from icewright.model.actions.deletion import IntentState
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId
-from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.model.work.tasks import Task, TaskState
 from icewright.server.liveness import SILENT_MS_MAX
 from tests.lakes.house import House, all_there, files, litter, location, rows
@@ -116,7 +116,7 @@ def test_a_shorter_age_that_a_person_asks_for_holds_until_the_file_goes(house: H
     table = house.table()
     (left,) = litter(table, "first.parquet", content=b"")
     house.days(0.5)
-    asked = AskedRemoveOrphanFiles(older_than="PT96H")
+    asked = RemoveOrphanFilesRequest(older_than="PT96H")
     house.look(table_name(table), asked)
     house.days(5)
     house.control.dispatcher.apply(house.look(table_name(table), asked).plan_id)

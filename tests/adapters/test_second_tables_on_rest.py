@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from icewright.core.errors import NotAllowed
 from icewright.model.actions.undo import UndoExpiryPrediction
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
-from icewright.model.plans.requests import AskedExpireSnapshots, AskedRemoveOrphanFiles
+from icewright.model.plans.requests import ExpireSnapshotsRequest, RemoveOrphanFilesRequest
 from icewright.model.work.tasks import TaskState
 from tests.adapters.test_expired_files import approved, data_files, expired, overwritten
 from tests.lakes.house import House, all_there, files, location, on_disk
@@ -74,7 +74,7 @@ def test_g15_l6_files_return_a_second_table_reads_every_snapshot_and_nothing_goe
     assert list(house.control.tables.waiting(limit=10)) == []
     for one in (table, second):
         with pytest.raises(NotAllowed):
-            house.control.dispatcher.apply(house.look(table_name(one), AskedRemoveOrphanFiles()).plan_id)
+            house.control.dispatcher.apply(house.look(table_name(one), RemoveOrphanFilesRequest()).plan_id)
 
 
 def test_the_metadata_file_of_before_may_go_once_the_second_table_is_there(house: House) -> None:
@@ -105,7 +105,7 @@ def test_o8_l6_what_a_later_expiry_left_stays_while_the_second_table_shows_it(ho
     table = overwritten(house)
     house.days(0.25)
     seen = read(table)
-    asked = house.control.keeper.plan_asked(table_name(table), AskedExpireSnapshots("PT0S", 4))
+    asked = house.control.keeper.plan_asked(table_name(table), ExpireSnapshotsRequest("PT0S", 4))
     task = house.control.dispatcher.apply(asked.plan_id)
     house.round()
     expired(house, table)

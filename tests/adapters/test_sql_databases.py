@@ -21,7 +21,7 @@ from icewright.store import migrate
 from icewright.store.engine import open_store
 from icewright.store.migrate import VERSION_TABLE, upgrade
 from icewright.store.schema import FENCING_TOKEN, counters, metadata
-from icewright.store.timeouts import Patience
+from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import EPOCH, now, reading, server_epoch, writing
 from tests.lakes.stores import next_version
 
@@ -35,7 +35,7 @@ def test_the_newest_schema_is_told_by_the_names_of_the_migrations() -> None:
 
 @pytest.fixture
 def engine(migrated_url: str) -> Iterator[Engine]:
-    engine = open_store(migrated_url, patience=Patience(lock_ms=50))
+    engine = open_store(migrated_url, patience=Timeouts(lock_ms=50))
     yield engine
     engine.dispose()
 
@@ -176,7 +176,7 @@ class TestTransactions:
     def test_a_second_writer_waits_and_then_is_told_that_the_store_is_away(
         self, engine: Engine, migrated_url: str
     ) -> None:
-        other = open_store(migrated_url, patience=Patience(lock_ms=50))  # as another process has it
+        other = open_store(migrated_url, patience=Timeouts(lock_ms=50))  # as another process has it
         with writing(engine), pytest.raises(Unavailable, match="lock") as raised, writing(other):
             pass
         assert raised.value.__cause__ is not None

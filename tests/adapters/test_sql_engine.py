@@ -14,13 +14,13 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Engine, create_engine, inspect, text
 
-from icewright.core.errors import InvalidConfiguration, Unavailable, Unknown
+from icewright.core.errors import InvalidConfiguration, OutcomeUnknown, Unavailable
 from icewright.store import sqlite as sqlite_module
 from icewright.store.engine import open_store
 from icewright.store.migrate import VERSION_TABLE
 from icewright.store.schema import metadata
 from icewright.store.sqlite import switch_to_wal
-from icewright.store.timeouts import Patience
+from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import reading, writing
 from tests.cases import each_case
 
@@ -37,7 +37,7 @@ def url(path: Path) -> str:
 
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
-    engine = open_store(url, patience=Patience(lock_ms=50))
+    engine = open_store(url, patience=Timeouts(lock_ms=50))
     yield engine
     engine.dispose()
 
@@ -203,7 +203,7 @@ class TestTransactions:
     ) -> None:
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
-        with pytest.raises(Unknown, match="disk I/O error"), writing(engine):
+        with pytest.raises(OutcomeUnknown, match="disk I/O error"), writing(engine):
             monkeypatch.setattr(engine.dialect, "do_commit", Mock(side_effect=error))
 
     def test_a_full_disk_is_told_and_loses_nothing(self, engine: Engine) -> None:

@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import Engine, make_url, text
 
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
-from icewright.core.errors import InvalidConfiguration, NotAllowed, StoreAway, StoreTaken, Unknown
+from icewright.core.errors import InvalidConfiguration, NotAllowed, OutcomeUnknown, StoreTaken, StoreUnavailable
 from icewright.store import session_lock as hold_module
 from icewright.store.engine import open_store, store_engine
 from icewright.store.migrate import newest_revision
 from icewright.store.postgresql import BoundedConnection, postgresql_engine
 from icewright.store.session_lock import SessionSeat, alone
-from icewright.store.timeouts import Patience
+from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, reading, require_lead, server_epoch, writing
 from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import new_task
@@ -229,16 +229,16 @@ def test_of_many_that_find_the_lease_run_out_at_once_one_leads(engine: Engine) -
 
 
 def test_a_writer_that_stands_still_is_ended_within_half_a_lease(engine: Engine) -> None:
-    bounded = postgresql_engine(engine.url, Patience.of_lease(1_000))
+    bounded = postgresql_engine(engine.url, Timeouts.of_lease(1_000))
 
     def stand_still() -> None:
         with writing(bounded) as connection:
             connection.execute(text("UPDATE counters SET value = 77 WHERE name = 'server_epoch'"))
             assert SqlTaskStore(engine).enqueue(new_task("task-1")).created  # waits for its end
 
-    with pytest.raises((StoreAway, Unknown)):
+    with pytest.raises((StoreUnavailable, OutcomeUnknown)):
         stand_still()
-    with pytest.raises(StoreAway, match="statement timeout"), writing(bounded) as connection:
+    with pytest.raises(StoreUnavailable, match="statement timeout"), writing(bounded) as connection:
         connection.execute(text("SELECT pg_sleep(2)"))
     with reading(engine) as connection:
         assert server_epoch(connection) == 0
@@ -256,9 +256,9 @@ def _answers(session: BoundedConnection) -> bool:
 def test_a_database_that_is_away_says_so(engine: Engine) -> None:
     seat = SessionSeat(engine)
     seat.close()
-    seat._engine = postgresql_engine(make_url("postgresql://u@127.0.0.1:1/d"), Patience())
+    seat._engine = postgresql_engine(make_url("postgresql://u@127.0.0.1:1/d"), Timeouts())
     for _ in range(2):
-        with pytest.raises(StoreAway, match="does not answer"):
+        with pytest.raises(StoreUnavailable, match="does not answer"):
             seat.check()
 
 

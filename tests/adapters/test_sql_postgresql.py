@@ -12,13 +12,13 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, make_url, select, text, update
 
-from icewright.core.errors import InvalidConfiguration, InvalidMessage, StoreAway, Unknown
+from icewright.core.errors import InvalidConfiguration, InvalidMessage, OutcomeUnknown, StoreUnavailable
 from icewright.model.work.tasks import TaskState
 from icewright.ports.store import TaskFilter
 from icewright.store import postgresql
 from icewright.store.engine import open_store
 from icewright.store.schema import FENCING_TOKEN, counters
-from icewright.store.timeouts import Patience
+from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import reading, writing
 from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import PROGRESS, new_task
@@ -27,7 +27,7 @@ from tests.servers.cutting_proxy import Cut, CuttingProxy
 from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS, PostgresServer
 
 LAKE = frozenset({"lake"})
-IMPATIENT = Patience(lock_ms=200, connect_ms=1_000, statement_ms=400, answer_ms=600, idle_ms=4_000)
+IMPATIENT = Timeouts(lock_ms=200, connect_ms=1_000, statement_ms=400, answer_ms=600, idle_ms=4_000)
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ class TestOpening:
         assert token(engine) == 0
         shown = f"{engine!r} {engine.url} {engine.url!r}"
         engine.dispose()
-        with pytest.raises(StoreAway) as wrong:
+        with pytest.raises(StoreUnavailable) as wrong:
             open_store(bare, password=f"{PASSWORD}x")
-        with pytest.raises(StoreAway) as gone:
+        with pytest.raises(StoreUnavailable) as gone:
             open_store(make_url(url).set(port=1).render_as_string(hide_password=False))
         for said in (shown, repr(wrong.value), repr(gone.value), str(wrong.value.__cause__), str(gone.value.__cause__)):
             assert PASSWORD not in said
@@ -122,7 +122,7 @@ class TestOpening:
         assert "icewright[postgresql]" in raised.value.hint
 
     def test_a_server_that_is_not_there_is_unavailable(self) -> None:
-        with pytest.raises(StoreAway, match="does not answer"):
+        with pytest.raises(StoreUnavailable, match="does not answer"):
             open_store("postgresql://u@127.0.0.1:1/d", patience=IMPATIENT)
 
     @pytest.mark.parametrize("value", ["nul\x00", 2**63])
@@ -138,9 +138,9 @@ class TestBadDays:
         other = create_engine(url)
         with other.begin() as connection:
             connection.execute(text("LOCK TABLE tasks"))
-            with pytest.raises(StoreAway, match="timeout"):
+            with pytest.raises(StoreUnavailable, match="timeout"):
                 store.enqueue(new_task("task-1"))
-            with pytest.raises(StoreAway, match="timeout"):
+            with pytest.raises(StoreUnavailable, match="timeout"):
                 store.counts()
         other.dispose()
         assert store.enqueue(new_task("task-1")).created
@@ -152,7 +152,7 @@ class TestBadDays:
         store.enqueue(new_task("task-1"))
         with stopped(postgres):
             for _ in range(2):  # over a connection that there is, and over a new one
-                with pytest.raises(StoreAway):
+                with pytest.raises(StoreUnavailable):
                     store.get("task-1")
         assert store.get("task-1").state is TaskState.QUEUED
         assert store.enqueue(new_task("task-2", table=2)).created
@@ -160,7 +160,7 @@ class TestBadDays:
     def test_a_server_that_stops_in_the_middle_of_a_write_is_unavailable_and_nothing_was_written(
         self, postgres: PostgresServer, engine: Engine
     ) -> None:
-        with pytest.raises(StoreAway), writing(engine) as connection:  # noqa: PT012 - one transaction
+        with pytest.raises(StoreUnavailable), writing(engine) as connection:  # noqa: PT012 - one transaction
             connection.execute(update(counters).values(value=5))
             with stopped(postgres):
                 connection.execute(update(counters).values(value=6))
@@ -170,7 +170,7 @@ class TestBadDays:
         self, postgres: PostgresServer, engine: Engine
     ) -> None:
         frozen = stopped(postgres)
-        with pytest.raises(Unknown), writing(engine) as connection:  # noqa: PT012 - the commit is at its end
+        with pytest.raises(OutcomeUnknown), writing(engine) as connection:  # noqa: PT012 - the commit is at its end
             connection.execute(update(counters).values(value=5))
             frozen.__enter__()
         frozen.__exit__(None, None, None)
@@ -210,7 +210,7 @@ class TestBadDays:
     def test_a_connection_that_ends_within_a_transaction_is_unavailable(
         self, postgres: PostgresServer, engine: Engine
     ) -> None:
-        with pytest.raises(StoreAway), writing(engine) as connection:  # noqa: PT012 - one transaction
+        with pytest.raises(StoreUnavailable), writing(engine) as connection:  # noqa: PT012 - one transaction
             connection.execute(update(counters).values(value=5))
             end_sessions(postgres, engine)
             connection.execute(update(counters).values(value=6))
@@ -218,7 +218,7 @@ class TestBadDays:
 
     def test_a_client_that_stops_within_a_transaction_lets_go_of_the_lock(self, engine: Engine, url: str) -> None:
         patient = open_store(url)
-        with pytest.raises(StoreAway), writing(engine) as connection:  # noqa: PT012 - one transaction; its idle_ms is short
+        with pytest.raises(StoreUnavailable), writing(engine) as connection:  # noqa: PT012 - one transaction; its idle_ms is short
             connection.execute(update(counters).values(value=5))
             set_token(patient, 7)
             connection.execute(update(counters).values(value=6))
@@ -268,7 +268,7 @@ class TestUnknownCommits:
     @pytest.mark.parametrize("cut", Cut)
     def test_a_commit_without_an_answer_is_unknown(self, line: CuttingProxy, far_engine: Engine, cut: Cut) -> None:
         line.cut = cut
-        with pytest.raises(Unknown, match="in the middle of a commit") as raised:
+        with pytest.raises(OutcomeUnknown, match="in the middle of a commit") as raised:
             set_token(far_engine, 5)
         assert raised.value.__cause__ is not None
         assert token(far_engine) == (5 if cut is Cut.AFTER else 0)
@@ -278,14 +278,14 @@ class TestUnknownCommits:
         store = SqlTaskStore(far_engine, clock := ManualClock())
 
         line.cut = cut
-        with pytest.raises(Unknown):
+        with pytest.raises(OutcomeUnknown):
             store.enqueue(new_task("task-1"))
         again = store.enqueue(new_task("task-2"))
         assert again.coalesced is (cut is Cut.AFTER)
         (task,) = store.tasks(TaskFilter(), limit=9)
 
         line.cut = cut
-        with pytest.raises(Unknown):
+        with pytest.raises(OutcomeUnknown):
             store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=1_000)
         if cut is Cut.AFTER:  # a lease that nobody knows of: it runs out
             assert store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=1_000) is None
@@ -296,6 +296,6 @@ class TestUnknownCommits:
         assert claimed is not None
         assert claimed.lease is not None
         line.cut = cut
-        with pytest.raises(Unknown):
+        with pytest.raises(OutcomeUnknown):
             store.heartbeat(task.task_id, claimed.lease.fencing_token, progress=PROGRESS, lease_ms=2_000)
         assert store.heartbeat(task.task_id, claimed.lease.fencing_token, progress=PROGRESS, lease_ms=2_000).lease

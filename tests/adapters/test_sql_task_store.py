@@ -17,7 +17,7 @@ from icewright.ports.store import Change, TaskFilter
 from icewright.store.documents import pack
 from icewright.store.engine import open_store
 from icewright.store.schema import attempts, counters, task_actions, tasks
-from icewright.store.timeouts import Patience
+from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import reading, writing
 from icewright.work.store import actions, admission_queries, task_queries
 from icewright.work.store.actions import KeptActions, digest_of
@@ -36,7 +36,7 @@ on_sqlite = pytest.mark.parametrize("migrated_url", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def engine(migrated_url: str) -> Iterator[Engine]:
-    engine = open_store(migrated_url, patience=Patience(lock_ms=50))
+    engine = open_store(migrated_url, patience=Timeouts(lock_ms=50))
     yield engine
     engine.dispose()
 
@@ -197,7 +197,7 @@ class TestTime:
 
 class TestErrors:
     def test_a_locked_database_is_unavailable(self, store: SqlTaskStore, migrated_url: str) -> None:
-        other = open_store(migrated_url, patience=Patience(lock_ms=50))  # as another process has it
+        other = open_store(migrated_url, patience=Timeouts(lock_ms=50))  # as another process has it
         with writing(other), pytest.raises(Unavailable, match="lock") as raised:
             store.enqueue(new_task("task-1"))
         assert raised.value.__cause__ is not None

@@ -8,9 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from icewright.core.errors import StoreAway, Unknown
+from icewright.core.errors import OutcomeUnknown, StoreUnavailable
 from icewright.store import group_commit as together
-from icewright.store.group_commit import Together
+from icewright.store.group_commit import GroupCommit
 from tests.adapters.test_sql_turns import until
 from tests.cases import each_case
 
@@ -46,7 +46,7 @@ def alike(_one: int, _other: int) -> bool:
     return True
 
 
-def came_behind(pool: ThreadPoolExecutor, asked: Together[int, int], asking: Asking) -> list[Future[int]]:
+def came_behind(pool: ThreadPoolExecutor, asked: GroupCommit[int, int], asking: Asking) -> list[Future[int]]:
     """Number 0 is being asked for; the others wait, in order."""
     calls = [pool.submit(asked.answer, 0)]
     until(lambda: len(asking.asked) == 1)
@@ -58,7 +58,7 @@ def came_behind(pool: ThreadPoolExecutor, asked: Together[int, int], asking: Ask
 
 def test_who_comes_while_somebody_asks_is_answered_together_in_order() -> None:
     asking = Asking()
-    asked = Together(asking.ask, alike)
+    asked = GroupCommit(asking.ask, alike)
     with ThreadPoolExecutor(CALLERS) as pool:
         calls = came_behind(pool, asked, asking)
         asking.go_on.set()
@@ -70,7 +70,7 @@ def test_who_comes_while_somebody_asks_is_answered_together_in_order() -> None:
 
 def test_what_is_not_alike_is_asked_for_apart() -> None:
     asking = Asking()
-    asked = Together(asking.ask, parity)
+    asked = GroupCommit(asking.ask, parity)
     with ThreadPoolExecutor(CALLERS) as pool:
         calls = came_behind(pool, asked, asking)
         asking.go_on.set()
@@ -80,7 +80,7 @@ def test_what_is_not_alike_is_asked_for_apart() -> None:
 
 def test_whoever_got_no_answer_is_asked_for_again_before_those_who_came_later() -> None:
     asking = Asking(answers_max=2)
-    asked = Together(asking.ask, alike)
+    asked = GroupCommit(asking.ask, alike)
     with ThreadPoolExecutor(CALLERS) as pool:
         calls = came_behind(pool, asked, asking)
         asking.go_on.set()
@@ -91,7 +91,7 @@ def test_whoever_got_no_answer_is_asked_for_again_before_those_who_came_later() 
 def test_no_more_than_so_many_are_answered_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "TOGETHER_MAX", 3)
     asking = Asking()
-    asked = Together(asking.ask, alike)
+    asked = GroupCommit(asking.ask, alike)
     with ThreadPoolExecutor(CALLERS) as pool:
         calls = came_behind(pool, asked, asking)
         asking.go_on.set()
@@ -102,7 +102,10 @@ def test_no_more_than_so_many_are_answered_together(monkeypatch: pytest.MonkeyPa
 @each_case("place", ["before", "after"])
 @each_case(
     ("raised", "told"),
-    [(StoreAway("the store does not answer", hint="wait"), StoreAway), (ZeroDivisionError("a mistake"), Unknown)],
+    [
+        (StoreUnavailable("the store does not answer", hint="wait"), StoreUnavailable),
+        (ZeroDivisionError("a mistake"), OutcomeUnknown),
+    ],
 )
 def test_a_failure_is_told_to_all_whom_it_concerns_and_others_go_on(
     place: str, raised: Exception, told: type[Exception]
@@ -112,7 +115,7 @@ def test_a_failure_is_told_to_all_whom_it_concerns_and_others_go_on(
             raise raised
 
     asking = Asking()
-    asked = Together(asking.ask, alike)
+    asked = GroupCommit(asking.ask, alike)
     with ThreadPoolExecutor(CALLERS) as pool:
         calls = came_behind(pool, asked, asking)
         setattr(asking, place, fail)
@@ -129,11 +132,11 @@ def test_a_failure_is_told_to_all_whom_it_concerns_and_others_go_on(
 
 def test_who_waits_too_long_is_told_and_not_asked_for() -> None:
     asking = Asking()
-    asked = Together(asking.ask, alike, wait_s=0.001)
+    asked = GroupCommit(asking.ask, alike, wait_s=0.001)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(asked.answer, 0)
         until(lambda: len(asking.asked) == 1)
-        with pytest.raises(StoreAway, match="does not answer"):
+        with pytest.raises(StoreUnavailable, match="does not answer"):
             asked.answer(1)
         asking.go_on.set()
         assert first.result() == 0
@@ -143,7 +146,7 @@ def test_who_waits_too_long_is_told_and_not_asked_for() -> None:
 def test_of_what_is_just_asked_nobody_says_that_it_did_not_happen() -> None:
     asking, hold = Asking(), threading.Event()
     asking.after = lambda: until(hold.is_set)
-    asked = Together(asking.ask, alike, wait_s=0.2)
+    asked = GroupCommit(asking.ask, alike, wait_s=0.2)
     with ThreadPoolExecutor(3) as pool:
         calls = [pool.submit(asked.answer, 0)]
         until(lambda: len(asking.asked) == 1)
@@ -155,4 +158,4 @@ def test_of_what_is_just_asked_nobody_says_that_it_did_not_happen() -> None:
         error = calls[2].exception()
         hold.set()
         assert [call.result() for call in calls[:2]] == [0, 10]
-    assert isinstance(error, Unknown)
+    assert isinstance(error, OutcomeUnknown)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from icewright.core.errors import StoreAway
+from icewright.core.errors import StoreUnavailable
 from icewright.store.engine import store_engine
 from icewright.store.transactions import EPOCH, TURNS, reading, writing
-from icewright.store.write_lock import Turns
+from icewright.store.write_lock import WriteLock
 
 WAIT_S = 10.0
 
@@ -26,7 +26,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def test_those_who_wait_come_in_the_order_in_which_they_came() -> None:
-    turns, came = Turns(60_000), list[int]()
+    turns, came = WriteLock(60_000), list[int]()
 
     def wait(number: int) -> None:
         with turns.turn():
@@ -44,7 +44,7 @@ def test_those_who_wait_come_in_the_order_in_which_they_came() -> None:
 
 
 def test_one_at_a_time_has_its_turn_and_passes_it_on_when_it_fails() -> None:
-    turns, inside, most = Turns(60_000), [0], [0]
+    turns, inside, most = WriteLock(60_000), [0], [0]
 
     def work() -> None:
         with turns.turn():
@@ -60,11 +60,11 @@ def test_one_at_a_time_has_its_turn_and_passes_it_on_when_it_fails() -> None:
 
 
 def test_who_waits_too_long_is_told_and_leaves_the_line() -> None:
-    turns = Turns(1)
+    turns = WriteLock(1)
     with turns.turn():
         with ThreadPoolExecutor(1) as pool:
             waited = pool.submit(turns.turn().__enter__)
-            assert isinstance(waited.exception(), StoreAway)
+            assert isinstance(waited.exception(), StoreUnavailable)
         assert turns.waiting == 0
     with turns.turn():
         pass
@@ -72,7 +72,7 @@ def test_who_waits_too_long_is_told_and_leaves_the_line() -> None:
 
 def test_writers_of_a_file_take_turns_and_readers_wait_for_nobody(tmp_path: Path) -> None:
     engine = store_engine(f"sqlite:///{tmp_path}/store.db")
-    turns: Turns = engine.get_execution_options()[TURNS]
+    turns: WriteLock = engine.get_execution_options()[TURNS]
     fenced = engine.execution_options(**{EPOCH: None})  # as a server has it
     done = threading.Event()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.core.errors import LeaseLost, ServerAway
+from icewright.core.errors import LeaseLost, ServerUnavailable
 from icewright.model.work.jobs import Failed
 from icewright.model.work.tasks import Progress, Task, TaskState
 from icewright_spark.attempt import result_of
@@ -49,7 +49,7 @@ def test_s8_a_server_that_is_away_while_attempts_run_costs_them_no_try(house: La
         task = settled(house)
         assert task.state is TaskState.QUEUED
         assert task.outcome is not None
-        assert task.outcome.reason.code == ServerAway.code
+        assert task.outcome.reason.code == ServerUnavailable.code
         assert "the server or its store was away" in task.outcome.reason.text
     assert first_task(house).attempt == OUTAGES
 
@@ -57,7 +57,7 @@ def test_s8_a_server_that_is_away_while_attempts_run_costs_them_no_try(house: La
 def test_s8_what_an_optimizer_could_not_ask_the_server_costs_no_try(house: Lakehouse) -> None:
     for _ in range(OUTAGES):
         worker = Worker(house)
-        worker.report(worker.claimed(), Failed(ServerAway.code, "the server does not answer", retryable=True))
+        worker.report(worker.claimed(), Failed(ServerUnavailable.code, "the server does not answer", retryable=True))
         assert settled(house).state is TaskState.QUEUED
 
 
@@ -91,5 +91,5 @@ def test_s8_an_optimizer_says_that_the_server_was_away_and_not_that_its_attempt_
         keeper.may_commit()
     result = result_of(lost.value, cancelled=False, lost=keeper.lost, lost_code=keeper.lost_code)
     assert isinstance(result, Failed)
-    assert (result.code, result.retryable) == (ServerAway.code, True)
+    assert (result.code, result.retryable) == (ServerUnavailable.code, True)
     server.close()

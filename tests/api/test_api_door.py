@@ -7,7 +7,7 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from structlog.testing import capture_logs
 
-from icewright.core.errors import Unavailable, Unknown
+from icewright.core.errors import OutcomeUnknown, Unavailable
 from icewright.identity.authentication import Access, authority
 from icewright.model.access.identity import CODE_MS, IDLE_MS, SESSION_MS
 from icewright.model.events.events import CommitEvent
@@ -296,7 +296,7 @@ def test_a_write_whose_fate_is_not_known_is_told_as_such_and_may_be_asked_again(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unheard(*_: object) -> int:
-        raise Unknown("the store went away in the middle of a commit")
+        raise OutcomeUnknown("the store went away in the middle of a commit")
 
     served.table()
     (task,) = served.get("/tasks")["items"]

@@ -15,7 +15,7 @@ import uvicorn
 
 from icewright.api_client.client import Client
 from icewright.api_client.stream import followed
-from icewright.core.errors import Rejected, StoreAway, Unavailable
+from icewright.core.errors import Rejected, StoreUnavailable, Unavailable
 from icewright.feed.streams import FeedStream, Pace, Streams
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.model.access.identity import NewToken
@@ -261,7 +261,7 @@ class TestStream:
         def stands() -> bool:
             asked.append("")
             if len(asked) == 2:
-                raise StoreAway("nobody knows")
+                raise StoreUnavailable("nobody knows")
             return len(asked) < 4
 
         def until(_text: str) -> bool:
@@ -318,7 +318,7 @@ class Away(MemoryFeed):
     def last(self) -> int:
         if self.refused < 4:
             self.refused += 1
-            raise StoreAway("the store does not answer")
+            raise StoreUnavailable("the store does not answer")
         told(self, "there")
         return super().last()
 

@@ -12,7 +12,7 @@ from icewright.model.access.identity import NewToken, digest
 from icewright.model.access.permissions import Role
 from icewright.model.actions.actions import ActionKind
 from icewright.model.plans.approvals import Approval
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.ports.store import WaitingPlan
 from tests.api.served import EVENTS, V1, Served, problem
 
@@ -77,7 +77,7 @@ def test_a_link_gives_no_more_than_the_token_that_it_was_asked_for_with(served: 
 
 def expiry(client: TestClient, uuid: str) -> str:
     """The id of a plan that somebody asks for, by which snapshots would expire."""
-    body = to_json(AskedExpireSnapshots("PT0S", 1))
+    body = to_json(ExpireSnapshotsRequest("PT0S", 1))
     return str(client.post(f"{V1}/tables/{uuid}/plans", json=body).json()["plan_id"])
 
 

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from fastapi.testclient import TestClient
 
-from icewright.core.errors import Unavailable, Unknown
+from icewright.core.errors import OutcomeUnknown, Unavailable
 from icewright.core.servers import SILENT_MS, SeenServer, Server, nobody_leads
 from icewright.identity.authentication import Access
 from icewright.model.access.identity import NewToken
@@ -212,7 +212,7 @@ def test_a_leader_that_does_not_let_its_followers_in_says_what_is_wrong(status: 
     ("method", "error", "kind"),
     [
         ("POST", httpx2.ConnectError("refused"), Unavailable),
-        ("POST", httpx2.ReadError("reset"), Unknown),
+        ("POST", httpx2.ReadError("reset"), OutcomeUnknown),
         ("GET", httpx2.ReadError("reset"), Unavailable),
     ],
 )

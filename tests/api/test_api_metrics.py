@@ -10,7 +10,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from icewright.core.codec import from_json
-from icewright.core.errors import StoreAway
+from icewright.core.errors import StoreUnavailable
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
 from icewright.model.work import lifecycle
@@ -188,7 +188,7 @@ def test_hostile_names_are_told_in_a_text_that_can_be_read(served: Served) -> No
 
 def test_without_its_store_a_server_still_tells_what_it_sees(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(_: int) -> None:
-        raise StoreAway("the store does not answer")
+        raise StoreUnavailable("the store does not answer")
 
     monkeypatch.setattr(served.control.tasks, "census", away)
     found = families(served)
@@ -267,7 +267,7 @@ def test_a_catalog_that_is_away_is_told_and_is_no_reason_to_be_unready(served: S
 
 def test_a_store_that_is_away_makes_it_unready_and_is_named(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     def away() -> None:
-        raise StoreAway("the store does not answer: of this test")
+        raise StoreUnavailable("the store does not answer: of this test")
 
     monkeypatch.setattr(served.control.tables, "census", away)
     document = problem(served.http.get(f"{V1}/readyz"), 503, "unavailable")
@@ -278,7 +278,7 @@ def test_who_starts_processes_again_does_not_do_so_for_a_store_that_is_away(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away() -> int:
-        raise StoreAway("the store does not answer")
+        raise StoreUnavailable("the store does not answer")
 
     monkeypatch.setattr(served.control.tasks, "now", away)
     assert served.client().get(f"{V1}/healthz").status_code == 503

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from icewright.api_client.client import Client
 from icewright.core.codec import to_json
-from icewright.core.errors import IcewrightError, Unavailable, Unknown
+from icewright.core.errors import IcewrightError, OutcomeUnknown, Unavailable
 from icewright.model.access.identity import NewToken, digest
 from icewright.model.access.permissions import Role
 from icewright.model.policy.policies import NewRevision, Policies
@@ -101,7 +101,7 @@ def test_while_the_first_one_is_under_way_the_second_is_a_conflict(
     assert served.http.post(f"{V1}/tasks/{task_id}/cancel", headers=KEY).content == found[0].content
 
 
-@pytest.mark.parametrize(("error", "is_carried_out"), [(Unavailable("away"), True), (Unknown("lost"), False)])
+@pytest.mark.parametrize(("error", "is_carried_out"), [(Unavailable("away"), True), (OutcomeUnknown("lost"), False)])
 def test_what_changed_nothing_may_be_asked_for_again_and_what_nobody_knows_may_not(
     served: Served, task_id: str, monkeypatch: pytest.MonkeyPatch, error: IcewrightError, *, is_carried_out: bool
 ) -> None:

@@ -23,7 +23,7 @@ from icewright.model.events.notifications import Mention, Message
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Migration, Reason
-from icewright.model.plans.requests import AskedExpireSnapshots, AskedRewriteDataFiles
+from icewright.model.plans.requests import ExpireSnapshotsRequest, RewriteDataFilesRequest
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.model.work.halts import PartKind
 from icewright.model.work.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
@@ -213,7 +213,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/tasks/{task_id}/report": report(spec, Committed(2**62)),
         "/optimizers/{optimizer_id}/probe-reports": ProbeReports((probe_report(spec.table_id, WorkerAccess.REFUSED),)),
         "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
-        "/tables/{uuid}/plans": AskedRewriteDataFiles(Migration.SPEC),
+        "/tables/{uuid}/plans": RewriteDataFilesRequest(Migration.SPEC),
         "/tokens": NewToken("ci", (Role.OPERATOR,), ("lake.db",), 1_000),
         "/sessions": OneTimeCode("icc_x"),
         "/sessions/end": SessionsOf("ada"),
@@ -251,7 +251,7 @@ def probe_report(table_id: TableId, access: WorkerAccess) -> ProbeReport:
 
 def expired(served: Served, uuid: str) -> str:
     """A task by which snapshots of the table expired."""
-    plan = served.post(f"/tables/{uuid}/plans", AskedExpireSnapshots("PT0S", 1))
+    plan = served.post(f"/tables/{uuid}/plans", ExpireSnapshotsRequest("PT0S", 1))
     task_id: str = served.post(f"/plans/{plan['plan_id']}/apply")["task_id"]
     served.control.loop.round()
     assert served.get(f"/tasks/{task_id}")["task"]["state"] == "succeeded"
@@ -403,7 +403,7 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield looked
     plan_id = looked[2].json()["plan"]["plan_id"]
     yield call("GET", "/plans/{plan_id}", plan_id=plan_id)
-    yield call("POST", "/tables/{uuid}/plans", AskedRewriteDataFiles(Migration.ALL), uuid=uuid)
+    yield call("POST", "/tables/{uuid}/plans", RewriteDataFilesRequest(Migration.ALL), uuid=uuid)
     yield call("POST", "/plans/{plan_id}/apply", plan_id=plan_id)
     task_id = served.get("/tasks")["items"][0]["task_id"]
     yield call("POST", "/tasks/{task_id}/cancel", task_id=task_id)

@@ -12,13 +12,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from icewright.core.codec import to_json
-from icewright.core.errors import StoreAway
+from icewright.core.errors import StoreUnavailable
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.identity.logins import Logins
 from icewright.identity.oidc.provider import Client, OidcProvider
 from icewright.model.access.identity import IDLE_MS
 from icewright.model.access.people import RoleRule
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.server.http.app import create_app
 from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server
@@ -237,7 +237,7 @@ def test_while_the_provider_is_away_it_says_so(world: World) -> None:
 
 def test_t12_without_an_audit_nobody_is_let_in(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object) -> None:
-        raise StoreAway("the store does not answer")
+        raise StoreUnavailable("the store does not answer")
 
     monkeypatch.setattr(world.served.audit, "append", away)
     browser = world.browser()
@@ -259,7 +259,7 @@ def test_t2_people_approve_by_their_own_name_and_not_what_they_asked_for(world: 
     browser = world.browser()
     world.log_in(browser)
     origin = {"Origin": f"http://{HOST}"}
-    body = to_json(AskedExpireSnapshots("PT0S", 1))
+    body = to_json(ExpireSnapshotsRequest("PT0S", 1))
     uuid = browser.get(f"{V1}/tables").json()["items"][0]["uuid"]
     planned = browser.post(f"{V1}/tables/{uuid}/plans", headers=origin, json=body)
     assert planned.status_code == 201, planned.text

@@ -18,7 +18,7 @@ from icewright.model.events.events import CommitEvent
 from icewright.model.events.notifications import Message
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.approvals import Approval
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.jobs import ANY_TASK
 from icewright.ownership.model import GoneUuid
 from icewright.ports.inbox import EventFilter
@@ -208,7 +208,7 @@ def world() -> World:
     served = Served(clock, telling=telling)
     uuid = served.table(mode="approve")
     rewrite = served.post(f"/tables/{uuid}/plan")["plan"]["plan_id"]
-    expiry = served.post(f"/tables/{uuid}/plans", AskedExpireSnapshots("PT0S", 1))["plan_id"]
+    expiry = served.post(f"/tables/{uuid}/plans", ExpireSnapshotsRequest("PT0S", 1))["plan_id"]
     task = served.post(f"/plans/{rewrite}/apply")["task_id"]
     removing = served.post(f"/plans/{expiry}/apply")["task_id"]
     served.post("/optimizers", hello())

@@ -8,7 +8,7 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import PartitionField
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
+from icewright.model.plans.requests import ExpireSnapshotsRequest, RewriteDataFilesRequest, RewriteManifestsRequest
 from icewright.model.work.storage import AccessRecord
 from icewright.model.work.why import Stance, Why
 from icewright.policy.rules.cases import PolicyTest
@@ -305,7 +305,7 @@ def test_a_migration_that_is_asked_for_is_planned_kept_and_applied_but_not_queue
     served = Served()
     uuid = served.table(mode="auto", files=2)
     served.lake.set_spec(EVENTS, (PartitionField(1, 1001, "id_bucket", "bucket[2]"),))
-    plan = served.post(f"/tables/{uuid}/plans", AskedRewriteDataFiles(Migration.SPEC))
+    plan = served.post(f"/tables/{uuid}/plans", RewriteDataFilesRequest(Migration.SPEC))
     assert (plan["migration"], plan["can_apply"]) == ("spec", True)
     assert "of 2 files to be migrated 0 remain" in plan["explanation"][0]
     assert served.get("/tasks")["items"] == []
@@ -318,7 +318,7 @@ def test_a_migration_that_is_asked_for_is_planned_kept_and_applied_but_not_queue
 def test_e11_an_expiry_is_asked_for_by_ages_and_numbers_alone() -> None:
     served = Served()
     uuid = served.table(mode="auto", files=2)
-    plan = served.post(f"/tables/{uuid}/plans", AskedExpireSnapshots("P5D", 1))
+    plan = served.post(f"/tables/{uuid}/plans", ExpireSnapshotsRequest("P5D", 1))
     assert (plan["can_apply"], plan["reason"]["code"]) == (False, "nothing-expires")
     for older_than, retain_last in (("now", 1), ("2026-11-22T10:00:00Z", 1), ("P5D", 0), (5, 1), ("P5D", "1")):
         body = {"kind": "expire_snapshots", "older_than": older_than, "retain_last": retain_last}
@@ -331,7 +331,7 @@ def test_rewritten_manifests_are_asked_for_planned_and_queued_when_applied() -> 
     served = Served()
     uuid = served.table(mode="approve", files=3)
     served.lake.set_properties(EVENTS, {"commit.manifest.min-count-to-merge": "2"})
-    plan = served.post(f"/tables/{uuid}/plans", AskedRewriteManifests())
+    plan = served.post(f"/tables/{uuid}/plans", RewriteManifestsRequest())
     assert (plan["can_apply"], plan["reason"]["code"]) == (True, "rewrite-manifests"), plan["reason"]
     assert plan["prediction"]["kind"] == "rewrite_manifests"
     task = answer(served.http.post(f"{V1}/plans/{plan['plan_id']}/apply"))

@@ -16,7 +16,7 @@ from icewright.model.access.redacted_text import Words
 from icewright.model.actions.actions import ActionKind
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.ports.store import TableRecord, WaitingPlan
 from tests.api.served import BY_CITY, EVENTS, V1, Served, hello, problem
 
@@ -102,7 +102,7 @@ class TestLists:
         for name in (EVENTS, HIDDEN):
             uuid = served.table(name)
             served.control.loop.unreadable[dataclasses.replace(name, name="broken")] = Reason("damaged", "it is")
-            waits = served.post(f"/tables/{uuid}/plans", AskedExpireSnapshots("PT0S", 1))
+            waits = served.post(f"/tables/{uuid}/plans", ExpireSnapshotsRequest("PT0S", 1))
             plan = served.control.tables.plan(waits["plan_id"])
             kind = ActionKind(plan.actions[0].kind)
             reason = Reason("beyond-budget", f"more than a day's worth, as that of {HIDDEN}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from icewright.core.errors import StoreAway, StoreTaken, Unavailable
+from icewright.core.errors import StoreTaken, StoreUnavailable, Unavailable
 from icewright.core.servers import Server, leader_of
 from icewright.core.system_clock import SystemClock
 from icewright.model.access.permissions import OWNER
@@ -177,7 +177,7 @@ def test_a_leader_whose_store_is_away_leads_on_until_it_can_be_told(machines: tu
     first, _ = machines
     with first.leadership:
         soon(lambda: first.leads)
-        first.seat.trouble = StoreAway("for a while")
+        first.seat.trouble = StoreUnavailable("for a while")
         soon(lambda: first.leads)
         first.seat.trouble = None
         soon(lambda: first.leads)
@@ -216,7 +216,7 @@ def test_what_cannot_be_begun_is_tried_again(machines: tuple[Machine, Machine]) 
     def fails_once(engine: Engine) -> ControlPlane:
         tries.append(1)
         if len(tries) == 1:
-            raise StoreAway("while it was about to lead")
+            raise StoreUnavailable("while it was about to lead")
         return build(engine)
 
     first.leadership._build = fails_once

@@ -9,7 +9,7 @@ import pytest
 from icewright.config.model import Config
 from icewright.configuration.load import load_config
 from icewright.core.completeness import Complete
-from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.ownership.own_paths import own_places
 from icewright.server.control_wiring import open_control_plane
 from tests.lakes.house import OWNED
@@ -69,5 +69,5 @@ def test_a_table_that_is_made_around_them_owns_nothing(config: Config, tmp_path:
         known = control.registry.place_of(name)
         assert isinstance(known, Complete)
         assert (known.value.roots, {finding.code for finding in known.value.findings}) == ((), {"reserved-place"})
-        plan = control.keeper.plan_asked(name, AskedRemoveOrphanFiles())
+        plan = control.keeper.plan_asked(name, RemoveOrphanFilesRequest())
         assert (plan.actions, token.read_text()) == ((), "the token")

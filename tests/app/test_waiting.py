@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import structlog
 
-from icewright.core.errors import IcewrightError, NotAllowed, StoreAway, StoreTaken, Unknown
+from icewright.core.errors import IcewrightError, NotAllowed, OutcomeUnknown, StoreTaken, StoreUnavailable
 from icewright.store_admin.wait_for_database import Start
 
 
@@ -39,7 +39,7 @@ def failing(at: Start, times: int, error: IcewrightError) -> tuple[list[int], Ca
     return asked, begin
 
 
-@pytest.mark.parametrize("error", [StoreAway("away"), Unknown("in the middle of an upgrade")])
+@pytest.mark.parametrize("error", [StoreUnavailable("away"), OutcomeUnknown("in the middle of an upgrade")])
 def test_it_waits_for_a_store_that_comes(error: IcewrightError) -> None:
     at = start()
     asked, begin = failing(at, 30, error)
@@ -51,8 +51,8 @@ def test_it_waits_for_a_store_that_comes(error: IcewrightError) -> None:
 
 def test_it_gives_up_in_the_end() -> None:
     at = start(wait_s=60.0)
-    asked, begin = failing(at, 1_000, StoreAway("a wrong address"))
-    with pytest.raises(StoreAway, match="a wrong address"):
+    asked, begin = failing(at, 1_000, StoreUnavailable("a wrong address"))
+    with pytest.raises(StoreUnavailable, match="a wrong address"):
         at.until_it_has_begun(begin)
     assert len(asked) == 61
 
@@ -73,8 +73,8 @@ def test_a_server_that_has_begun_is_not_begun_again() -> None:
     def begin() -> None:
         asked.append(None)
         at.has_begun = True
-        raise StoreAway("its part among the servers is over")
+        raise StoreUnavailable("its part among the servers is over")
 
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         at.until_it_has_begun(begin)
     assert len(asked) == 1

@@ -19,7 +19,7 @@ from icewright.core.errors import (
     Unavailable,
     Unsupported,
 )
-from icewright.core.formatting import safe
+from icewright.core.wording import safe
 from icewright.terminal.cli import FOUND, WRONG_USE, Column, Terminal
 from tests.cases import each_case
 

@@ -19,7 +19,7 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.events.events import Channel, CommitEvent, EventState
 from icewright.model.events.feed import FactKind
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import Mode
 from icewright.model.work.jobs import Committed
 from icewright.model.work.tasks import TaskState
@@ -202,7 +202,7 @@ class TestWork:
 
     def test_what_is_asked_for(self, served: Served, lake: Lake) -> None:
         served.table(mode="approve")
-        plan = lake.table("lake.db.events").plan(AskedExpireSnapshots("PT0S", 1))
+        plan = lake.table("lake.db.events").plan(ExpireSnapshotsRequest("PT0S", 1))
         assert "snapshots" in plan.says
         assert plan.apply().view.action.kind == "expire_snapshots"
 
@@ -280,7 +280,7 @@ class TestPeopleAndTheQueue:
     def test_a_plan_waits_and_is_approved_by_somebody(self, served: Served, lake: Lake) -> None:
         served.table(mode="auto")
         table = lake.table("lake.db.events")
-        asked = served.control.keeper.plan_asked(EVENTS, AskedExpireSnapshots("PT0S", 1))
+        asked = served.control.keeper.plan_asked(EVENTS, ExpireSnapshotsRequest("PT0S", 1))
         served.control.tables.wait(
             WaitingPlan(asked.plan_id, asked.table_id, EVENTS, ActionKind.EXPIRE_SNAPSHOTS, asked.reason, 7)
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from icewright.catalogs.storage.s3 import S3Client, S3Objects
-from icewright.core.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
+from icewright.core.errors import InvalidLocation, StorageUnavailable, Unreadable, Unsupported
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.objects import ListedObject, OddEntry, prefix_of
 from tests.cases import each_case
@@ -179,7 +179,8 @@ def test_a_name_that_is_no_text_keeps_its_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "told"), [(OSError(5, "Input/output error"), StorageAway), (PermissionError(13, "denied"), Unreadable)]
+    ("trouble", "told"),
+    [(OSError(5, "Input/output error"), StorageUnavailable), (PermissionError(13, "denied"), Unreadable)],
 )
 def test_o13_a_file_system_that_fails_ends_the_listing_with_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: OSError, told: type[Exception]

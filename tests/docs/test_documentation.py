@@ -93,7 +93,7 @@ def test_every_generated_part_is_on_a_page() -> None:
 
 def test_every_body_of_the_api_has_a_shape_in_words() -> None:
     """A union is all of its members; what there are no words for is not passed over."""
-    assert "- body: `AskedRewriteDataFiles` or `AskedExpireSnapshots` or" in write_reference.routes()
+    assert "- body: `RewriteDataFilesRequest` or `ExpireSnapshotsRequest` or" in write_reference.routes()
     assert write_reference.shape({"anyOf": [{"$ref": "#/s/A"}, {"properties": {"b": {}}}]}) == (
         "`A` or an object with optional `b`"
     )

@@ -24,7 +24,7 @@ from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Prediction
-from icewright.model.plans.requests import Asked, AskedRemoveDanglingDeletes, AskedRewritePositionDeletes
+from icewright.model.plans.requests import Asked, RemoveDanglingDeletesRequest, RewritePositionDeletesRequest
 from icewright.model.work.jobs import PROTOCOL_VERSION, TaskSpec
 from tests.cases import each_case
 
@@ -60,8 +60,8 @@ def test_figures_say_everything_but_the_names() -> None:
         (ActionFigures, REWRITE.figures),
         (Prediction, RemoveDanglingDeletesPrediction(*COSTS, "CALL")),
         (Prediction, RewritePositionDeletesPrediction(*COSTS, "CALL")),
-        (Asked, AskedRemoveDanglingDeletes()),
-        (Asked, AskedRewritePositionDeletes()),
+        (Asked, RemoveDanglingDeletesRequest()),
+        (Asked, RewritePositionDeletesRequest()),
         (
             TaskSpec,
             TaskSpec(

@@ -14,7 +14,7 @@ from icewright.catalogs.port import TablePointers
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, TableReplaced, Unavailable, Unreadable
 from icewright.core.times import Instant
-from icewright.inventory.manifest_summary import ManifestTally
+from icewright.inventory.manifest_summary import ManifestSums
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary
 from icewright.model.iceberg.names import TableName
@@ -218,7 +218,7 @@ def _delete_file(entry: Entry) -> DeleteFile:
 
 
 def _summarized(manifest: Manifest, runs: AbstractSet[int], location: str) -> ManifestSummary:
-    tally = ManifestTally(runs, location)
+    tally = ManifestSums(runs, location)
     for entry in manifest.entries:
         file = entry.file
         if entry.status is Status.DELETED:

@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from icewright.api_client.client import Client
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import Json
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from tests.e2e.kills import Mortals
 from tests.lakes.sqlite import append, files_of, make_table, table_name, writer
 from tests.readers.duck import duckdb_with_iceberg
@@ -40,7 +40,7 @@ def ask_for_expiry(lake: Mortals, table: Table) -> str:
     def asked(client: Client) -> Json:
         client.notify(event)
         uuid = str(client.table(name)["uuid"])
-        return client.plan_asked(uuid, lake.entry.name, AskedExpireSnapshots("PT0S", 1))
+        return client.plan_asked(uuid, lake.entry.name, ExpireSnapshotsRequest("PT0S", 1))
 
     return lake.applied(asked, "an expiry")
 

@@ -20,7 +20,7 @@ from icewright.core.fault_points import Fault
 from icewright.model.actions.deletion import Intent, IntentState
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import Json
-from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.ports.deletions import HELD_STATES, DeletionStore
 from icewright.store.engine import open_store
 from tests.e2e.kills import DELETER, Mortals
@@ -152,7 +152,7 @@ def _looked_for(lake: Mortals, garbage: Garbage, client: Client) -> Json:
     name, snapshot = table_name(garbage.table), garbage.table.current_snapshot()
     assert snapshot is not None
     client.notify(CommitEvent(name, snapshot.snapshot_id))
-    return client.plan_asked(str(client.table(name)["uuid"]), lake.entry.name, AskedRemoveOrphanFiles())
+    return client.plan_asked(str(client.table(name)["uuid"]), lake.entry.name, RemoveOrphanFilesRequest())
 
 
 def approve_removal(lake: Mortals, garbage: Garbage) -> str:

@@ -34,7 +34,7 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.model.work.tasks import Task
 from icewright.notifications.service import Telling
 from icewright.observation.sql import SqlTableStore
@@ -130,8 +130,8 @@ class House:
         for _ in range(3):
             self.control.loop.round()
 
-    def look(self, name: TableName, asked: AskedRemoveOrphanFiles | None = None) -> Plan:
-        return self.control.keeper.plan_asked(name, asked or AskedRemoveOrphanFiles())
+    def look(self, name: TableName, asked: RemoveOrphanFilesRequest | None = None) -> Plan:
+        return self.control.keeper.plan_asked(name, asked or RemoveOrphanFilesRequest())
 
     def tasks(self) -> list[Task]:
         found = self.control.tasks.tasks(TaskFilter(kind=ActionKind.REMOVE_ORPHAN_FILES), limit=100)

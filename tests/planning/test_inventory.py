@@ -23,7 +23,7 @@ from icewright.inventory.arithmetic import (
 )
 from icewright.inventory.commit_rate import commit_interval_ms
 from icewright.inventory.histogram import NegativeCount, bucket
-from icewright.inventory.manifest_summary import ManifestTally
+from icewright.inventory.manifest_summary import ManifestSums
 from icewright.inventory.partitions import human_value, partition_path
 from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.model.iceberg.inventory import ManifestKey, PartitionCounts, SizeHistogram
@@ -41,7 +41,7 @@ sizes = st.integers(0, 2**60)
 
 
 def counts_of(*sizes_bytes: int, deletes: int = 0) -> PartitionCounts:
-    tally = ManifestTally()
+    tally = ManifestSums()
     for size_bytes in sizes_bytes:
         tally.data_file(
             ALL,
@@ -120,7 +120,7 @@ def test_a_partition_is_empty_without_data_and_deletes() -> None:
 
 
 def test_delete_files_are_counted_by_kind() -> None:
-    tally = ManifestTally()
+    tally = ManifestSums()
     tally.delete_file(ALL, content=FileContent.POSITION_DELETES, file_format=FileFormat.PARQUET, record_count=2)
     tally.delete_file(ALL, content=FileContent.POSITION_DELETES, file_format=FileFormat.PUFFIN, record_count=5)
     tally.delete_file(ALL, content=FileContent.EQUALITY_DELETES, file_format=FileFormat.PARQUET, record_count=9)

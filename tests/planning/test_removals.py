@@ -35,7 +35,7 @@ from icewright.inventory.row_removals import (
 from icewright.maintenance.explain import explain
 from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.files import Partition
-from icewright.model.plans.observation import Experience, Observation, Removal, Removals
+from icewright.model.plans.observation import Observation, Removal, Removals, TaskThroughput
 from icewright.model.plans.plans import Plan, Verdict
 from icewright.plans.estimates import bytes_within, cpu_ms
 from tests.cases import each_case
@@ -300,7 +300,7 @@ BUSY = Removals({month(2): NOW - 31 * SECOND_MS}, every_ms={month(2): 40 * SECON
 FILES = [*data_files(month(1), 8, 40 * MIB), *data_files(month(2), 8, 20 * MIB)]
 
 
-def planned(ratio: float = 0.1, experience: Experience = Experience()) -> Plan:  # noqa: B008 - a frozen value
+def planned(ratio: float = 0.1, experience: TaskThroughput = TaskThroughput()) -> Plan:  # noqa: B008 - a frozen value
     rules = replace(policy(target_file_size_bytes=512 * MIB), max_task_time_ratio=ratio)
     metadata = table((snapshot(1),))
     seen = replace(observe(FILES, metadata, removals=BUSY, interval_ms=10 * SECOND_MS), experience=experience)
@@ -323,12 +323,12 @@ class TestPlans:
         assert said in waiting.reason.text
 
     def test_then_it_is_the_turn_of_the_others_without_it(self) -> None:
-        plan = planned(experience=Experience(was_tight=True))
+        plan = planned(experience=TaskThroughput(was_tight=True))
         assert partitions_of(plan) == {"month=1"}
         assert "since rows are removed from it about every 40.0 s, and this one takes longer" in plan.reason.text
 
     def test_all_is_one_task_where_work_is_fast_enough_or_the_owner_wants_it_so(self) -> None:
-        assert partitions_of(planned(experience=Experience(pace=1 / 16))) == {"month=1", "month=2"}
+        assert partitions_of(planned(experience=TaskThroughput(pace=1 / 16))) == {"month=1", "month=2"}
         plan = planned(1.0)
         assert partitions_of(plan) == {"month=1", "month=2"}
         assert "task_ms_max" not in plan.reason.figures

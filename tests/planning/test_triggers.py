@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.actions.rewrite_data_files.shortlist import shortlist
 from icewright.actions.rewrite_data_files.triggers.tiered import tiered
-from icewright.actions.rewrite_data_files.triggers.trigger_result import Opinion, Rule
+from icewright.actions.rewrite_data_files.triggers.trigger_result import Rule, TriggerResult
 from icewright.actions.rewrite_data_files.triggers.triggers import Judge, mse, our_commits, rewritten_at
 from icewright.inventory import histogram
 from icewright.inventory.commit_rate import arrival_bytes_per_ms
@@ -63,7 +63,7 @@ def sized(*sizes: int) -> list[DataFile]:
     return [data_file(HERE, number, size) for number, size in enumerate(sizes)]
 
 
-def opinion(files: list[DataFile], under: Policy, **changes: Any) -> Opinion:
+def opinion(files: list[DataFile], under: Policy, **changes: Any) -> TriggerResult:
     observation = replace(observe(files), **changes)
     return Judge.of(observation, under, NOW).opinion(observation.inventory.partitions[0])
 

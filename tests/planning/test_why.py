@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.explain.inputs import Known, WaitingForAPerson
 from icewright.explain.plan import why
 from icewright.model.actions.actions import ActionKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.access.permissions import EVERYTHING, Scope, covers
 from icewright.model.access.redacted_text import Words
 from icewright.model.iceberg.names import TableName

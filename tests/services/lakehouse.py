@@ -18,7 +18,7 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import PartitionField, Snapshot, TableMetadata
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.work.tasks import Task, TaskState
@@ -193,7 +193,7 @@ class Lakehouse:
         for _ in range(2):
             self.append(1, name=name)
             self.pass_time(SECOND_MS)
-        plan = self.control.keeper.plan_asked(name, AskedExpireSnapshots("PT0S", 1))
+        plan = self.control.keeper.plan_asked(name, ExpireSnapshotsRequest("PT0S", 1))
         task = self.control.dispatcher.apply(plan.plan_id)
         self.rounds(2)
         assert self.tasks.get(task.task_id).state is TaskState.SUCCEEDED

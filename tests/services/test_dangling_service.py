@@ -12,13 +12,13 @@ from icewright.maintenance.registry.planning import still_applies
 from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.model.iceberg.files import FileContent
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
-from icewright.model.plans.requests import AskedRemoveDanglingDeletes
+from icewright.model.plans.requests import RemoveDanglingDeletesRequest
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.services.worker import Worker
 
-ASKED = AskedRemoveDanglingDeletes()
+ASKED = RemoveDanglingDeletesRequest()
 
 
 @pytest.fixture

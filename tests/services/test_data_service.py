@@ -12,7 +12,7 @@ from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, tag_of
 from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import AskedExpireData
+from icewright.model.plans.requests import ExpireDataRequest
 from icewright.model.work.jobs import (
     PROTOCOL_VERSION,
     Committed,
@@ -29,7 +29,7 @@ from tests.services.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.test_expiry_service import ended
 from tests.services.worker import Worker
 
-ASKED = AskedExpireData()
+ASKED = ExpireDataRequest()
 DAY_MS = 24 * HOUR_MS
 FIELDS = ({"id": 1, "name": "at", "type": "timestamptz", "required": False},)
 OWNER = {
@@ -58,7 +58,7 @@ def house() -> Lakehouse:
     return house
 
 
-def plan(house: Lakehouse, asked: AskedExpireData = ASKED) -> Plan:
+def plan(house: Lakehouse, asked: ExpireDataRequest = ASKED) -> Plan:
     return house.control.keeper.plan_asked(NAME, asked)
 
 
@@ -117,7 +117,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
 
 def test_nothing_expires_before_its_owner_says_by_what(house: Lakehouse) -> None:
     house.catalog.replace_properties(NAME, {})
-    found = plan(house, AskedExpireData("P30D"))
+    found = plan(house, ExpireDataRequest("P30D"))
     assert found.reason.code == "expire-data-off"
     assert found.is_empty
 
@@ -130,19 +130,19 @@ def test_nothing_expires_by_itself(house: Lakehouse) -> None:
 @each_case("age", ["", "PT23H", "P0D", "30", "P1M", "-P30D", "P30D; DROP TABLE x"])
 def test_x1_an_age_that_cannot_be_meant_is_refused(house: Lakehouse, age: str) -> None:
     with pytest.raises(InvalidMessage, match="is no age that data may expire at"):
-        plan(house, AskedExpireData(age))
+        plan(house, ExpireDataRequest(age))
 
 
 class TestApproval:
     def test_x1_more_than_a_tenth_of_the_rows_is_not_queued(self, house: Lakehouse) -> None:
-        found = plan(house, AskedExpireData("P10D"))
+        found = plan(house, ExpireDataRequest("P10D"))
         assert not found.is_empty
         with pytest.raises(NotAllowed, match=r"of 220 rows would expire, and without approval it is 10 % at most"):
             house.control.dispatcher.apply(found.plan_id)
         assert house.all_tasks() == []
 
     def test_x1_i11_what_a_person_approves_is_that_plan_and_no_other(self, house: Lakehouse) -> None:
-        found, other = plan(house, AskedExpireData("P10D")), plan(house, AskedExpireData("P9D"))
+        found, other = plan(house, ExpireDataRequest("P10D")), plan(house, ExpireDataRequest("P9D"))
         task = house.control.dispatcher.approve(found.plan_id, "ada")
         assert task.action == found.actions[0]
         assert task.reason.figures["approved_by"] == "ada"
@@ -150,7 +150,7 @@ class TestApproval:
             house.control.dispatcher.apply(other.plan_id)
 
     def test_x4_exactly_the_plan_that_was_looked_at_is_applied(self, house: Lakehouse) -> None:
-        narrow, wide = plan(house, AskedExpireData("P45D")), plan(house)
+        narrow, wide = plan(house, ExpireDataRequest("P45D")), plan(house)
         house.control.dispatcher.apply(narrow.plan_id)
         assert Worker(house).claimed().action == narrow.actions[0] != wide.actions[0]
 

@@ -23,7 +23,7 @@ from icewright.model.iceberg.tables import (
     PartitionField,
     Snapshot,
 )
-from icewright.model.plans.requests import AskedExpireData
+from icewright.model.plans.requests import ExpireDataRequest
 from icewright.model.work.jobs import TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from tests.cases import each_case
@@ -193,7 +193,7 @@ class TestByItself:
         assert said(house) == "taken-back"
         house.rounds(3, every_ms=HOUR_MS)
         assert [task.kind for task in house.all_tasks()].count(ActionKind.EXPIRE_DATA) == 1
-        found = house.control.keeper.plan_asked(NAME, AskedExpireData())
+        found = house.control.keeper.plan_asked(NAME, ExpireDataRequest())
         house.control.dispatcher.apply(found.plan_id)
         spec = Worker(house).claimed()
         assert isinstance(spec.action, ExpireData)
@@ -230,7 +230,7 @@ class TestByItself:
             remove=[file.path for file in new],
         )
         house.append(1, day(house, 100))
-        asked = AskedExpireData("P60D")
+        asked = ExpireDataRequest("P60D")
         house.control.dispatcher.apply(house.control.keeper.plan_asked(NAME, asked).plan_id)
         spec = Worker(house).claimed()
         tag(house, spec, age_ms=120 * DAY_MS)

@@ -17,11 +17,11 @@ from icewright.core.errors import (
     LeaseLost,
     NotAllowed,
     NotFound,
-    StorageAway,
-    StoreAway,
+    OutcomeUnknown,
+    StorageUnavailable,
     StoreTaken,
+    StoreUnavailable,
     Unavailable,
-    Unknown,
 )
 from icewright.core.fault_points import Fault
 from icewright.core.reasons import Reason
@@ -362,8 +362,8 @@ class TestGuards:
         ("asked", "error"),
         [
             ("_needs", NotFound("it was dropped")),
-            ("_needs", StorageAway("no answer")),
-            ("_others", StorageAway("no answer")),
+            ("_needs", StorageUnavailable("no answer")),
+            ("_others", StorageUnavailable("no answer")),
         ],
     )
     def test_what_cannot_be_told_behind_a_batch_is_left_to_whoever_looks_after_it(
@@ -675,7 +675,9 @@ class TestPlans:
 
 class TestOutcomes:
     @pytest.mark.parametrize("when", [BEFORE, AFTER])
-    @pytest.mark.parametrize("error", [Unknown("no answer"), StorageAway("no answer"), StoreAway("no answer")])
+    @pytest.mark.parametrize(
+        "error", [OutcomeUnknown("no answer"), StorageUnavailable("no answer"), StoreUnavailable("no answer")]
+    )
     @pytest.mark.parametrize("step", Step)
     def test_c1_what_nobody_knows_is_looked_for_and_never_repeated_blindly(
         self, world: World, when: str, error: IcewrightError, step: Step
@@ -710,7 +712,7 @@ class TestOutcomes:
 
     def test_c1_after_a_lost_answer_nothing_else_is_touched_before_it_is_known(self, world: World) -> None:
         paths = world.garbage(3)
-        quarantine_of(world).trouble = raising(Unknown("no answer"))
+        quarantine_of(world).trouble = raising(OutcomeUnknown("no answer"))
         world.deleter().begin(world.plan(paths), "run-1")
         batch = world.deleter().advance("run-1")
         assert batch.waits is not None
@@ -749,7 +751,7 @@ class TestOutcomes:
         paths = world.garbage(1)
         world.deleter().begin(world.plan(paths), "run-1")
         world.run_to_its_end()
-        quarantine_of(world).trouble = raising(Unknown("no answer"))
+        quarantine_of(world).trouble = raising(OutcomeUnknown("no answer"))
         world.deleter().undo("run-1")
         quarantine_of(world).trouble = lambda _step, _when, _path: None
         for place in [path for path in world.storage.objects if path.startswith(HELD)]:
@@ -771,7 +773,7 @@ class TestOutcomes:
             try:
                 world.deleter().begin(plan, "run-1")
                 world.run_to_its_end()
-            except (Unavailable, Unknown):
+            except (Unavailable, OutcomeUnknown):
                 held = [path for path in world.storage.objects if path.startswith(HELD)]
                 known = {one.object.path for one in failing._intents.get("run-1", {}).values()}
                 assert set(before) - contents(world).keys() <= known
@@ -932,7 +934,11 @@ class FailingStore(MemoryDeletionStore):
     def _fails(self, *, done: bool) -> None:
         self._left -= 1
         if self._left == -1:
-            raise Unknown("the store went away in the middle of a commit") if done else StoreAway("no answer")
+            raise (
+                OutcomeUnknown("the store went away in the middle of a commit")
+                if done
+                else StoreUnavailable("no answer")
+            )
 
     def begin(self, run: DeletionRun, intents: Sequence[Intent]) -> DeletionRun:
         self._fails(done=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from icewright.core import fault_points as faults
-from icewright.core.errors import Unknown
+from icewright.core.errors import OutcomeUnknown
 from icewright.core.fault_points import Fault
 from icewright.model.actions.deletion import WINDOW_FLOOR_MS, Step
 from icewright.model.iceberg.locations import CanonicalPath
@@ -41,7 +41,7 @@ class Story:
             self.done[step, path] += 1
             if (step, path) == (Step.QUARANTINE, self.paths[1]) and not self.lost:
                 self.lost = True
-                raise Unknown("the answer was lost")
+                raise OutcomeUnknown("the answer was lost")
 
     def tell(self) -> None:
         """All of it, by a process that may have died on the way before."""

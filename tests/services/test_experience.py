@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icewright.inventory.row_removals import duration_ms
-from icewright.model.plans.observation import Experience
+from icewright.model.plans.observation import TaskThroughput
 from icewright.model.work.jobs import Conflicted
 from icewright.model.work.tasks import TaskState
 from icewright.observation.task_throughput import PACE_MAX, experience
@@ -33,7 +33,7 @@ def lost_rows(house: Lakehouse) -> None:
 
 def test_the_pace_is_what_tasks_took_against_what_was_expected() -> None:
     house = house_with_a_busy_partition()
-    assert experience(house.tasks, []) == Experience(1.0, was_tight=False)
+    assert experience(house.tasks, []) == TaskThroughput(1.0, was_tight=False)
     task = house.control.keeper.look(NAME).enqueued
     assert task is not None
     expected_ms = duration_ms(estimated(task.task).cpu_ms, 1.0)

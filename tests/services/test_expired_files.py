@@ -13,7 +13,7 @@ from icewright.actions.remove_files.orphans.settings import REMOVES_KEY
 from icewright.core.errors import Conflict, Unreadable, Unsupported
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import Listed
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.tasks import Task
 from tests.doubles.objects import MemoryObjects
 from tests.services.lakehouse import BONN, HOUR_MS, MINUTE_MS, NAME, Lakehouse
@@ -39,7 +39,7 @@ def commit(house: Lakehouse, *, remove: tuple[CanonicalPath, ...] = ()) -> Canon
 def expire_all_but_the_last(house: Lakehouse) -> str:
     """The id of the task that did."""
     house.pass_time(MINUTE_MS)
-    plan = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots("PT0S", 1))
+    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     task = house.control.dispatcher.apply(plan.plan_id)
     house.rounds(4)
     assert len(house.metadata().snapshots) == 1

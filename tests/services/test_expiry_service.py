@@ -14,13 +14,13 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshots
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import RefKind
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.tasks import Task, TaskState
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from tests.cases import each_case
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 
-ASKED = AskedExpireSnapshots("PT2H", 1)
+ASKED = ExpireSnapshotsRequest("PT2H", 1)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def house() -> Lakehouse:
     return made
 
 
-def planned(house: Lakehouse, asked: AskedExpireSnapshots = ASKED) -> Plan:
+def planned(house: Lakehouse, asked: ExpireSnapshotsRequest = ASKED) -> Plan:
     return house.control.keeper.plan_asked(NAME, asked)
 
 
@@ -79,18 +79,18 @@ def test_nothing_expires_by_itself(house: Lakehouse) -> None:
 @each_case(
     "asked",
     [
-        AskedExpireSnapshots("now"),
-        AskedExpireSnapshots("2026-11-22T10:00:00Z"),
-        AskedExpireSnapshots("432000000"),
-        AskedExpireSnapshots("P1M"),
-        AskedExpireSnapshots("-P1D"),
-        AskedExpireSnapshots(""),
-        AskedExpireSnapshots("P5D", 0),
-        AskedExpireSnapshots(None, -1),
+        ExpireSnapshotsRequest("now"),
+        ExpireSnapshotsRequest("2026-11-22T10:00:00Z"),
+        ExpireSnapshotsRequest("432000000"),
+        ExpireSnapshotsRequest("P1M"),
+        ExpireSnapshotsRequest("-P1D"),
+        ExpireSnapshotsRequest(""),
+        ExpireSnapshotsRequest("P5D", 0),
+        ExpireSnapshotsRequest(None, -1),
     ],
 )
 def test_e11_instants_and_no_snapshots_at_all_cannot_be_asked_for(
-    house: Lakehouse, asked: AskedExpireSnapshots
+    house: Lakehouse, asked: ExpireSnapshotsRequest
 ) -> None:
     with pytest.raises(InvalidMessage):
         planned(house, asked)
@@ -167,7 +167,7 @@ def test_a_wrong_plan_is_refused_and_kept_nowhere(house: Lakehouse, monkeypatch:
 
     monkeypatch.setattr(expiry_planner, "decide_expiry", wrong)
     plans = len(house.tables.plans(house.catalog.load(NAME).table_id, limit=100))
-    with pytest.raises(PlanRefused, match="miscounted"):
+    with pytest.raises(PlanRejected, match="miscounted"):
         planned(house)
     assert len(house.tables.plans(house.catalog.load(NAME).table_id, limit=100)) == plans
 

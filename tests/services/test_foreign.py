@@ -14,7 +14,7 @@ from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetad
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.storage.local import LocalObjects
 from icewright.core.completeness import Complete
-from icewright.core.errors import StorageAway, Unreadable, Unsupported
+from icewright.core.errors import StorageUnavailable, Unreadable, Unsupported
 from icewright.core.reasons import Reason
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
@@ -54,7 +54,7 @@ class CountingObjects(MemoryObjects):
 
     def read(self, path: CanonicalPath, bytes_max: int) -> bytes:
         if self.is_away:
-            raise StorageAway("away")
+            raise StorageUnavailable("away")
         self.reads += 1
         return super().read(path, bytes_max)
 
@@ -118,7 +118,7 @@ def test_o5_a_link_that_is_called_metadata_is_not_passed_over(objects: CountingO
 def test_o13_a_storage_that_is_away_says_nothing(objects: CountingObjects) -> None:
     objects.put("metadata/1.metadata.json", "ours")
     objects.is_away = True
-    with pytest.raises(StorageAway):
+    with pytest.raises(StorageUnavailable):
         looked(objects)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from icewright.actions.remove_files.deleter import Batch, Deleter
 from icewright.actions.remove_files.gone_tables import GoneTables
-from icewright.actions.remove_files.service import GONE_BATCHES, Hands, OfGone, Remover
+from icewright.actions.remove_files.service import GONE_BATCHES, OfGone, Remover, StorageClients
 from icewright.core.completeness import Gap, Gaps, Known
 from icewright.core.errors import NotAllowed
 from icewright.core.reasons import Reason
@@ -48,7 +48,7 @@ class Gone(World):
         tables = GoneTables(self.needs, self.users, lambda _uuid: self.withdrawn)
         doors = self.store, self.objects, self.quarantine
         of_gone = Deleter(*doors, tables.needs, tables.place, self.other_tables, aliases=Aliases())
-        hands = Hands(self.deleter(), self.needs, None, OfGone(of_gone, tables))  # type: ignore[arg-type] # not asked
+        hands = StorageClients(self.deleter(), self.needs, None, OfGone(of_gone, tables))  # type: ignore[arg-type] # not asked
         tasks = MemoryTaskStore(self.clock)
         remover = Remover(
             {"lake": hands},

@@ -10,7 +10,7 @@ from icewright.actions.expire_snapshots.expirer import Expirer
 from icewright.core.errors import LeaseLost, NotFound
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
 from icewright.model.work.jobs import Cancelled, Result
 from icewright.model.work.optimizers import BacklogRequest
@@ -170,7 +170,7 @@ def test_what_the_server_is_at_ends_before_its_commit_and_is_done_afterwards(hou
 
 def asked_to_expire(house: Lakehouse) -> str:
     """A person has snapshots of the table expire; the task."""
-    plan = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots("PT0S", 1))
+    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     return house.control.dispatcher.apply(plan.plan_id).task_id
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.core.errors import Conflict, Unavailable, Unknown
+from icewright.core.errors import Conflict, OutcomeUnknown, Unavailable
 from icewright.model.plans.plans import Reason
 from icewright.model.work.history import EndedTask, Ending
 from icewright.model.work.tasks import TaskState
@@ -107,7 +107,7 @@ def test_a_task_that_ends_once_more_is_there_once_more(world: World) -> None:
         ("before", Unavailable("the catalog is away")),
         ("before", Conflict("somebody else committed")),
         ("before", RuntimeError("a defect")),
-        ("behind", Unknown("the answer is lost")),
+        ("behind", OutcomeUnknown("the answer is lost")),
         ("behind", RuntimeError("killed behind the commit")),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 from icewright.actions.expire_snapshots import expirer
 from icewright.actions.expire_snapshots.commit import EXPIRY_UNSEEN
-from icewright.core.errors import Conflict, IcewrightError, NotAllowed, StorageAway, Unknown, Unsupported
+from icewright.core.errors import Conflict, IcewrightError, NotAllowed, OutcomeUnknown, StorageUnavailable, Unsupported
 from icewright.maintenance.dispatch import server_tasks as housekeeper
 from icewright.maintenance.dispatch.task_gate import APPROVED
 from icewright.maintenance.dispatch.verification import COMMIT_NOT_FOUND, expired
@@ -122,14 +122,14 @@ def test_it_is_carried_out_and_verified(house: Lakehouse) -> None:
     assert (task.outcome.reason.figures["snapshots_removed"], snapshots(house)) == (2, 1)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("killed"), Unknown("the answer was lost")])
+@pytest.mark.parametrize("error", [RuntimeError("killed"), OutcomeUnknown("the answer was lost")])
 def test_a_server_that_dies_behind_the_commit_has_done_it_once(house: Lakehouse, error: Exception) -> None:
     of(house).after = raising(error)
     task = settled(house, queue(house))
     assert (task.state, len(of(house).carried), snapshots(house)) == (TaskState.SUCCEEDED, 1, 1)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("killed"), StorageAway("no answer")])
+@pytest.mark.parametrize("error", [RuntimeError("killed"), StorageUnavailable("no answer")])
 def test_what_never_reached_the_table_is_tried_again(house: Lakehouse, error: Exception) -> None:
     of(house).before = raising(error)
     task = settled(house, queue(house))
@@ -140,7 +140,7 @@ def test_what_never_reached_the_table_is_tried_again(house: Lakehouse, error: Ex
     ("error", "state"),
     [
         (Conflict("a ref moved"), TaskState.SUPERSEDED),
-        (Unknown("the answer was lost, and nothing was done"), TaskState.SUPERSEDED),
+        (OutcomeUnknown("the answer was lost, and nothing was done"), TaskState.SUPERSEDED),
         (Unsupported("not here"), TaskState.FAILED),
     ],
 )

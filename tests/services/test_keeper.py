@@ -19,12 +19,12 @@ from icewright.model.iceberg.inventory import ManifestKey
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import AskedRewriteManifests
+from icewright.model.plans.requests import RewriteManifestsRequest
 from icewright.model.work.breaker import FAILURES_MAX, PARKED_MS
 from icewright.model.work.jobs import Cancelled, Conflicted
 from icewright.model.work.tasks import Task, TaskState
 from icewright.observation.sweep import INTERVAL_MAX_MS
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from icewright.work.tasks.retry import CONFLICT_BASE_MS
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
@@ -290,7 +290,10 @@ def test_l6_of_two_names_of_one_table_the_one_that_is_known_is_looked_after(hous
     first = house.record()
     other = TableName("lake", ("db",), "another")
     house.catalog.register(other, house.metadata().metadata_log[-1].location)
-    for ask in (house.control.keeper.look, lambda name: house.control.keeper.plan_asked(name, AskedRewriteManifests())):
+    for ask in (
+        house.control.keeper.look,
+        lambda name: house.control.keeper.plan_asked(name, RewriteManifestsRequest()),
+    ):
         with pytest.raises(NotAllowed, match=r"has the uuid of lake\.db\.events"):
             ask(other)
     assert (house.record(), house.tables.record_by_name(other)) == (first, None)
@@ -377,14 +380,14 @@ def test_a_refused_plan_keeps_the_reason_on_what_was_observed(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner_module, "plan_table", _empty_handed)
-    with pytest.raises(PlanRefused):
+    with pytest.raises(PlanRejected):
         house.control.keeper.look(NAME)  # the first look at all: there was no record before it
     record = house.record()
     assert record.problem is not None
     assert record.problem.code == "plan-refused"
     assert record.next_look_at == house.clock.now() + INTERVAL_MAX_MS
     house.append(1)
-    with pytest.raises(PlanRefused):
+    with pytest.raises(PlanRejected):
         house.control.keeper.look(NAME)
     assert house.record().snapshot_id == house.metadata().current_snapshot_id
 
@@ -394,7 +397,7 @@ def test_a_refused_plan_does_not_bring_a_replaced_table_back(house: Lakehouse, m
     house.catalog.drop(NAME)
     table_id = house.ready_table()
     monkeypatch.setattr(planner_module, "plan_table", _empty_handed)
-    with pytest.raises(PlanRefused):
+    with pytest.raises(PlanRejected):
         house.control.keeper.look(NAME)
     assert house.record().table_id == table_id
 
@@ -403,7 +406,7 @@ def test_once_mended_a_table_is_planned(house: Lakehouse, monkeypatch: pytest.Mo
     house.control.keeper.look(NAME)
     house.append(1)
     monkeypatch.setattr(planner_module, "plan_table", _empty_handed)
-    with pytest.raises(PlanRefused):
+    with pytest.raises(PlanRejected):
         house.control.keeper.look(NAME)
     monkeypatch.undo()
     looked = house.control.keeper.look(NAME)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.core.errors import StoreAway, Unavailable
+from icewright.core.errors import StoreUnavailable, Unavailable
 from icewright.events import listener as listener_module
 from icewright.events.listener import Listener
 from icewright.model.events.events import Channel, CommitEvent
@@ -51,7 +51,7 @@ def test_while_the_store_is_away_it_is_held_on_to_and_not_acknowledged(
     house: Lakehouse, topic: MemoryTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener_module, "PAUSE_S", 0.0)
-    receive, failures, acknowledged = house.tables.receive, [StoreAway("away"), StoreAway("away")], []
+    receive, failures, acknowledged = house.tables.receive, [StoreUnavailable("away"), StoreUnavailable("away")], []
 
     def failing(*events: CommitEvent, channel: Channel, reporter: str) -> int:
         acknowledged.append(topic.acknowledged)
@@ -70,7 +70,7 @@ def test_a_server_that_ends_while_the_store_is_away_acknowledges_nothing(
     house: Lakehouse, topic: MemoryTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_events: CommitEvent, **_how: Any) -> int:
-        raise StoreAway("away")
+        raise StoreUnavailable("away")
 
     monkeypatch.setattr(house.tables, "receive", away)
     topic.messages.append(event(1))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.core.errors import Conflict, StorageAway, StoreAway, Unavailable, Unknown
+from icewright.core.errors import Conflict, OutcomeUnknown, StorageUnavailable, StoreUnavailable, Unavailable
 from icewright.events.inbox import UNKNOWN_MAX
 from icewright.events.reporting import GRACE_MS
 from icewright.maintenance.table_keeper import Looked
@@ -197,7 +197,7 @@ def test_a_table_whose_storage_is_away_stops_no_other_table_of_its_catalog(
     def some_away(name: TableName) -> Any:
         if name == NAME:
             asked.append(house.clock.now())
-            raise StorageAway("no answer")
+            raise StorageUnavailable("no answer")
         return load(name)
 
     monkeypatch.setattr(house.catalog, "load", some_away)
@@ -224,7 +224,7 @@ def test_storage_that_is_away_for_several_tables_is_that_of_the_catalog(
 
     def away(name: TableName) -> Any:
         asked.append(name)
-        raise StorageAway("no answer")
+        raise StorageUnavailable("no answer")
 
     monkeypatch.setattr(house.catalog, "load", away)
     for name in names:
@@ -440,7 +440,7 @@ def test_a_catalog_is_not_listed_again_and_again_while_the_store_does_not_answer
     monkeypatch.setattr(house.catalogs["lake"], "tables", tables)
 
     def away(_catalog: str, _names: object) -> frozenset[TableName]:
-        raise StoreAway("the store does not answer")
+        raise StoreUnavailable("the store does not answer")
 
     with monkeypatch.context() as patched:
         patched.setattr(house.tables, "unknown", away)
@@ -671,10 +671,10 @@ def test_a_write_that_nobody_heard_of_again_is_looked_for_and_made_once(
     def unheard(*arguments: object, **named: object) -> object:
         heard[0] = not heard[0]
         if heard[0] and not applied:
-            raise Unknown("the store went away in the middle of a commit")
+            raise OutcomeUnknown("the store went away in the middle of a commit")
         answer = real(*arguments, **named)
         if heard[0]:
-            raise Unknown("the store went away in the middle of a commit")
+            raise OutcomeUnknown("the store went away in the middle of a commit")
         return answer
 
     monkeypatch.setattr(owner, write, unheard)
@@ -699,7 +699,7 @@ def test_a_store_that_is_away_is_not_taken_for_a_catalog_that_is(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object, **__: object) -> object:
-        raise StoreAway("the database is locked")
+        raise StoreUnavailable("the database is locked")
 
     house.ready_table()
     with monkeypatch.context() as patch:

@@ -14,7 +14,7 @@ from icewright.maintenance.window import Closed
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy import time_windows as windows
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.tasks import Task, TaskState
@@ -201,7 +201,7 @@ def test_a_claim_is_answered_however_many_were_left_out(monkeypatch: pytest.Monk
 def test_a_person_and_work_on_data_files_wait_for_no_window() -> None:
     house = lakehouse()
     live_on(house, 4 * 24, round_too=False)
-    plan = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots())
+    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest())
     task = house.control.dispatcher.apply(plan.plan_id)
     house.rounds(2)
     assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED

@@ -13,7 +13,7 @@ from icewright.maintenance import upkeep
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.rewrite_manifests import RewriteManifests
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright.model.plans.requests import AskedRewriteManifests
+from icewright.model.plans.requests import RewriteManifestsRequest
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, Conflicted, Result, TaskReport, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.upkeep_due import DANGER_PRIORITY, UPKEEP_PRIORITY
@@ -116,7 +116,7 @@ def test_what_waits_is_withdrawn_when_the_owner_turns_it_off_and_not_when_a_pers
         house.control.loop.round()
         if asked:
             house.control.dispatcher.cancel(rewrites(house)[0].task_id)
-            plan = house.control.keeper.plan_asked(NAME, AskedRewriteManifests())
+            plan = house.control.keeper.plan_asked(NAME, RewriteManifestsRequest())
             house.control.dispatcher.apply(plan.plan_id)
         house.catalog.set_properties(NAME, {"icewright.rewrite-manifests.enabled": "false"})
         house.pass_time(HOUR_MS)

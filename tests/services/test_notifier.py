@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.core.errors import Rejected, StoreAway, Unavailable
+from icewright.core.errors import Rejected, StoreUnavailable, Unavailable
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.events.notifications import Message, Receiver, ReceiverKind
 from icewright.model.iceberg.names import TableId, TableName
@@ -288,10 +288,10 @@ class TestTrouble:
         sent = told.store.sent
 
         def dies(message_id: str) -> None:
-            raise StoreAway(f"gone before {message_id} was noted")
+            raise StoreUnavailable(f"gone before {message_id} was noted")
 
         told.store.sent = dies  # type: ignore[method-assign]  # the death of a process
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             run(notifier)
         told.store.sent = sent  # type: ignore[method-assign]  # the next process
         told.tell(table="meanwhile")

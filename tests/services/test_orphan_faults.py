@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from icewright.actions.remove_files.orphans.service import OrphansFound, OrphansRefused
-from icewright.core.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.core.errors import IcewrightError, StorageUnavailable, Unavailable, Unreadable, Unsupported
 from icewright.model.iceberg.reachable_files import FileClass, NamedFile
 from tests.cases import each_case
 from tests.services.orphan_lake import DAY_MS, LakeTable, OrphanLake, planned
@@ -50,7 +50,7 @@ def with_siblings(lake: OrphanLake) -> LakeTable:
 
 
 FIXTURES = (plain, with_history, with_statistics, with_spellings, with_siblings)
-FAULTS = (StorageAway, Unreadable, Unsupported, Unavailable)
+FAULTS = (StorageUnavailable, Unreadable, Unsupported, Unavailable)
 DRAWN = 36
 """Fixtures at random, by their seeds: with the others there are more than 40."""
 
@@ -143,6 +143,6 @@ def every_fault(fixture: Callable[[OrphanLake], LakeTable], error: type[Icewrigh
         if "whole" in outcomes:
             assert planned_now[1]
     assert outcomes["raised"] or outcomes["refused"]
-    if error is StorageAway:
+    if error is StorageUnavailable:
         assert outcomes["partial"]
     return number - 1

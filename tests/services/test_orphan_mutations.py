@@ -21,7 +21,7 @@ from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import Listed
 from icewright.model.iceberg.reachable_files import FileClass, NamedFile, Roots
 from icewright.ownership.model import Place
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from tests.cases import each_case
 from tests.services.orphan_lake import DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, owns, planned
 
@@ -282,7 +282,7 @@ def outcome(mutation: Mutation, patch: Patch | None) -> tuple[set[str], str]:
         try:
             planned_now = planned(lake.look(table, place=owns(table.root, uuid=table.uuid)))
             lost |= planned_now & mutation.lost(lake, table)
-        except PlanRefused as error:
+        except PlanRejected as error:
             said = error.message
         if number == 1:
             mutation.meanwhile(lake, table)

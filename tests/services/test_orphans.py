@@ -9,7 +9,7 @@ import pytest
 
 from icewright.actions.remove_files.orphans.service import OrphansRefused
 from icewright.core.completeness import Gap, Gaps
-from icewright.core.errors import StorageAway, TableReplaced
+from icewright.core.errors import StorageUnavailable, TableReplaced
 from icewright.core.reasons import Reason
 from icewright.model.actions.orphans import SeenFiles, SeenOrphans
 from icewright.model.actions.remove_orphan_files import OrphanBudget, OrphanPolicy
@@ -17,7 +17,7 @@ from icewright.model.iceberg.locations import CanonicalPath, declared
 from icewright.model.iceberg.objects import Listed, OddEntry
 from icewright.model.iceberg.reachable_files import FileClass, NamedFile
 from icewright.model.iceberg.tables import PartitionField
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from tests.services.orphan_lake import ALL, DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, complete, owns, planned
 
 
@@ -319,7 +319,7 @@ def test_o13_a_listing_that_breaks_off_plans_nothing_and_says_so(lake: OrphanLak
     lake.fault_at = lake.reads + 2 + len(lake.storage.objects)  # the last object of all
 
     def away() -> None:
-        raise StorageAway("no answer")
+        raise StorageUnavailable("no answer")
 
     lake.fault = away
     found = lake.found(table)
@@ -332,7 +332,7 @@ def test_o13_a_listing_that_breaks_off_plans_nothing_and_says_so(lake: OrphanLak
 
 def test_o13_a_pass_that_did_not_see_all_does_not_count(lake: OrphanLake, table: LakeTable) -> None:
     def away() -> None:
-        raise StorageAway("no answer")
+        raise StorageUnavailable("no answer")
 
     lake.fault, lake.fault_at = away, 2 + len(lake.storage.objects)
     lake.found(table)
@@ -455,7 +455,7 @@ class TestDisagreement:
         for young in range(20):
             lake.write(f"s3://b/t/data/young-{young}.parquet")
         monkeypatch.setattr("icewright.actions.remove_files.orphans.survey.MISSING_SHARE_MAX", 1.0)
-        with pytest.raises(PlanRefused, match="views-disagree"):
+        with pytest.raises(PlanRejected, match="views-disagree"):
             lake.look(table)
 
     def test_o1_a_few_among_many_may_be_missing(self, lake: OrphanLake) -> None:

@@ -12,7 +12,7 @@ from icewright.core.errors import Unavailable
 from icewright.maintenance import planner as planner_module
 from icewright.model.iceberg.tables import MAIN_BRANCH
 from icewright.model.plans.plans import Plan
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from tests.services.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
 
@@ -70,7 +70,7 @@ def test_a_wrong_plan_is_refused_and_kept_nowhere(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch, wrong: Any
 ) -> None:
     monkeypatch.setattr(planner_module, "plan_table", wrong)
-    with pytest.raises(PlanRefused, match=r"does not hold: [a-z-]+: "):
+    with pytest.raises(PlanRejected, match=r"does not hold: [a-z-]+: "):
         house.control.planner.plan(NAME)
     table_id = house.record().table_id
     assert house.tables.plans(table_id, limit=10) == []

@@ -12,7 +12,7 @@ from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPo
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.errors import IcewrightError
-from icewright.server.liveness import SILENT_MS_MAX, Doing, Pulse, heard
+from icewright.server.liveness import SILENT_MS_MAX, Doing, Liveness, heard
 from tests.doubles.clock import ManualClock
 
 NOTHING: Any = None
@@ -24,20 +24,20 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def pulse(clock: ManualClock) -> Iterator[Pulse]:
-    made = Pulse(clock)
+def pulse(clock: ManualClock) -> Iterator[Liveness]:
+    made = Liveness(clock)
     made.begin("removals", "look_for_orphans")
     yield made
     made.end()
     assert made.doing == ()
 
 
-def is_silent(pulse: Pulse) -> bool:
+def is_silent(pulse: Liveness) -> bool:
     (one,) = pulse.doing
     return one.is_silent
 
 
-def test_a_thread_that_gives_no_sign_of_life_hangs(clock: ManualClock, pulse: Pulse) -> None:
+def test_a_thread_that_gives_no_sign_of_life_hangs(clock: ManualClock, pulse: Liveness) -> None:
     begun = clock.now()
     clock.advance(SILENT_MS_MAX)
     assert pulse.doing == (Doing("removals", "look_for_orphans", begun, begun),)
@@ -47,14 +47,14 @@ def test_a_thread_that_gives_no_sign_of_life_hangs(clock: ManualClock, pulse: Pu
     assert pulse.doing == (Doing("removals", "look_for_orphans", begun, clock.now()),)
 
 
-def test_one_that_rests_is_only_told_of_when_it_is_silent(clock: ManualClock, pulse: Pulse) -> None:
+def test_one_that_rests_is_only_told_of_when_it_is_silent(clock: ManualClock, pulse: Liveness) -> None:
     pulse.begin("removals")
     assert pulse.doing == ()
     clock.advance(SILENT_MS_MAX + 1)
     assert is_silent(pulse)  # it has ended, and nobody noticed
 
 
-def test_signs_of_others_are_none_of_its_own(clock: ManualClock, pulse: Pulse) -> None:
+def test_signs_of_others_are_none_of_its_own(clock: ManualClock, pulse: Liveness) -> None:
     """The requests of people ask the same storages, which says nothing of a thread that waits for an answer."""
     clock.advance(SILENT_MS_MAX + 1)
     person = threading.Thread(target=pulse.beat)
@@ -78,7 +78,9 @@ class Answers:
 
 
 @pytest.mark.parametrize("method", ["roots", "size_bytes", "manifests", "live_files", "now", "list", "stat", "read"])
-def test_what_is_read_of_catalogs_and_storages_is_a_sign_of_life(clock: ManualClock, pulse: Pulse, method: str) -> None:
+def test_what_is_read_of_catalogs_and_storages_is_a_sign_of_life(
+    clock: ManualClock, pulse: Liveness, method: str
+) -> None:
     answers: Any = Answers(clock)
     ports = RemovalPorts(NOTHING, NOTHING, NOTHING, {"lake": CatalogFiles(answers, answers, NOTHING)})
     own = heard(ports, pulse).catalogs["lake"]
@@ -92,7 +94,7 @@ def test_what_is_read_of_catalogs_and_storages_is_a_sign_of_life(clock: ManualCl
 
 
 @pytest.mark.parametrize("method", ["check", "quarantine", "restore", "purge", "look"])
-def test_each_file_that_is_moved_is_a_sign_of_life(clock: ManualClock, pulse: Pulse, method: str) -> None:
+def test_each_file_that_is_moved_is_a_sign_of_life(clock: ManualClock, pulse: Liveness, method: str) -> None:
     """Putting 50,000 files back takes hours, in which nothing else is read."""
     answers: Any = Answers(clock)
     ports = RemovalPorts(NOTHING, NOTHING, NOTHING, {"lake": CatalogFiles(NOTHING, NOTHING, answers)})
@@ -104,7 +106,7 @@ def test_each_file_that_is_moved_is_a_sign_of_life(clock: ManualClock, pulse: Pu
         assert not is_silent(pulse)
 
 
-def test_what_is_not_answered_is_raised_as_it_was(pulse: Pulse) -> None:
+def test_what_is_not_answered_is_raised_as_it_was(pulse: Liveness) -> None:
     class Away:
         def __getattr__(self, name: str) -> Any:
             raise IcewrightError(name)

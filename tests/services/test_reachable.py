@@ -18,7 +18,7 @@ from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.spool_port import OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import GAPS_KEPT_MAX, Complete, Gap, Known, Partial
-from icewright.core.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.core.errors import IcewrightError, StorageUnavailable, Unavailable, Unreadable, Unsupported
 from icewright.footprint.storage_views import storage_view
 from icewright.inventory.keepers import Keepers, keepers
 from icewright.inventory.snapshot_retention import retained_snapshots
@@ -259,7 +259,7 @@ def unsupported(_reading: Reading) -> None:
 
 
 def away(_reading: Reading) -> None:
-    raise StorageAway("no answer")
+    raise StorageUnavailable("no answer")
 
 
 @each_case("after", [0, 1])

@@ -10,7 +10,7 @@ import pytest
 
 from icewright.catalogs.port import TablePointers
 from icewright.core.completeness import Complete, Known, Partial
-from icewright.core.errors import NotFound, StoreAway, Unreadable
+from icewright.core.errors import NotFound, StoreUnavailable, Unreadable
 from icewright.core.reasons import Reason
 from icewright.model.iceberg.files import UNPARTITIONED, Partition
 from icewright.model.iceberg.names import TableName
@@ -641,24 +641,24 @@ class TestStore:
 
             def claims(self) -> Iterator[SeenClaim]:
                 if self.is_away:
-                    raise StoreAway("away")
+                    raise StoreUnavailable("away")
                 return super().claims()
 
             def keep(self, seen: object, forget: object = ()) -> None:
                 if self.is_away:
-                    raise StoreAway("away")
+                    raise StoreUnavailable("away")
                 super().keep(seen, forget)  # type: ignore[arg-type] # as they came
 
         world.claims = away = Away()
         world.started()
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             world.place()
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             world.registry.saw(world.lake.load(T))
         away.is_away = False
         world.registry.saw(world.lake.load(T))
         away.is_away = True
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             world.registry.keep()
         away.is_away = False
         world.registry.keep()

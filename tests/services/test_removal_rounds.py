@@ -15,11 +15,11 @@ from icewright.actions.remove_files.quarantine_scheduler import (
     TEND_AGAIN_MS,
     TEND_INTERVAL_MS,
     LookedAfter,
-    RemovalRounds,
+    QuarantineScheduler,
 )
-from icewright.actions.remove_files.service import Hands, Remover
+from icewright.actions.remove_files.service import Remover, StorageClients
 from icewright.core.completeness import Gaps, Known
-from icewright.core.errors import NotAllowed, StorageAway, StoreTaken
+from icewright.core.errors import NotAllowed, StorageUnavailable, StoreTaken
 from icewright.core.reasons import Reason
 from icewright.model.actions.deletion import DeletionRun, IntentState
 from icewright.model.iceberg.locations import CanonicalPath
@@ -39,7 +39,7 @@ class Looked(Remover):
     """Remembers what was looked after; ``trouble`` may keep it from that."""
 
     def __init__(self, world: World) -> None:
-        hands = Hands(world.deleter(), world.needs, NOBODY)
+        hands = StorageClients(world.deleter(), world.needs, NOBODY)
         self.queue = MemoryTaskStore(world.clock)
         super().__init__(
             {"lake": hands},
@@ -60,12 +60,14 @@ class Looked(Remover):
         return super().tend(run_id, after, wait_s=wait_s)
 
 
-def rounds_of(world: World, remover: Remover) -> RemovalRounds:
+def rounds_of(world: World, remover: Remover) -> QuarantineScheduler:
     plans: Any = SimpleNamespace(watch=SimpleNamespace(graces_since=lambda: 0))
-    return RemovalRounds(NOBODY, remover, plans, NOBODY, NOBODY, NOBODY, world.store, MemorySightings(world.clock))
+    return QuarantineScheduler(
+        NOBODY, remover, plans, NOBODY, NOBODY, NOBODY, world.store, MemorySightings(world.clock)
+    )
 
 
-def tend(rounds: RemovalRounds) -> None:
+def tend(rounds: QuarantineScheduler) -> None:
     found = {step.__name__: step for step in rounds.steps(lambda: LAKE, lambda: None)}
     found["tend_quarantine"]()
 
@@ -299,7 +301,7 @@ def test_one_tables_trouble_is_no_others_and_is_tried_again_within_the_hour(worl
 
     def away(run_id: str) -> None:
         if run_id == "run-3":
-            raise StorageAway("no answer")
+            raise StorageUnavailable("no answer")
 
     remover.trouble = away
     tend(rounds)
@@ -328,7 +330,7 @@ def test_a_run_that_cannot_end_is_not_looked_into_in_every_round(world: World, m
     def leave(run_id: str, reason: Reason) -> Batch:
         left.append(run_id)
         if left.count(run_id) == 1:
-            raise StorageAway("no answer")
+            raise StorageUnavailable("no answer")
         return real(run_id, reason)
 
     monkeypatch.setattr(remover, "leave", leave)

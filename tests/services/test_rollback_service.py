@@ -7,14 +7,14 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from icewright.actions.rollback.service import Rollbacker
-from icewright.core.errors import Conflict, InvalidMessage, NotAllowed, Unknown
+from icewright.core.errors import Conflict, InvalidMessage, NotAllowed, OutcomeUnknown
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.rollback import Rollback, RollbackPrediction
 from icewright.model.actions.undo import UNDO_WINDOW_MS
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import AskedExpireSnapshots, AskedRollback
+from icewright.model.plans.requests import ExpireSnapshotsRequest, RollbackRequest
 from icewright.model.work.jobs import Result
 from icewright.model.work.tasks import Task, TaskState
 from tests.cases import each_case
@@ -40,7 +40,7 @@ def table(house: Lakehouse) -> TableMetadata:
 
 
 def planned(house: Lakehouse, to_snapshot: int | None = None, to_time: str | None = None) -> Plan:
-    return house.control.keeper.plan_asked(NAME, AskedRollback(to_snapshot, to_time))
+    return house.control.keeper.plan_asked(NAME, RollbackRequest(to_snapshot, to_time))
 
 
 def done(house: Lakehouse, plan: Plan) -> Task:
@@ -117,7 +117,7 @@ def test_e5_what_main_left_stays_for_its_age_from_then_on(house: Lakehouse) -> N
     house.pass_time(30 * HOUR_MS)
     lost = ids(house)[2:]
     task = done(house, planned(house, ids(house)[1]))
-    plan = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots("PT20H", 1))
+    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT20H", 1))
     if plan.actions:
         done(house, plan)
     assert lost[-1] in ids(house)
@@ -149,7 +149,7 @@ def test_e11_what_is_no_instant_with_a_zone_is_refused(house: Lakehouse, wrong: 
 
 
 def test_it_is_to_one_place(house: Lakehouse) -> None:
-    for both in (AskedRollback(), AskedRollback(1, "2026-11-22T10:00:00Z")):
+    for both in (RollbackRequest(), RollbackRequest(1, "2026-11-22T10:00:00Z")):
         with pytest.raises(InvalidMessage):
             house.control.keeper.plan_asked(NAME, both)
 
@@ -161,7 +161,7 @@ def test_a_mode_of_observe_forbids_it(house: Lakehouse) -> None:
         house.control.dispatcher.apply(plan.plan_id)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("killed"), Unknown("the answer was lost")])
+@pytest.mark.parametrize("error", [RuntimeError("killed"), OutcomeUnknown("the answer was lost")])
 def test_c1_w11_a_server_that_dies_behind_the_commit_has_done_it_once(house: Lakehouse, error: Exception) -> None:
     stumbling = Stumbling(Rollbacker(house.rollbacks))
     house.carriers[ActionKind.ROLLBACK_TO_SNAPSHOT] = stumbling

@@ -10,13 +10,13 @@ import pytest
 from icewright.actions.remove_files.service import Remover
 from icewright.actions.undo.second_tables_port import SecondTables
 from icewright.core.completeness import Complete
-from icewright.core.errors import Conflict, IcewrightError, NotAllowed, NotFound, Unavailable, Unknown
+from icewright.core.errors import Conflict, IcewrightError, NotAllowed, NotFound, OutcomeUnknown, Unavailable
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_WINDOW_MS, SecondTable, UndoExpiryPrediction
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import AskedExpireSnapshots, AskedRemoveOrphanFiles, AskedRewriteManifests
+from icewright.model.plans.requests import ExpireSnapshotsRequest, RemoveOrphanFilesRequest, RewriteManifestsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.tasks import Task, TaskState
 from tests.doubles.second_tables import MemorySecondTables
@@ -192,11 +192,11 @@ def test_w11_a_server_that_dies_at_any_step_goes_on_and_registers_once(
         (1, Unavailable("no answer"), 2),
         (1, Conflict("it was asked twice on the way"), 1),
         (2, Unavailable("no answer"), 2),
-        (2, Unknown("the answer was lost"), 2),
+        (2, OutcomeUnknown("the answer was lost"), 2),
         (2, Conflict("committed to all the time"), 2),
         (2, NotFound("not shown yet"), 2),
         (2, NotAllowed("not allowed yet"), 2),
-        (3, Unknown("the answer was lost"), 2),
+        (3, OutcomeUnknown("the answer was lost"), 2),
         (3, NotAllowed("not allowed yet"), 2),
     ],
 )
@@ -269,7 +269,7 @@ class TestRefusals:
 
     def test_i3_what_another_expiry_took_since_is_asked_for_as_well(self, house: Lakehouse) -> None:
         """The second table shows it again, and its files may be gone."""
-        plan = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots("PT3H", 1))
+        plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT3H", 1))
         first = ended(house, house.control.dispatcher.apply(plan.plan_id))
         last = table(house).snapshots[-2].manifest_list
         expired(house)
@@ -289,7 +289,7 @@ class TestRefusals:
     def test_two_expiries_are_undone_as_two_tables(self, house: Lakehouse) -> None:
         """The file of before the first has what the second took as well, whose files must be back by then."""
         before = table(house)
-        asked = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots("PT3H", 1))
+        asked = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT3H", 1))
         first = ended(house, house.control.dispatcher.apply(asked.plan_id))
         house.pass_time(HOUR_MS)
         plans = [planned(house, expiry) for expiry in (expired(house), first)]
@@ -366,7 +366,7 @@ def test_l6_nothing_is_removed_and_nothing_expires_of_either_while_both_are_ther
     for name in (NAME, second):
         place = house.control.registry.place_of(name)
         assert not isinstance(place, Complete) or "shared-uuid" in {one.code for one in place.value.findings}
-        for asked in (ALL_OLD, AskedRemoveOrphanFiles()):
+        for asked in (ALL_OLD, RemoveOrphanFilesRequest()):
             with pytest.raises(IcewrightError):
                 house.control.dispatcher.apply(house.control.keeper.plan_asked(name, asked).plan_id)
     before, tasks = state(house), len(house.all_tasks())
@@ -398,7 +398,10 @@ def test_l6_the_first_name_is_looked_after_and_the_second_is_left_alone(house: L
     assert house.record().name == NAME
     assert {task.table_name for task in house.all_tasks()} == {NAME}
     assert second in house.control.loop.unreadable
-    for ask in (house.control.keeper.look, lambda name: house.control.keeper.plan_asked(name, AskedRewriteManifests())):
+    for ask in (
+        house.control.keeper.look,
+        lambda name: house.control.keeper.plan_asked(name, RewriteManifestsRequest()),
+    ):
         with pytest.raises(NotAllowed, match=r"has the uuid of lake\.db\.events"):
             ask(second)
 

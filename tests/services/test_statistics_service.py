@@ -20,17 +20,17 @@ from icewright.model.iceberg.statistics_files import (
     StatisticsFile,
 )
 from icewright.model.iceberg.tables import Snapshot
-from icewright.model.plans.requests import AskedComputeStatistics
+from icewright.model.plans.requests import ComputeStatisticsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from icewright.ports.store import TaskFilter
 from tests.cases import each_case
 from tests.services.lakehouse import ALL_AUTO, AUTO, BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.worker import Worker
 
-ASKED = AskedComputeStatistics()
+ASKED = ComputeStatisticsRequest()
 BY_ITSELF = PolicyRule("lake", (), {**AUTO, "icewright.compute-statistics.enabled": "true"})
 
 
@@ -179,14 +179,14 @@ def test_those_of_somebody_else_end_a_waiting_task(house: Lakehouse) -> None:
 @each_case(
     "asked",
     [
-        AskedComputeStatistics(columns=("colour",)),
-        AskedComputeStatistics(columns=("a.b",)),
-        AskedComputeStatistics(columns=()),
-        AskedComputeStatistics(columns=("id", "id")),
-        AskedComputeStatistics(snapshot_id=99_999),
+        ComputeStatisticsRequest(columns=("colour",)),
+        ComputeStatisticsRequest(columns=("a.b",)),
+        ComputeStatisticsRequest(columns=()),
+        ComputeStatisticsRequest(columns=("id", "id")),
+        ComputeStatisticsRequest(snapshot_id=99_999),
     ],
 )
-def test_what_cannot_be_asked_for_is_said(house: Lakehouse, asked: AskedComputeStatistics) -> None:
+def test_what_cannot_be_asked_for_is_said(house: Lakehouse, asked: ComputeStatisticsRequest) -> None:
     with pytest.raises(InvalidMessage):
         house.control.keeper.plan_asked(NAME, asked)
 
@@ -195,7 +195,7 @@ def test_a_plan_that_the_second_opinion_refuses_is_kept_nowhere(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statistics_planner, "statistics_violations", lambda *_: [("wrong", "as a test says")])
-    with pytest.raises(PlanRefused, match="as a test says"):
+    with pytest.raises(PlanRejected, match="as a test says"):
         house.control.keeper.plan_asked(NAME, ASKED)
     own = lakehouse(BY_ITSELF)
     looked = own.control.keeper.look(NAME)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icewright.feed.publisher import AWAY_TOLD_MS, Tidings
+from icewright.feed.publisher import AWAY_TOLD_MS, FeedPublisher
 from icewright.model.events.feed import Fact, FactKind, FeedFilter
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
@@ -31,7 +31,7 @@ def kinds(feed: Feed) -> list[FactKind]:
 def test_q5_a_table_is_told_to_be_parked_once_for_each_time() -> None:
     clock = ManualClock()
     feed = MemoryFeed(clock)
-    first, second = Tidings(feed, clock), Tidings(feed, clock)
+    first, second = FeedPublisher(feed, clock), FeedPublisher(feed, clock)
     first.problem(TABLE, NAME, None, PARKED)
     first.problem(TABLE, NAME, PARKED, PARKED)
     second.problem(TABLE, NAME, None, PARKED)  # another server has not seen it before
@@ -44,7 +44,7 @@ def test_q5_a_table_is_told_to_be_parked_once_for_each_time() -> None:
 def test_a_table_that_cannot_be_read_is_data_at_risk_and_other_problems_are_no_news() -> None:
     clock = ManualClock()
     feed = MemoryFeed(clock)
-    tidings = Tidings(feed, clock)
+    tidings = FeedPublisher(feed, clock)
     tidings.problem(TABLE, NAME, None, Reason("plan-refused", "the second opinion differs"))
     tidings.problem(TABLE, NAME, UNREADABLE, None)
     assert facts(feed) == []
@@ -61,7 +61,7 @@ def test_a_table_that_cannot_be_read_is_data_at_risk_and_other_problems_are_no_n
 def test_a_catalog_that_is_away_for_a_moment_is_no_news() -> None:
     clock = ManualClock()
     feed = MemoryFeed(clock)
-    tidings = Tidings(feed, clock)
+    tidings = FeedPublisher(feed, clock)
     tidings.away("lake", "no answer")
     clock.advance(AWAY_TOLD_MS - 1)
     tidings.away("lake", "no answer")
@@ -75,7 +75,7 @@ def test_a_catalog_that_is_away_for_a_moment_is_no_news() -> None:
 def test_a_catalog_that_is_away_for_long_is_told_once_and_so_is_its_return() -> None:
     clock = ManualClock()
     feed = MemoryFeed(clock)
-    tidings = Tidings(feed, clock)
+    tidings = FeedPublisher(feed, clock)
     for _ in range(10):
         tidings.away("lake", "no answer")
         clock.advance(AWAY_TOLD_MS)

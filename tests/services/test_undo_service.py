@@ -10,14 +10,22 @@ import pytest
 from icewright.actions.remove_files.service import Remover
 from icewright.actions.undo.missing_files import first_missing
 from icewright.actions.undo.service import NothingKept
-from icewright.core.errors import Conflict, NotAllowed, NotFound, StorageAway, TableReplaced, Unknown, Unsupported
+from icewright.core.errors import (
+    Conflict,
+    NotAllowed,
+    NotFound,
+    OutcomeUnknown,
+    StorageUnavailable,
+    TableReplaced,
+    Unsupported,
+)
 from icewright.core.fault_points import Fault, arm
 from icewright.maintenance.dispatch.server_tasks import COMMITS, Carrier, MayGoOn
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_KEPT_MS, UNDO_WINDOW_MS, Kept, UndoExpiryPrediction
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import AskedExpireSnapshots, AskedRewriteManifests
+from icewright.model.plans.requests import ExpireSnapshotsRequest, RewriteManifestsRequest
 from icewright.model.work.jobs import Result
 from icewright.model.work.tasks import Progress, Task, TaskState
 from icewright.retention.pruning import BATCHES_MAX, TASKS_AT_ONCE
@@ -27,7 +35,7 @@ from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehou
 from tests.services.test_expiry_service import ended, ids
 from tests.services.test_upkeep import DAY_MS, expiries, lakehouse, live_on
 
-ALL_OLD = AskedExpireSnapshots("PT0S", 1)
+ALL_OLD = ExpireSnapshotsRequest("PT0S", 1)
 
 
 @pytest.fixture
@@ -46,7 +54,7 @@ def table(house: Lakehouse) -> TableMetadata:
     return house.catalog.load(NAME)
 
 
-def expired(house: Lakehouse, asked: AskedExpireSnapshots = ALL_OLD) -> Task:
+def expired(house: Lakehouse, asked: ExpireSnapshotsRequest = ALL_OLD) -> Task:
     plan = house.control.keeper.plan_asked(NAME, asked)
     task = ended(house, house.control.dispatcher.apply(plan.plan_id))
     assert task.state is TaskState.SUCCEEDED
@@ -125,7 +133,7 @@ def test_i4_a_ref_of_the_name_that_came_since_stays_and_is_said(house: Lakehouse
 
 def test_after_another_expiry_a_ref_whose_snapshot_is_gone_waits_for_it(house: Lakehouse) -> None:
     house.catalog.set_ref(NAME, "v1", ids(house)[3], kind=RefKind.TAG, max_ref_age_ms=1)
-    first = expired(house, AskedExpireSnapshots("PT0S", 2))
+    first = expired(house, ExpireSnapshotsRequest("PT0S", 2))
     second = expired(house)
     plan = house.control.undoer.plan(first.task_id)
     assert [note.code for note in plan.rules] == ["ref-homeless"]
@@ -206,7 +214,7 @@ def test_nothing_else_can_be_undone_and_it_is_said_what_can_be_done(house: Lakeh
     undo = undone(house, house.control.undoer.plan(expiry.task_id))
     with pytest.raises(NotAllowed, match="it was an undo"):
         house.control.undoer.plan(undo.task_id)
-    assert not house.control.keeper.plan_asked(NAME, AskedRewriteManifests()).actions
+    assert not house.control.keeper.plan_asked(NAME, RewriteManifestsRequest()).actions
 
 
 def test_l4_another_table_of_the_name_gets_nothing(house: Lakehouse) -> None:
@@ -295,7 +303,7 @@ class TestFiles:
     def test_storage_that_is_away_puts_it_off(self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
         expiry = expired(house)
         plan = house.control.undoer.plan(expiry.task_id)
-        left = [StorageAway("no answer")]
+        left = [StorageUnavailable("no answer")]
 
         def away(_remover: Remover, task: Task, _may_go_on: MayGoOn) -> None:
             assert task.task_id == expiry.task_id
@@ -366,7 +374,7 @@ def stumbling(house: Lakehouse) -> Stumbling:
     return made
 
 
-@pytest.mark.parametrize("error", [RuntimeError("killed"), Unknown("the answer was lost")])
+@pytest.mark.parametrize("error", [RuntimeError("killed"), OutcomeUnknown("the answer was lost")])
 def test_c1_w11_a_server_that_dies_behind_the_commit_has_done_it_once(
     house: Lakehouse, stumbling: Stumbling, error: Exception
 ) -> None:
@@ -377,7 +385,7 @@ def test_c1_w11_a_server_that_dies_behind_the_commit_has_done_it_once(
     assert same(before, table(house))
 
 
-@pytest.mark.parametrize("error", [RuntimeError("killed"), StorageAway("no answer")])
+@pytest.mark.parametrize("error", [RuntimeError("killed"), StorageUnavailable("no answer")])
 def test_c1_what_never_reached_the_table_is_tried_again(
     house: Lakehouse, stumbling: Stumbling, error: Exception
 ) -> None:

@@ -15,7 +15,7 @@ from icewright.model.work.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, G
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.ports.findings import UNFIT_KEPT_MS
 from icewright.ports.store import AT_ONCE
-from icewright.work.optimizers.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
+from icewright.work.optimizers.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, ExecutorExclusions
 from icewright.work.optimizers.file_backoff import with_failed_files
 from icewright.work.tasks.retry import PUT_OFF_BASE_MS
 from tests.doubles.clock import ManualClock
@@ -145,8 +145,8 @@ def test_other_trouble_speaks_against_no_row_groups() -> None:
 def test_it_is_forgotten_after_a_day() -> None:
     clock = ManualClock()
     tables, table = MemoryTableStore(clock), TableId("lake", "1")
-    UnfitFiles(tables, clock).note(table, NOT_STITCHABLE, "two writers")
-    book = UnfitFiles(tables, clock)  # of another server
+    ExecutorExclusions(tables, clock).note(table, NOT_STITCHABLE, "two writers")
+    book = ExecutorExclusions(tables, clock)  # of another server
     clock.advance(UNFIT_KEPT_MS - 1)
     assert book.why(table) == {NOT_STITCHABLE: "two writers"}
     clock.advance(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from icewright.core.errors import TableReplaced
 from icewright.maintenance.upkeep import LOOKED_LATELY
 from icewright.model.actions.actions import ActionKind
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.tasks import Task
@@ -72,7 +72,7 @@ def test_what_was_said_outlives_the_server_and_goes_with_the_wish() -> None:
 
 
 def asked_expiry(house: Lakehouse) -> Task:
-    plan = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots("PT0S", 1))
+    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     return house.control.dispatcher.apply(plan.plan_id)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from icewright.actions.expire_snapshots.settings import EXPIRES_KEY, MAX_AGE_KEY, MIN_KEPT_KEY, REMOVES_FILES_KEY
 from icewright.actions.remove_files.orphans.settings import ORPHAN_AGE_KEY, REMOVES_KEY
 from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
-from icewright.core.errors import Conflict, NotFound, Rejected, StorageAway
+from icewright.core.errors import Conflict, NotFound, Rejected, StorageUnavailable
 from icewright.core.fault_points import Fault
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
@@ -24,7 +24,7 @@ from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import AskedRollback
+from icewright.model.plans.requests import RollbackRequest
 from tests.doubles.lake import MemoryFile
 from tests.doubles.objects import MemoryObjects
 from tests.doubles.quarantine import BEFORE, MemoryQuarantine
@@ -312,7 +312,7 @@ class FilesWorld(World):
         known = [one.snapshot_id for one in self.house.metadata_of(name).ancestors()]
         if not known:
             return
-        asked = AskedRollback(to_snapshot=self.chance.choice(known[:5]))
+        asked = RollbackRequest(to_snapshot=self.chance.choice(known[:5]))
         plan = self._asked("rollback planned", lambda: control.keeper.plan_asked(name, asked))
         if isinstance(plan, Plan) and plan.actions:
             self._asked("rollback asked for", lambda: control.dispatcher.apply(plan.plan_id))
@@ -340,7 +340,7 @@ class FilesWorld(World):
         chance = self.chance.random()
         if self.house.clock.now() < self._storage_away_until and chance < 0.5:
             self.counted[f"storage away {when} {step}"] += 1
-            raise StorageAway("the storage does not answer")
+            raise StorageUnavailable("the storage does not answer")
         if chance < 0.01:
             self.counted[f"killed {when} {step}"] += 1
             raise Killed

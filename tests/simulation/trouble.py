@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from icewright.core.errors import NotFound, StoreAway, Unknown
+from icewright.core.errors import NotFound, OutcomeUnknown, StoreUnavailable
 from icewright.core.fault_points import Fault
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
@@ -83,13 +83,13 @@ class Mortal:
             away = trouble.clock.now() < trouble.store_away_until and trouble.chance.random()
             if away and away < 0.3:
                 trouble.counted["store away"] += 1
-                raise StoreAway("the store does not answer")
+                raise StoreUnavailable("the store does not answer")
             answer = method(*args, **kwargs)
             if trouble.fuse == 0:
                 raise Killed
             if away and away > 0.7:
                 trouble.counted["store answer lost"] += 1
-                raise Unknown("the store took it and does not answer")
+                raise OutcomeUnknown("the store took it and does not answer")
             return answer
 
         return call

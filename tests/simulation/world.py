@@ -14,11 +14,11 @@ from functools import partial
 from typing import TypeVar
 
 from icewright.core.clock import Clock
-from icewright.core.errors import Conflict, LeaseLost, NotFound, Rejected, Unavailable, Unknown
+from icewright.core.errors import Conflict, LeaseLost, NotFound, OutcomeUnknown, Rejected, Unavailable
 from icewright.core.fault_points import Fault
 from icewright.model.events.events import Channel, CommitEvent
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import Mode
 from icewright.model.policy.resource_groups import DEFAULT_GROUP, ResourceGroup
 from icewright.model.work.halts import EVERYTHING, Halt, HaltState, Part, PartKind, halt_over
@@ -245,7 +245,7 @@ class World:
             self.counted["server killed"] += 1
             self._start_server()
             return None
-        except (Unavailable, Unknown):
+        except (Unavailable, OutcomeUnknown):
             self.counted["server could not"] += 1
             return None
         finally:
@@ -293,7 +293,7 @@ class World:
     def _expire(self) -> None:
         """Somebody has snapshots expire, of any age or of some."""
         name = self.chance.choice(self.names)
-        asked = AskedExpireSnapshots(self.chance.choice(["PT0S", "PT10M", "PT2H"]), self.chance.randint(1, 4))
+        asked = ExpireSnapshotsRequest(self.chance.choice(["PT0S", "PT10M", "PT2H"]), self.chance.randint(1, 4))
         control = self.house.control
         try:
             plan = self._ask_server(lambda: control.keeper.plan_asked(name, asked))

@@ -15,7 +15,7 @@ from icewright.core.fault_points import Fault, arm
 from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, tag_of
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import AskedExpireData
+from icewright.model.plans.requests import ExpireDataRequest
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright_spark import commit_data
@@ -70,7 +70,7 @@ def run(loop: SparkLoop, name: TableName, statement: str) -> None:
 
 
 def claim(loop: SparkLoop, name: TableName) -> TaskSpec:
-    plan = loop.control.keeper.plan_asked(name, AskedExpireData())
+    plan = loop.control.keeper.plan_asked(name, ExpireDataRequest())
     loop.control.dispatcher.apply(plan.plan_id)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None
@@ -130,7 +130,7 @@ def test_x1_x2_i5_exactly_the_plan_from_what_is_asked_for_to_verified(loop: Spar
     assert tag.maxRefAgeMs() >= TAG_AGE_MS
     # A writer goes on, and what came late expires the next time.
     insert(loop, name, "SELECT id + 900, current_timestamp() FROM range(3)")
-    (again,) = loop.control.keeper.plan_asked(name, AskedExpireData()).actions
+    (again,) = loop.control.keeper.plan_asked(name, ExpireDataRequest()).actions
     assert isinstance(again, ExpireData)
     assert [each.records for each in again.partitions] == [1]
 

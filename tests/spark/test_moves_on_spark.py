@@ -21,7 +21,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import AskedRewriteDataFiles
+from icewright.model.plans.requests import RewriteDataFilesRequest
 from icewright.model.policy.policy import MigrateSpec
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.model.work.tasks import TaskState
@@ -331,7 +331,7 @@ def test_a_migration_that_is_asked_for_is_carried_out(loop: SparkLoop, spark: Sp
     before, keeper = contents(spark, name), loop.control.keeper
     assert keeper.look(name).plan.is_empty
 
-    plan = keeper.plan_asked(name, AskedRewriteDataFiles(Migration.ALL))
+    plan = keeper.plan_asked(name, RewriteDataFilesRequest(Migration.ALL))
     assert plan.reason.text.endswith("of 3 files to be migrated 0 remain")
     task = loop.control.dispatcher.apply(plan.plan_id)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
@@ -345,4 +345,4 @@ def test_a_migration_that_is_asked_for_is_carried_out(loop: SparkLoop, spark: Sp
     assert missing_files(spark, name) == []
     assert_every_row_is_in_its_partition(spark, name)
     assert {entry["file-format"] for entry, _ in placed(spark, name).values()} == {"parquet"}
-    assert keeper.plan_asked(name, AskedRewriteDataFiles(Migration.ALL)).reason.code == "nothing-to-migrate"
+    assert keeper.plan_asked(name, RewriteDataFilesRequest(Migration.ALL)).reason.code == "nothing-to-migrate"

@@ -14,7 +14,7 @@ from icewright.core.errors import Conflict
 from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import AskedRewritePositionDeletes
+from icewright.model.plans.requests import RewritePositionDeletesRequest
 from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright_spark.iceberg import SparkTable, iterate
@@ -27,7 +27,7 @@ from tests.spark.tables import contents, missing_files, sql_name
 
 pytestmark = pytest.mark.spark
 
-ASKED = AskedRewritePositionDeletes()
+ASKED = RewritePositionDeletesRequest()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from icewright.core.fault_points import Fault, arm
 from icewright.model.actions.rewrite_manifests import ManifestClass, ManifestContent
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import AskedRewriteManifests
+from icewright.model.plans.requests import RewriteManifestsRequest
 from icewright.model.work.jobs import Committed, Conflicted
 from icewright.model.work.tasks import TaskState
 from icewright_spark import commit_manifests
@@ -309,7 +309,7 @@ def test_w8_w11_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
 def test_from_what_is_asked_for_to_verified(its_lake: ManifestLake) -> None:
     name = make(its_lake, "t")
     rows, loop = contents(its_lake.spark, name), SparkLoop(its_lake.spark, its_lake.entry)
-    plan = loop.control.keeper.plan_asked(name, AskedRewriteManifests())
+    plan = loop.control.keeper.plan_asked(name, RewriteManifestsRequest())
     loop.control.dispatcher.apply(plan.plan_id)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.core.errors import StorageAway, Unavailable
+from icewright.core.errors import StorageUnavailable, Unavailable
 from icewright.model.actions.actions import InputFile
 from icewright.model.iceberg.files import DeleteFile
 from icewright_spark.merge import storage as storage_module
@@ -209,7 +209,7 @@ def test_a_storage_that_refuses_is_told_from_one_that_is_away(refusing: str) -> 
         assert SECRET not in str(refused.value)
     away = with_endpoint(f"http://{HOST}:{free_port()}")
     for call in (lambda: away.size("s3://bucket/a"), lambda: away.put("s3://bucket/a", b"x")):
-        with pytest.raises(StorageAway):
+        with pytest.raises(StorageUnavailable):
             call()
 
 
@@ -218,13 +218,13 @@ def test_a_storage_that_hangs_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(socket.socket()) as silent:
         silent.bind((HOST, 0))
         silent.listen()
-        with pytest.raises(StorageAway):
+        with pytest.raises(StorageUnavailable):
             with_endpoint(f"http://{HOST}:{silent.getsockname()[1]}").size("s3://bucket/a")
 
 
 def test_hdfs_without_its_library_is_said() -> None:
     storage = storage_of({}, "hdfs://127.0.0.1:1/t")
-    with pytest.raises((UnsupportedLocation, StorageAway, FileUnreadable), match="hdfs") as refused:
+    with pytest.raises((UnsupportedLocation, StorageUnavailable, FileUnreadable), match="hdfs") as refused:
         storage.size("hdfs://127.0.0.1:1/t")
     assert len(str(refused.value)) < 1000
 
@@ -235,7 +235,7 @@ def test_an_unknown_bucket_cannot_be_written_to(s3: S3Server) -> None:
 
 
 def test_all_of_these_are_worth_another_try() -> None:
-    for error in (StorageRefused, StorageAway, FileUnreadable, OutputUnwritable):
+    for error in (StorageRefused, StorageUnavailable, FileUnreadable, OutputUnwritable):
         assert issubclass(error, Unavailable)
         assert error.code != Unavailable.code
 

@@ -15,7 +15,7 @@ from icewright.core.errors import (
     InvalidMessage,
     LeaseLost,
     Rejected,
-    ServerAway,
+    ServerUnavailable,
     Unavailable,
     VersionMismatch,
 )
@@ -109,7 +109,7 @@ def test_answers_are_read() -> None:
         (409, "something-new", Rejected),
         (422, None, Rejected),
         (500, "internal", Unavailable),
-        (503, "unavailable", ServerAway),
+        (503, "unavailable", ServerUnavailable),
     ],
 )
 def test_refusals_are_told_apart_by_their_code(

@@ -12,7 +12,7 @@ from pathlib import Path
 from icewright.actions.rewrite_data_files.check.plan import check_plan
 from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.actions.rewrite_data_files.shortlist import shortlist
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.maintenance.explain import explain
 from icewright.model.iceberg.files import DataFile, DeleteFile
 from icewright.model.iceberg.tables import Operation

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import IcewrightError
 from icewright.model.iceberg.files import FileContent, FileFormat
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.events.notifications import Receiver, ReceiverKind
 from icewright.model.plans.plans import Reason

@@ -11,16 +11,16 @@ from icewright.api_client.connection import (
     Page,
     part,
 )
-from icewright.api_client.event_calls import ToldCalls
+from icewright.api_client.event_calls import EventCalls
 from icewright.api_client.people_calls import PeopleCalls
 from icewright.api_client.queue_calls import QueueCalls
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.codec import to_json
 from icewright.core.errors import NotFound, Unreadable
 from icewright.core.reasons import SINCE
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Json
-from icewright.model.plans.requests import Asked, AskedRemoveOrphanFiles
+from icewright.model.plans.requests import Asked, RemoveOrphanFilesRequest
 from icewright.model.policy.policies import NewRevision, Policies
 
 
@@ -32,7 +32,7 @@ def _unreadable(name: TableName, reason: Json) -> Unreadable:
     )
 
 
-class Client(PeopleCalls, ToldCalls, QueueCalls):
+class Client(PeopleCalls, EventCalls, QueueCalls):
     """A connection to a server.
 
     Every method raises :class:`~icewright.core.errors.Unavailable` when nobody answers, and what the server says
@@ -122,7 +122,7 @@ class Client(PeopleCalls, ToldCalls, QueueCalls):
 
     def plan_asked(self, uuid: str, catalog: str, asked: Asked) -> Json:
         """Have that planned which is asked for, to be applied: a ``PlanView``."""
-        timeout_s = LONG_S if isinstance(asked, AskedRemoveOrphanFiles) else TIMEOUT_S
+        timeout_s = LONG_S if isinstance(asked, RemoveOrphanFilesRequest) else TIMEOUT_S
         path = f"/tables/{part(uuid)}/plans"
         return self.ask("POST", path, {"catalog": catalog}, to_json(asked), timeout_s=timeout_s)
 

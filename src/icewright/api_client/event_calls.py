@@ -20,7 +20,7 @@ from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import Json
 
 
-class ToldCalls(Connection):
+class EventCalls(Connection):
     """Events that come in, the feed, and messages to receivers."""
 
     def receivers(self) -> Page:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Rejected
 from icewright.model.iceberg.names import split_parts

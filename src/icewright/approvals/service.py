@@ -11,7 +11,7 @@ import structlog
 from icewright.core import codec
 from icewright.core.clock import Clock
 from icewright.core.errors import InvalidMessage
-from icewright.feed.publisher import Tidings
+from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.task_gate import unwanted
 from icewright.maintenance.registry.planning import beyond_budget
 from icewright.model.access.permissions import EVERYWHERE, Scopes
@@ -49,7 +49,7 @@ class Approvals:
         tables: TableStore,
         deletions: DeletionStore,
         clock: Clock,
-        tidings: Tidings,
+        tidings: FeedPublisher,
         registry: Registry,
     ) -> None:
         self._tables, self._deletions, self._clock, self._tidings = tables, deletions, clock, tidings

@@ -11,7 +11,7 @@ from icewright.model.iceberg.objects import Listed, ListedObject
 class Objects(Protocol):
     """The objects of all storages that one catalog's tables are on, by canonical paths.
 
-    All methods raise :class:`~icewright.core.errors.StorageAway` when the storage does not answer,
+    All methods raise :class:`~icewright.core.errors.StorageUnavailable` when the storage does not answer,
     :class:`~icewright.core.errors.Unreadable` when it does not let us in,
     :class:`~icewright.core.errors.Unsupported` for a storage that cannot be looked at, and
     :class:`~icewright.core.errors.InvalidLocation` for a path that is none.

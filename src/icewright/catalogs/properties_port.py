@@ -16,7 +16,7 @@ class TableProperties(Protocol):
         properties: then nothing is done. Nor is anything done where all is as wanted already.
         Raises :class:`~icewright.core.errors.Conflict` (``TableReplaced`` for another table of that name),
         ``NotFound``, ``Unavailable`` and ``Unreadable`` before anything was changed, ``Unsupported`` and ``NotAllowed``
-        where the table or the catalog refuses, and :class:`~icewright.core.errors.Unknown` when the answer to the
+        where the table or the catalog refuses, and ``OutcomeUnknown`` when the answer to the
         commit was lost and the table does not tell.
         """
         ...

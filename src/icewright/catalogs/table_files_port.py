@@ -11,7 +11,7 @@ from icewright.model.iceberg.tables import TableMetadata
 class TableFiles(Protocol):
     """What the tables of one catalog are made of, down to the last entry.
 
-    All methods raise :class:`~icewright.core.errors.StorageAway` or another ``Unavailable`` when catalog or storage
+    All methods raise ``StorageUnavailable`` or another ``Unavailable`` when catalog or storage
     do not answer; :class:`~icewright.core.errors.Unreadable` for a file that is missing, cut off or damaged, and
     :class:`~icewright.core.errors.Unsupported` for one with something in it that nobody here knows. Nothing is ever
     left out without one of these.

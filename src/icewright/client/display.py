@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from icewright.core.formatting import safe
+from icewright.core.wording import safe
 
 
 def text(title: str, rows: Iterable[tuple[str, str]]) -> str:

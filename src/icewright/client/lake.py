@@ -16,7 +16,7 @@ from icewright.client import display as shown
 from icewright.client.tables import Plan, Table, facts, full_name, rows_of
 from icewright.client.tasks import Task
 from icewright.configuration.load import load_config
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.events.views import EventView
 from icewright.feed.views import FactView

@@ -10,7 +10,7 @@ from icewright.approvals.views import ApprovalView
 from icewright.client import display as shown
 from icewright.client.tasks import Task
 from icewright.client.views import Health, TablePolicy, WhyAnswer
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import NotAllowed
 from icewright.feed.views import FactView

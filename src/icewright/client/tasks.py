@@ -9,7 +9,7 @@ from typing import Final
 from icewright.api_client.client import Client
 from icewright.api_client.paging import pages
 from icewright.client import display as shown
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Unavailable
 from icewright.model.work.tasks import TERMINAL_STATES, TaskState

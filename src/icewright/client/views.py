@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from icewright.client import display as shown
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.policy.policy import Mode, PolicyProblem
 from icewright.model.work.why import Stance, Why
 from icewright.tables.api_views import TableDocument

@@ -46,13 +46,13 @@ class Unavailable(IcewrightError):
     code = "unavailable"
 
 
-class ServerAway(Unavailable):
+class ServerUnavailable(Unavailable):
     """icewright's own server, or its store, does not answer an optimizer: nothing that the attempt could help."""
 
     code = "server-away"
 
 
-class Unknown(IcewrightError):
+class OutcomeUnknown(IcewrightError):
     """We cannot tell whether it happened."""
 
     code = "unknown"
@@ -128,11 +128,11 @@ class LoginRefused(Forbidden):
     code = "login-refused"
 
 
-class StoreAway(Unavailable):
+class StoreUnavailable(Unavailable):
     """icewright's own store does not answer; catalogs and tables are not concerned."""
 
 
-class StoreTaken(StoreAway):
+class StoreTaken(StoreUnavailable):
     """Another server leads by now; what this one began as the leader writes nothing more."""
 
 
@@ -168,7 +168,7 @@ class OutOfMemory(Unavailable):
     code = "out-of-memory"
 
 
-class StorageAway(Unavailable):
+class StorageUnavailable(Unavailable):
     """The storage of one table does not answer; that of other tables may."""
 
     code = "storage-away"

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from icewright.core.errors import Unavailable, Unknown
+from icewright.core.errors import OutcomeUnknown, Unavailable
 from icewright.events.intake import Intake
 from icewright.events.sources.port import EventSource, Fetched
 from icewright.model.events.events import CommitEvent
@@ -40,7 +40,7 @@ class Listener:
         """Fetch once, and see it into the inbox; how long to rest, in seconds."""
         try:
             return self.listen(stop)
-        except (Unavailable, Unknown) as error:
+        except (Unavailable, OutcomeUnknown) as error:
             _log.warning("source away", source=self._source.name, detail=error.message)
         except Exception:  # noqa: BLE001 - the thread's outermost edge: whatever a message brings about never stops it
             _log.exception("listening failed", source=self._source.name)
@@ -62,7 +62,7 @@ class Listener:
         """Whether they are in the inbox; what was fetched is not fetched again by this object, so it is held on to."""
         try:
             self._intake.take(events, self._source.channel, self._source.name)
-        except (Unavailable, Unknown) as error:
+        except (Unavailable, OutcomeUnknown) as error:
             _log.warning("inbox away", source=self._source.name, detail=error.message)
             return False
         except Exception as error:  # noqa: BLE001 - one that the store cannot hold, or a defect: never in others' way

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import SINCE, Reason
 from icewright.core.times import Instant
 from icewright.explain.inputs import Known

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from icewright.actions.remove_files.expired_files import GRACE_MS
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
 from icewright.actions.remove_files.quarantine_scheduler import PASS_INTERVAL_MS
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import IcewrightError, TableReplaced
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.explain.inputs import Known, WaitingForAPerson, last_tried
 from icewright.explain.plan import why
-from icewright.maintenance.dispatch.task_gate import Leave
+from icewright.maintenance.dispatch.task_gate import TaskGate
 from icewright.maintenance.registry.planning import UPKEEP_KEYS
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId
@@ -32,7 +32,7 @@ from icewright.work.groups.queue_waits import QueueWaits
 from icewright.work.tasks.start_estimates import StartEstimates
 
 
-class Whys:
+class Explanations:
     """Answers for all tables, over the ports."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Whys:
         sightings: Sightings,
         observer: Observer,
         policy: Callable[[TableMetadata], Policy],
-        leave: Leave,
+        leave: TaskGate,
         queue_waits: QueueWaits,
         starts: StartEstimates,
     ) -> None:

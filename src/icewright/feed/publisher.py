@@ -25,7 +25,7 @@ AWAY_TOLD_MS: Final = 60_000
 _DAY_MS: Final = 86_400_000
 
 
-class Tidings:
+class FeedPublisher:
     """Tells what the services find out. Safe for use by several threads."""
 
     def __init__(self, feed: Feed, clock: Clock) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.inventory.applied_deletes import DeleteIndex
 from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesPrediction

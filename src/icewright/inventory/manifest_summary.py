@@ -65,7 +65,7 @@ class _PartitionTally:
         return PartitionSummary(counts, self.sequence_number_max, frozenset(self.snapshot_ids), self.removed_files)
 
 
-class ManifestTally:
+class ManifestSums:
     """Sums over the entries of one manifest, per partition."""
 
     def __init__(self, runs: AbstractSet[int] = frozenset(), location: str | None = None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.actions.actions import FileGroup, RewriteDataFiles
 from icewright.model.iceberg.column_types import all_fields, children
 from icewright.model.iceberg.files import FileContent

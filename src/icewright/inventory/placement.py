@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.iceberg.column_types import all_fields
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.tables import PartitionField, TableMetadata

@@ -14,7 +14,7 @@ from math import inf
 from statistics import median_high
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory.commit_rate import bursts, gaps_ms
 from icewright.model.iceberg.files import Partition

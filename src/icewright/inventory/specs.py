@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory.placement import column_types
 from icewright.model.iceberg.column_types import all_fields

@@ -16,11 +16,11 @@ from icewright.model.plans.plans import Migration
 from icewright.model.plans.requests import (
     REQUESTS,
     Asked,
-    AskedComputeStatistics,
-    AskedExpireData,
-    AskedExpireSnapshots,
-    AskedRemoveOrphanFiles,
-    AskedRewriteDataFiles,
+    ComputeStatisticsRequest,
+    ExpireDataRequest,
+    ExpireSnapshotsRequest,
+    RemoveOrphanFilesRequest,
+    RewriteDataFilesRequest,
 )
 from icewright.model.policy.policy import Mode
 from icewright.terminal import figures as text
@@ -115,8 +115,8 @@ def plan(
     asked = _asked(
         migrate,
         action,
-        AskedExpireSnapshots(older_than, retain_last),
-        AskedComputeStatistics(column_names(columns), snapshot),
+        ExpireSnapshotsRequest(older_than, retain_last),
+        ComputeStatisticsRequest(column_names(columns), snapshot),
     )
     show_only(invocation.terminal, plan_of(invocation, table, asked, show_api=show_api))
 
@@ -179,14 +179,17 @@ def column_names(columns: str | None) -> tuple[str, ...] | None:
 
 
 def _asked(
-    migrate: Migration | None, action: Action | None, expiry: AskedExpireSnapshots, statistics: AskedComputeStatistics
+    migrate: Migration | None,
+    action: Action | None,
+    expiry: ExpireSnapshotsRequest,
+    statistics: ComputeStatisticsRequest,
 ) -> Asked | None:
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
     kind = None if action is None else action.kind
-    expiring, computing = expiry != AskedExpireSnapshots(), statistics != AskedComputeStatistics()
+    expiring, computing = expiry != ExpireSnapshotsRequest(), statistics != ComputeStatisticsRequest()
     aged: dict[ActionKind | None, Asked] = {
-        ActionKind.REMOVE_ORPHAN_FILES: AskedRemoveOrphanFiles(expiry.older_than),
-        ActionKind.EXPIRE_DATA: AskedExpireData(expiry.older_than),
+        ActionKind.REMOVE_ORPHAN_FILES: RemoveOrphanFilesRequest(expiry.older_than),
+        ActionKind.EXPIRE_DATA: ExpireDataRequest(expiry.older_than),
     }
     if migrate is None and kind in aged and expiry.retain_last is None and not computing:
         return aged[kind]
@@ -205,7 +208,7 @@ def _asked(
             hint="--older-than goes with --action expire-snapshots, expire-data or remove-orphan-files, --retain-last "
             "with the first, --columns and --snapshot with compute-statistics, and --migrate by itself",
         )
-    return None if migrate is None else AskedRewriteDataFiles(migrate)
+    return None if migrate is None else RewriteDataFilesRequest(migrate)
 
 
 class Planned(NamedTuple):

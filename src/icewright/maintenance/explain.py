@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.maintenance.registry.planning import explain_prediction
 from icewright.model.plans.plans import Plan, Verdict
 from icewright.model.policy.policy import Mode

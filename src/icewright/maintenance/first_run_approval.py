@@ -50,7 +50,7 @@ LatestOf = Callable[[ActionKind], Sequence[TaskHead]]
 """The latest tasks of a table by their kind, the newest first."""
 
 
-class FirstExpiries:
+class FirstRunApproval:
     """Tells what a person has to begin, and keeps its plan waiting."""
 
     def __init__(self, tables: TableStore, tasks: TaskStore, dispatcher: Dispatcher, approvals: Approvals) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from icewright.actions.rewrite_data_files.formats import OTHER_FORMAT
 from icewright.actions.rewrite_data_files.layouts.ordering import Ordering
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.inventory.specs import OTHER_SPEC
 from icewright.model.actions.actions import Executor, RewriteDataFiles
 from icewright.model.iceberg.layouts import Level

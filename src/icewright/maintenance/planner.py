@@ -36,15 +36,15 @@ from icewright.model.iceberg.tables import SortField, TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Migration, Plan, Reason, Verdict
 from icewright.model.plans.requests import (
-    AskedComputeStatistics,
-    AskedExpireData,
-    AskedExpireSnapshots,
-    AskedRemoveDanglingDeletes,
-    AskedRemoveOrphanFiles,
-    AskedRewriteDataFiles,
-    AskedRewriteManifests,
-    AskedRewritePositionDeletes,
-    AskedRollback,
+    ComputeStatisticsRequest,
+    ExpireDataRequest,
+    ExpireSnapshotsRequest,
+    RemoveDanglingDeletesRequest,
+    RemoveOrphanFilesRequest,
+    RewriteDataFilesRequest,
+    RewriteManifestsRequest,
+    RewritePositionDeletesRequest,
+    RollbackRequest,
 )
 from icewright.model.policy.policy import Mode, Policy
 from icewright.observation.observer import Observer
@@ -81,56 +81,58 @@ class Planner:
     def plan(self, name: TableName) -> Planned:
         """Observe the table and say what should be done to it.
 
-        Raises what :meth:`Observer.observe` raises, and ``PlanRefused``.
+        Raises what :meth:`Observer.observe` raises, and ``PlanRejected``.
         """
         return self.plan_observed(self._observer.observe(name))
 
-    def rewrite_asked(self, observation: Observation, asked: AskedRewriteDataFiles, _holds: Sequence[Hold]) -> Planned:
-        """What is to be migrated. Raises ``PlanRefused``."""
+    def rewrite_asked(
+        self, observation: Observation, asked: RewriteDataFilesRequest, _holds: Sequence[Hold]
+    ) -> Planned:
+        """What is to be migrated. Raises ``PlanRejected``."""
         return self._plan_rewrite(observation, asked.migrate)
 
-    def expiry_asked(self, observation: Observation, asked: AskedExpireSnapshots, holds: Sequence[Hold]) -> Planned:
-        """Which snapshots may expire. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+    def expiry_asked(self, observation: Observation, asked: ExpireSnapshotsRequest, holds: Sequence[Hold]) -> Planned:
+        """Which snapshots may expire. Raises ``PlanRejected``, and ``Rejected`` for what cannot be asked for."""
         plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
         return Planned(plan, observation, policy)
 
     def manifests_asked(
-        self, observation: Observation, _asked: AskedRewriteManifests, _holds: Sequence[Hold]
+        self, observation: Observation, _asked: RewriteManifestsRequest, _holds: Sequence[Hold]
     ) -> Planned:
-        """Which manifests are rewritten. Raises ``PlanRefused``."""
+        """Which manifests are rewritten. Raises ``PlanRejected``."""
         plan, policy = self._manifests.plan_asked(observation)
         return Planned(plan, observation, policy)
 
-    def rollback_asked(self, observation: Observation, asked: AskedRollback, holds: Sequence[Hold]) -> Planned:
-        """Where ``main`` is set back to. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+    def rollback_asked(self, observation: Observation, asked: RollbackRequest, holds: Sequence[Hold]) -> Planned:
+        """Where ``main`` is set back to. Raises ``PlanRejected``, and ``Rejected`` for what cannot be asked for."""
         plan, policy = self._rollbacks.plan_asked(observation.metadata, asked, holds)
         return Planned(plan, observation, policy)
 
     def deletes_asked(
         self,
         observation: Observation,
-        asked: AskedRemoveDanglingDeletes | AskedRewritePositionDeletes,
+        asked: RemoveDanglingDeletesRequest | RewritePositionDeletesRequest,
         _holds: Sequence[Hold],
     ) -> Planned:
-        """What is done to delete files. Raises ``PlanRefused``, and ``Unreadable`` where not all files were read."""
+        """What is done to delete files. Raises ``PlanRejected``, and ``Unreadable`` where not all files were read."""
         checked = self._deletes.plan_asked(observation, asked)
         keep_plan(self.tables, checked.plan, checked.violations)
         return Planned(checked.plan, observation, self.policy(observation.metadata))
 
     def statistics_asked(
-        self, observation: Observation, asked: AskedComputeStatistics, _holds: Sequence[Hold]
+        self, observation: Observation, asked: ComputeStatisticsRequest, _holds: Sequence[Hold]
     ) -> Planned:
-        """Which statistics are computed. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+        """Which statistics are computed. Raises ``PlanRejected``, and ``Rejected`` for what cannot be asked for."""
         plan, policy = self._statistics.plan_asked(observation, asked)
         return Planned(plan, observation, policy)
 
-    def data_asked(self, observation: Observation, asked: AskedExpireData, _holds: Sequence[Hold]) -> Planned:
-        """Which partitions expire. Raises ``PlanRefused``, and ``Rejected`` for what cannot be asked for."""
+    def data_asked(self, observation: Observation, asked: ExpireDataRequest, _holds: Sequence[Hold]) -> Planned:
+        """Which partitions expire. Raises ``PlanRejected``, and ``Rejected`` for what cannot be asked for."""
         policy = self.policy(observation.metadata)
         return Planned(self._data.plan_asked(observation, policy, asked), observation, policy)
 
     def orphans_asked(
-        self, _observation: Observation, _asked: AskedRemoveOrphanFiles, _holds: Sequence[Hold]
+        self, _observation: Observation, _asked: RemoveOrphanFilesRequest, _holds: Sequence[Hold]
     ) -> NoReturn:
         """Raises ``NotAllowed``: the server alone looks for them."""
         raise NotAllowed(
@@ -159,7 +161,7 @@ class Planner:
         return self._statistics.due(observation, rest.rested_ms)
 
     def plan_observed(self, observation: Observation) -> Planned:
-        """Say what should be done to a table that has just been observed. Raises ``PlanRefused``."""
+        """Say what should be done to a table that has just been observed. Raises ``PlanRejected``."""
         return self._plan_rewrite(observation, None)
 
     def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:

@@ -19,10 +19,10 @@ from icewright.maintenance.cli import (
 )
 from icewright.model.plans.requests import (
     Asked,
-    AskedComputeStatistics,
-    AskedExpireSnapshots,
-    AskedRemoveOrphanFiles,
-    AskedRollback,
+    ComputeStatisticsRequest,
+    ExpireSnapshotsRequest,
+    RemoveOrphanFilesRequest,
+    RollbackRequest,
 )
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Column
@@ -46,7 +46,9 @@ def expire_snapshots(
 
     It is a task of the server's. Exit status 1 when there is something to do and it was only shown.
     """
-    _shown_or_done(begin(context, as_json=as_json), table, AskedExpireSnapshots(older_than, retain_last), yes, show_api)
+    _shown_or_done(
+        begin(context, as_json=as_json), table, ExpireSnapshotsRequest(older_than, retain_last), yes, show_api
+    )
 
 
 def remove_orphan_files(
@@ -63,7 +65,7 @@ def remove_orphan_files(
     The server looks for them now, which takes as long as listing all of the table's files. `icewright undo` brings
     them back. Exit status 1 when there is something to do and it was only shown.
     """
-    _shown_or_done(begin(context, as_json=as_json), table, AskedRemoveOrphanFiles(older_than), yes, show_api)
+    _shown_or_done(begin(context, as_json=as_json), table, RemoveOrphanFilesRequest(older_than), yes, show_api)
 
 
 _SEEN: Final = (
@@ -101,7 +103,7 @@ def orphans(
     with server(invocation, show_api=show_api) as client:
         found = client.table(table_name(invocation.config, table))
         of = found["uuid"], found["catalog"]
-        plan = from_json(PlanView, client.plan_asked(*of, AskedRemoveOrphanFiles()))
+        plan = from_json(PlanView, client.plan_asked(*of, RemoveOrphanFilesRequest()))
         view = from_json(UnneededView, client.unneeded(*of, limit))
     if as_json:
         terminal.document({"plan": plan, "unneeded": view})
@@ -142,7 +144,7 @@ def compute_statistics(
 
     Exit status 1 when there is something to do and it was only shown.
     """
-    asked = AskedComputeStatistics(column_names(columns), snapshot)
+    asked = ComputeStatisticsRequest(column_names(columns), snapshot)
     _shown_or_done(begin(context, as_json=as_json), table, asked, yes, show_api)
 
 
@@ -171,7 +173,7 @@ def rollback(
     invocation = begin(context, as_json=as_json)
     if (to_snapshot is None) == (to_time is None):
         raise Rejected("either --to-snapshot or --to-time says where to", hint="icewright table snapshots lists them")
-    _shown_or_done(invocation, table, AskedRollback(to_snapshot, to_time), yes, show_api)
+    _shown_or_done(invocation, table, RollbackRequest(to_snapshot, to_time), yes, show_api)
 
 
 def _shown_or_done(invocation: Invocation, table: str, asked: Asked, yes: bool, show_api: bool) -> None:  # noqa: FBT001 - both are the caller's own options

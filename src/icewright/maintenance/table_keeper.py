@@ -17,10 +17,10 @@ from icewright.core.errors import Conflict, IcewrightError, LookLost, NotFound, 
 from icewright.core.failure_causes import Cause
 from icewright.core.reasons import lasting
 from icewright.core.times import Instant
-from icewright.feed.publisher import Tidings
+from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
-from icewright.maintenance.dispatch.late_commits import Latecomers
-from icewright.maintenance.first_run_approval import FirstExpiries
+from icewright.maintenance.dispatch.late_commits import LateCommits
+from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.planning import effect_of
 from icewright.maintenance.registry.services import plan_asked
@@ -30,7 +30,7 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import Asked, AskedRemoveOrphanFiles
+from icewright.model.plans.requests import Asked, RemoveOrphanFilesRequest
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.model.work.lifecycle import may_coalesce
@@ -39,7 +39,7 @@ from icewright.observation.observer import CatalogNotConfigured, Observer, Other
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
 from icewright.observation.task_throughput import experience
 from icewright.plans.evidence.written_files import written
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from icewright.plans.views import listed
 from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.ports.telemetry import note_look, watched
@@ -88,15 +88,15 @@ class TableKeeper:
         *,
         orphans: OrphanPlanner,
         want_pass: Callable[[TableMetadata, Policy, Thresholds], None],
-        firsts: FirstExpiries,
-        tidings: Tidings,
+        firsts: FirstRunApproval,
+        tidings: FeedPublisher,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._orphans, self._want_pass, self._firsts, self._tidings = orphans, want_pass, firsts, tidings
-        self._latecomers = Latecomers(tasks)
+        self._latecomers = LateCommits(tasks)
         self._upkeep = Upkeep(planner, dispatcher, tables, tasks, firsts)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
         self._planned_from: dict[TableId, tuple[str, _MadeFrom]] = {}
@@ -124,7 +124,7 @@ class TableKeeper:
         A search for orphan files takes as long as it takes, and keeps nobody from looking at tables meanwhile.
         Raises as :meth:`look`, and ``TableReplaced`` where the name leads to another table than ``table_id`` by now.
         """
-        if isinstance(asked, AskedRemoveOrphanFiles):
+        if isinstance(asked, RemoveOrphanFilesRequest):
             return self._orphans.plan(name, asked, table_id)
         with self._lock(name):
             observation = self._observer.observe(name)
@@ -172,7 +172,7 @@ class TableKeeper:
             if plan is None:
                 with watched("plan"):
                     plan = self._planner.plan_observed(self._with_experience(observation, latest)).plan
-        except (NotFound, Rejected, Unreadable, PlanRefused) as error:
+        except (NotFound, Rejected, Unreadable, PlanRejected) as error:
             self._note(name, error)
             raise
         metadata = observation.metadata

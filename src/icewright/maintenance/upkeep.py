@@ -14,7 +14,7 @@ from icewright.actions.expire_snapshots.expirer import holds_of_tasks
 from icewright.actions.rewrite_manifests.due import may_be_in_danger
 from icewright.core.times import Instant, Window
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
-from icewright.maintenance.first_run_approval import FirstExpiries
+from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.planning import by_itself
 from icewright.maintenance.registry.services import DUE_RULES
@@ -28,7 +28,7 @@ from icewright.model.work.breaker import DEFAULT_THRESHOLDS, PARKED, Thresholds,
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.model.work.why import Considered
 from icewright.plans.action_types import Rest
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from icewright.plans.upkeep_due import (
     DANGER_PRIORITY,
     INTERVAL_MS,
@@ -104,7 +104,7 @@ class Upkeep:
     """Finds out what is due, of each kind that a table's owner lets happen by itself, and queues it."""
 
     def __init__(
-        self, planner: Planner, dispatcher: Dispatcher, tables: TableStore, tasks: TaskStore, firsts: FirstExpiries
+        self, planner: Planner, dispatcher: Dispatcher, tables: TableStore, tasks: TaskStore, firsts: FirstRunApproval
     ) -> None:
         self._planner, self._dispatcher, self._tables, self._tasks = planner, dispatcher, tables, tasks
         self._firsts = firsts
@@ -128,7 +128,7 @@ class Upkeep:
                 back = self._firsts.rests(kind, latest, look.now)
                 turn = _Turn(kind, tasks, shut, wanted)
                 reason, enqueued = self._keep_up(look, turn) if back is None else (back, None)
-            except PlanRefused as error:
+            except PlanRejected as error:
                 reason, enqueued = Reason(error.code, error.message), None
                 kept = replace(kept, problem=reason)
             if reason.code == PARKED:

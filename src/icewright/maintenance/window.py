@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant, Window
 from icewright.model.plans.plans import Reason
 from icewright.model.policy import time_windows as windows

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.codec import to_json
 from icewright.feed.views import fact_view
 from icewright.model.events.feed import Fact, FactKind

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from icewright.core.clock import Clock
-from icewright.core.errors import Conflict, IcewrightError, NotFound, Unavailable, Unknown
+from icewright.core.errors import Conflict, IcewrightError, NotFound, OutcomeUnknown, Unavailable
 from icewright.core.times import Instant
 from icewright.model.events.feed import FactKind
 from icewright.model.events.notifications import (
@@ -214,7 +214,7 @@ class Notifications:
             for _ in range(SENT_AT_ONCE):
                 if stop.is_set() or not notifier.step():
                     break
-        except (Unavailable, Unknown) as error:
+        except (Unavailable, OutcomeUnknown) as error:
             _log.warning("put off", receiver=notifier.receiver.name, detail=error.message)
             return False
         except Exception:  # noqa: BLE001 - the thread's outermost edge: a defect met at one receiver never stops others

@@ -34,7 +34,7 @@ from icewright.ownership.registry import Registry
 from icewright.policy.known_properties import known_properties
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
 from icewright.work.optimizers.access import AccessBook
-from icewright.work.optimizers.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
+from icewright.work.optimizers.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, ExecutorExclusions
 from icewright.work.optimizers.storage import storage_root
 
 REMOVALS_LOOKED_AT = 20
@@ -79,7 +79,7 @@ class Observer:
         tables: TableStore,
         clock: Clock,
         access: AccessBook | None = None,
-        unfit: UnfitFiles | None = None,
+        unfit: ExecutorExclusions | None = None,
         registry: Registry | None = None,
     ) -> None:
         """``access`` is what is known of storages, by default what the store knows; ``unfit`` of files.
@@ -88,7 +88,7 @@ class Observer:
         """
         self._catalogs, self._tables, self._clock = catalogs, tables, clock
         self._access = access or AccessBook(tables, clock)
-        self._unfit = unfit or UnfitFiles(tables, clock)
+        self._unfit = unfit or ExecutorExclusions(tables, clock)
         self._registry = registry or Registry(catalogs, clock)
         self._changed: OrderedDict[tuple[TableId, int], _Changed] = OrderedDict()
         self._lock = threading.Lock()

@@ -11,7 +11,7 @@ from typing import Final
 
 from icewright.actions.rewrite_data_files.deadline_batching import is_tight
 from icewright.inventory.row_removals import duration_ms
-from icewright.model.plans.observation import Experience
+from icewright.model.plans.observation import TaskThroughput
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.ports.store import TaskStore
 from icewright.work.tasks.reports import report_of
@@ -23,10 +23,10 @@ PACE_MIN, PACE_MAX = 1 / 16, 16.0
 """A pace beyond these is that of a machine that slept, or of a clock that jumped."""
 
 
-def experience(tasks: TaskStore, latest: Sequence[TaskHead]) -> Experience:
+def experience(tasks: TaskStore, latest: Sequence[TaskHead]) -> TaskThroughput:
     """What is told by ``latest``, a table's last tasks, newest first."""
     tried = next((head for head in latest if head.attempt > 0), None)
-    return Experience(_pace(tasks, latest), tried is not None and is_tight(tried.reason))
+    return TaskThroughput(_pace(tasks, latest), tried is not None and is_tight(tried.reason))
 
 
 def _pace(tasks: TaskStore, latest: Sequence[TaskHead]) -> float:

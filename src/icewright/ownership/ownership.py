@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.completeness import Gap, Gaps, Known
 from icewright.core.reasons import Reason
 from icewright.model.iceberg.locations import storage_and_key

@@ -16,7 +16,7 @@ from typing import Final
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
 from icewright.core.completeness import Known
-from icewright.core.errors import IcewrightError, NotAllowed, NotFound, StorageAway, Unreadable
+from icewright.core.errors import IcewrightError, NotAllowed, NotFound, StorageUnavailable, Unreadable
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.iceberg.locations import Aliases
@@ -434,7 +434,7 @@ class Registry:
             except IcewrightError as error:
                 self.failed(name, Reason(error.code, error.message))
                 missing[name] = Reason(error.code, error.message)
-                away += isinstance(error, StorageAway)
+                away += isinstance(error, StorageUnavailable)
                 continue
             with self._lock:
                 if self._book.is_known(name, metadata.metadata_location):

@@ -15,7 +15,7 @@ from dataclasses import replace
 from icewright.actions.expire_data.column import column_moved
 from icewright.actions.rewrite_data_files.branches import branch_obstacle
 from icewright.actions.rewrite_data_files.executors import neither, table_executors
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration, Unsupported
 from icewright.core.times import Instant
 from icewright.model.actions.actions import Action

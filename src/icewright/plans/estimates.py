@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from icewright.actions.rewrite_data_files.layouts import lookups
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.inventory.commit_rate import commits_said
 from icewright.inventory.output_bytes import file_bytes, modelled_bytes, output_bytes
 from icewright.inventory.row_removals import duration_ms, removals_said, removed_every_ms

@@ -3,7 +3,7 @@
 from icewright.core.errors import IcewrightError
 
 
-class PlanRefused(IcewrightError):
+class PlanRejected(IcewrightError):
     """The checker found the planner wrong: a defect of icewright. Nothing is done to the table."""
 
     code = "plan-refused"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from icewright.core.fault_points import Fault, fault
 from icewright.model.plans.plans import Plan
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from icewright.ports.store import TableStore
 
 
@@ -15,11 +15,11 @@ def keep_plan(
 ) -> Plan:
     """Keep a plan that its checker accepts, as the table's present one or beside that.
 
-    ``violations`` are codes and texts. Raises :class:`PlanRefused` where there are any.
+    ``violations`` are codes and texts. Raises :class:`PlanRejected` where there are any.
     """
     said = "; ".join(f"{code}: {text}" for code, text in violations)
     if said:
-        raise PlanRefused(f"the plan for {plan.table_name} does not hold: {said}")
+        raise PlanRejected(f"the plan for {plan.table_name} does not hold: {said}")
     fault(Fault.PLAN_BEFORE)
     tables.save_plan(plan, is_present=is_present)
     fault(Fault.PLAN_AFTER)

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from icewright.actions.expire_snapshots.consumers import CONSUMER_PREFIX, consumer_problem
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.actions.undo import SIGNATURE_KEY
 from icewright.model.iceberg.names import TableName, quote_part
 from icewright.model.iceberg.tables import TableMetadata

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icewright.actions.rewrite_data_files.layouts.ordering import Ordering
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.inventory.specs import current_spec_obstacle, spec_said
 from icewright.model.iceberg.inventory import PartitionStatistics
 from icewright.model.iceberg.layouts import Layout

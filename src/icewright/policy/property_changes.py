@@ -7,7 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from icewright.actions.rewrite_data_files.layouts.layouts import resolve_expression
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason

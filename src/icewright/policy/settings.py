@@ -8,7 +8,7 @@ from icewright.actions.expire_snapshots.settings import EXPIRY_SETTINGS
 from icewright.actions.remove_files.orphans.settings import ORPHAN_SETTINGS
 from icewright.actions.rewrite_data_files.branches import BRANCH_WINDOW_KEY
 from icewright.actions.rewrite_manifests.settings import MANIFEST_SETTINGS
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.policy.policy import MigrateSpec, Mode, Trigger
 from icewright.model.policy.setting_values import (
     BYTES,

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from icewright.core.errors import Conflict, IcewrightError, Unknown
+from icewright.core.errors import Conflict, IcewrightError, OutcomeUnknown
 from icewright.core.times import Instant
 from icewright.model.work.history import ended
 from icewright.model.work.retention import DAY_MS, HISTORY_HOLD_DAYS
@@ -126,7 +126,7 @@ class HistoryKeeper:
     def _step(self) -> int:
         try:
             return self.copy()
-        except (Conflict, Unknown) as error:
+        except (Conflict, OutcomeUnknown) as error:
             _log.info("history looked at again", code=error.code, detail=error.message)
         except IcewrightError as error:
             _log.warning("history put off", code=error.code, detail=error.message)

@@ -22,7 +22,7 @@ class History(Protocol):
         """Add rows, the last of which is its end from then on: both in one commit, or neither.
 
         Raises :class:`~icewright.core.errors.Conflict` where it does not end at ``after`` any more, or somebody else
-        committed at the same time, and :class:`~icewright.core.errors.Unknown` where nobody can tell: then it is
+        committed at the same time, and :class:`~icewright.core.errors.OutcomeUnknown` where nobody can tell: then it is
         asked where it ends.
         """
         ...

@@ -24,7 +24,7 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField, StringType, TimestamptzType
 
 from icewright.catalogs.metadata.translated_errors import asking, reading
-from icewright.core.errors import Conflict, Unavailable, Unknown, Unsupported
+from icewright.core.errors import Conflict, OutcomeUnknown, Unavailable, Unsupported
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.history import END_KEY, FIELDS_KEY, EndedTask, Ending
@@ -95,7 +95,7 @@ class PyIcebergHistory:
         except CommitFailedException as error:
             raise Conflict(f"somebody else committed to {self.name}: {error}") from error
         except Exception as error:  # whatever it was, the commit may have been made
-            raise Unknown(f"it cannot be told whether {self.name} has grown: {type(error).__name__}") from error
+            raise OutcomeUnknown(f"it cannot be told whether {self.name} has grown: {type(error).__name__}") from error
 
     def _catalog(self) -> Catalog:
         return load_catalog(self.entry.name, **self.entry.pyiceberg_properties())

@@ -15,7 +15,7 @@ from icewright.actions.remove_files.expired_files import ExpiredFilesPlanner
 from icewright.actions.remove_files.gone_tables import GoneUuids
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
-from icewright.actions.remove_files.quarantine_scheduler import Plans, RemovalRounds
+from icewright.actions.remove_files.quarantine_scheduler import Plans, QuarantineScheduler
 from icewright.actions.remove_files.removals_port import RemovalPorts
 from icewright.actions.remove_files.restores import RestorePlanner
 from icewright.actions.remove_files.wiring import build_expired_doors, build_finders, build_remover, sleep_ms
@@ -29,12 +29,12 @@ from icewright.approvals.service import Approvals
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock, Ids
 from icewright.events.intake import Intake
-from icewright.explain.service import Whys
-from icewright.feed.publisher import Tidings
+from icewright.explain.service import Explanations
+from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.dispatcher import Dispatcher, DispatchLimits
-from icewright.maintenance.dispatch.server_tasks import Carrier, Housekeeper
+from icewright.maintenance.dispatch.server_tasks import Carrier, ServerTasks
 from icewright.maintenance.dispatch.verifier import Verifier
-from icewright.maintenance.first_run_approval import FirstExpiries
+from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.services import build_carriers
 from icewright.maintenance.registry.undo import Undoing
@@ -57,7 +57,7 @@ from icewright.ports.store import TableStore, TaskStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_port import Prunings
-from icewright.server.liveness import HeardCatalog, Pulse, heard
+from icewright.server.liveness import HeardCatalog, Liveness, heard
 from icewright.server.loop import Loop
 from icewright.work.groups.definitions import Groups
 from icewright.work.groups.queue_waits import QueueWaits
@@ -66,7 +66,7 @@ from icewright.work.groups.views import GroupViews
 from icewright.work.halts.service import Halting
 from icewright.work.optimizers.access import AccessBook
 from icewright.work.optimizers.backlog import Backlogs
-from icewright.work.optimizers.executor_exclusions import UnfitFiles
+from icewright.work.optimizers.executor_exclusions import ExecutorExclusions
 from icewright.work.tasks.start_estimates import StartEstimates
 
 
@@ -89,11 +89,11 @@ class ControlPlane:
     loop: Loop
     deletions: DeletionStore
     sightings: Sightings
-    removal_rounds: RemovalRounds
+    removal_rounds: QuarantineScheduler
     backlogs: Backlogs
     intake: Intake
     policies: PolicyBook
-    whys: Whys
+    whys: Explanations
     notifications: Notifications
     queue_waits: QueueWaits
     starts: StartEstimates
@@ -152,17 +152,17 @@ def build_control_plane(
     ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``telling`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     """
-    limits, pulse, telling = limits or DispatchLimits(), Pulse(clock), telling or Telling()
+    limits, pulse, telling = limits or DispatchLimits(), Liveness(clock), telling or Telling()
     keeping = keeping or Keeping()
     removals = heard(removals, pulse)
     catalogs = {name: HeardCatalog(catalog, pulse) for name, catalog in catalogs.items()}
     access = AccessBook(tables, clock)
-    unfit = UnfitFiles(tables, clock)
+    unfit = ExecutorExclusions(tables, clock)
     registry = Registry(catalogs, clock, places, claims)
     observer = Observer(catalogs, tables, clock, access, unfit, registry)
     source = PolicySource(rules, policies)
     planner = Planner(observer, tables, clock, ids, source)
-    tidings = Tidings(tasks.feed, clock)
+    tidings = FeedPublisher(tasks.feed, clock)
 
     approvals = Approvals(tables, removals.store, clock, tidings, registry)
     queue = Groups(groups, source)
@@ -179,8 +179,8 @@ def build_control_plane(
     finders = build_finders(removals, registry, watch, tasks)
     orphans = OrphanPlanner(finders, catalogs, registry, tables, clock, ids, planner.policy)
     moves = dict.fromkeys(FILE_MOVES, remover)
-    files_keeper = Housekeeper(dispatcher, moves, clock, SERVER_FILES, alive=pulse.beat)
-    rounds = RemovalRounds(
+    files_keeper = ServerTasks(dispatcher, moves, clock, SERVER_FILES, alive=pulse.beat)
+    rounds = QuarantineScheduler(
         files_keeper,
         remover,
         Plans(orphans, expired, watch),
@@ -200,7 +200,7 @@ def build_control_plane(
         clock,
         orphans=orphans,
         want_pass=rounds.want,
-        firsts=FirstExpiries(tables, tasks, dispatcher, approvals),
+        firsts=FirstRunApproval(tables, tasks, dispatcher, approvals),
         tidings=tidings,
         chance=limits.chance,
     )
@@ -217,7 +217,7 @@ def build_control_plane(
     }
     back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
     carriers = {**build_carriers(catalogs), **(own if expiries else {}), **(back if rollbacks else {}), **carriers}
-    housekeeper = Housekeeper(dispatcher, carriers, clock, alive=pulse.beat)
+    housekeeper = ServerTasks(dispatcher, carriers, clock, alive=pulse.beat)
     loop = Loop(
         catalogs,
         tables,
@@ -254,7 +254,9 @@ def build_control_plane(
         Backlogs(tasks, tables, access, queue, catalogs),
         Intake(catalogs, tables, wake or loop.wake, event_prefixes),
         PolicyBook(source, tables, clock, queue),
-        Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts),
+        Explanations(
+            tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts
+        ),
         Notifications(telling, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,
         starts,

@@ -35,7 +35,7 @@ from icewright.core.errors import (
     InvalidConfiguration,
     InvalidLocation,
     NotAllowed,
-    StorageAway,
+    StorageUnavailable,
     Unreadable,
     Unsupported,
 )
@@ -63,7 +63,7 @@ from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane, build_control_plane
 from icewright.store.engine import store_engine
 from icewright.store.query_timing import tell_times
-from icewright.store.timeouts import Patience
+from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, require_lead
 from icewright.store_admin.leader_lock import Seat, seat_at
 from icewright.web.idempotent_answers_port import Answers
@@ -196,7 +196,7 @@ def quarantine_problems(entries: Sequence[CatalogEntry]) -> dict[str, str]:
         for place in (places or map(prefix_of, held)) if entry.quarantine else ():
             try:
                 LocalQuarantine(held).check(CanonicalPath(f"{place}any"))
-            except (NotAllowed, Unsupported, StorageAway, Unreadable) as error:
+            except (NotAllowed, Unsupported, StorageUnavailable, Unreadable) as error:
                 hint = "" if error.hint is None else f": {error.hint}"
                 found.setdefault(entry.name, f"no file could be removed below {place}: {error.message}{hint}")
     return found
@@ -231,7 +231,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     if password is not None:
         password = resolve(password, key="server.store_password", environ=environ)
     lease_ms = config.server.leader_lease_ms
-    engine = store_engine(config.server.store_url, password=password, patience=Patience.of_lease(lease_ms))
+    engine = store_engine(config.server.store_url, password=password, patience=Timeouts.of_lease(lease_ms))
     tell_times(engine, note_statement)
     try:
         with seat_at(engine, lease_ms) as seat:

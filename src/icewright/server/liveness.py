@@ -50,7 +50,7 @@ class Doing:
     is_silent: bool = False
 
 
-class Pulse:
+class Liveness:
     """The last signs of life. A thread gives them for itself; all others that call are not heard."""
 
     def __init__(self, clock: Clock) -> None:
@@ -94,7 +94,7 @@ class Pulse:
         return tuple(one for one in told if one.step or one.is_silent)
 
 
-def heard(ports: RemovalPorts, pulse: Pulse) -> RemovalPorts:
+def heard(ports: RemovalPorts, pulse: Liveness) -> RemovalPorts:
     """The same ports; each answer of a catalog or a storage is a sign of life of whoever asked."""
     own = {
         name: CatalogFiles(_Files(one.files, pulse), _Objects(one.objects, pulse), _Quarantine(one.quarantine, pulse))
@@ -106,7 +106,7 @@ def heard(ports: RemovalPorts, pulse: Pulse) -> RemovalPorts:
 class HeardCatalog:
     """A catalog whose answers are signs of life of the thread that asks: a look at a large table takes minutes."""
 
-    def __init__(self, catalog: Catalog, pulse: Pulse) -> None:
+    def __init__(self, catalog: Catalog, pulse: Liveness) -> None:
         self._catalog, self._pulse = catalog, pulse
 
     @property
@@ -193,7 +193,7 @@ class HeardCatalog:
 
 
 class _Files:
-    def __init__(self, files: TableFiles, pulse: Pulse) -> None:
+    def __init__(self, files: TableFiles, pulse: Liveness) -> None:
         self._files, self._pulse = files, pulse
 
     def roots(self, name: TableName) -> Roots:
@@ -214,7 +214,7 @@ class _Files:
 
 
 class _Objects:
-    def __init__(self, objects: Objects, pulse: Pulse) -> None:
+    def __init__(self, objects: Objects, pulse: Liveness) -> None:
         self._objects, self._pulse = objects, pulse
 
     def now(self, path: CanonicalPath) -> Instant:
@@ -243,7 +243,7 @@ class _Objects:
 class _Quarantine:
     """The Deleter's door, handed through: nobody else is given it by this."""
 
-    def __init__(self, quarantine: Quarantine, pulse: Pulse) -> None:
+    def __init__(self, quarantine: Quarantine, pulse: Liveness) -> None:
         self._quarantine, self._pulse = quarantine, pulse
 
     @property

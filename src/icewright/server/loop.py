@@ -15,25 +15,25 @@ from typing import Final, TypeVar
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from icewright.actions.remove_files.quarantine_scheduler import RemovalRounds
+from icewright.actions.remove_files.quarantine_scheduler import QuarantineScheduler
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
 from icewright.core.errors import (
     Conflict,
     IcewrightError,
     NotFound,
-    StorageAway,
-    StoreAway,
+    OutcomeUnknown,
+    StorageUnavailable,
+    StoreUnavailable,
     Unavailable,
-    Unknown,
     Unreadable,
 )
 from icewright.core.reasons import lasting
 from icewright.core.times import Instant
 from icewright.events.inbox import InboxWorker, Seen
-from icewright.feed.publisher import Tidings
+from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
-from icewright.maintenance.dispatch.server_tasks import Housekeeper
+from icewright.maintenance.dispatch.server_tasks import ServerTasks
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.table_keeper import Looked, TableKeeper
 from icewright.model.iceberg.names import TableName
@@ -45,7 +45,7 @@ from icewright.observation.sweep import INTERVAL_MIN_MS
 from icewright.ownership.registry import Registry
 from icewright.ports.store import AT_ONCE, TableStore, TaskFilter, TaskStore
 from icewright.retention.pruning import Pruner
-from icewright.server.liveness import Doing, Pulse
+from icewright.server.liveness import Doing, Liveness
 
 _log = structlog.get_logger("icewright.loop")
 
@@ -79,13 +79,13 @@ class Loop:
         keeper: TableKeeper,
         dispatcher: Dispatcher,
         verifier: Verifier,
-        housekeeper: Housekeeper,
+        housekeeper: ServerTasks,
         clock: Clock,
         *,
         registry: Registry,
-        removals: RemovalRounds,
-        pulse: Pulse,
-        tidings: Tidings,
+        removals: QuarantineScheduler,
+        pulse: Liveness,
+        tidings: FeedPublisher,
         pruner: Pruner,
     ) -> None:
         self._pruner, self._tidings = pruner, tidings
@@ -333,7 +333,7 @@ class Loop:
             trouble = _reason(error)
             self.unreadable.pop(name, None)
             self._outages.answered(name.catalog)
-        except (Unavailable, Unknown) as error:
+        except (Unavailable, OutcomeUnknown) as error:
             trouble = _reason(error)
             if not self._not_seen(name, error, doubtful=doubtful):
                 return Seen(None, trouble, counts=answers)
@@ -356,15 +356,15 @@ class Loop:
             return Seen(looked.snapshots)
         return Seen(snapshots, trouble)
 
-    def _not_seen(self, name: TableName, error: Unavailable | Unknown, *, doubtful: bool) -> bool:
+    def _not_seen(self, name: TableName, error: Unavailable | OutcomeUnknown, *, doubtful: bool) -> bool:
         """Leave the table alone for a while, or its whole catalog; whether the look is over all the same."""
-        if isinstance(error, StoreAway | Unknown):
+        if isinstance(error, StoreUnavailable | OutcomeUnknown):
             raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
         if isinstance(error, Unreadable):
             self._outages.answered(name.catalog)
             self._set_aside(name, _reason(error))
             return True
-        if isinstance(error, StorageAway):
+        if isinstance(error, StorageUnavailable):
             self._put_aside(name, error)
             if self._outages.storage_fails(name):
                 self._pause(name.catalog, error)
@@ -387,8 +387,8 @@ class Loop:
             self.unreadable[name] = lasting(reason, self.unreadable.get(name), self._clock.now())
         _log.warning("table put aside", table=str(name), code=reason.code, detail=reason.text)
 
-    def _pause(self, catalog: str, error: Unavailable | Unknown) -> None:
-        if isinstance(error, StoreAway | Unknown):
+    def _pause(self, catalog: str, error: Unavailable | OutcomeUnknown) -> None:
+        if isinstance(error, StoreUnavailable | OutcomeUnknown):
             raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
         self._outages.pause(catalog)
         self._tidings.away(catalog, error.message)
@@ -404,7 +404,7 @@ class Loop:
         with bound_contextvars(**words), self._going_on(step, task.task_id):
             try:
                 yield
-            except (Unreadable, StorageAway):
+            except (Unreadable, StorageUnavailable):
                 raise
             except Unavailable as error:
                 self._pause(task.table_name.catalog, error)
@@ -414,7 +414,7 @@ class Loop:
         self._pulse.beat()
         try:
             yield
-        except (Unavailable, Unknown) as error:
+        except (Unavailable, OutcomeUnknown) as error:
             _log.warning("put off", step=step, what=what, detail=error.message)
         except Conflict as error:
             _log.info("changed meanwhile", step=step, what=what, detail=error.message)

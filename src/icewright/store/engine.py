@@ -11,13 +11,13 @@ from sqlalchemy.exc import ArgumentError, ProgrammingError
 from icewright.core.errors import InvalidConfiguration
 from icewright.store.migrate import is_behind, upgrade
 from icewright.store.sqlite import sqlite_engine
-from icewright.store.timeouts import Patience
+from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import LONG, reading, writing
 
 _HINT = "write sqlite:////absolute/path.db or postgresql://user@host/database"
 
 
-def open_store(url: str, *, password: str | None = None, patience: Patience | None = None) -> Engine:
+def open_store(url: str, *, password: str | None = None, patience: Timeouts | None = None) -> Engine:
     """The engine of a database that is there, ours, and at the newest schema.
 
     ``url`` is SQLAlchemy's, such as ``sqlite:////var/lib/icewright/state.db`` or
@@ -34,12 +34,12 @@ def open_store(url: str, *, password: str | None = None, patience: Patience | No
     return engine
 
 
-def store_engine(url: str, *, password: str | None = None, patience: Patience | None = None) -> Engine:
+def store_engine(url: str, *, password: str | None = None, patience: Timeouts | None = None) -> Engine:
     """The engine of a database of which nothing was asked yet; see :func:`open_store`.
 
     Raises :class:`~icewright.core.errors.InvalidConfiguration`.
     """
-    return _engine(_parse(url), password, patience or Patience())
+    return _engine(_parse(url), password, patience or Timeouts())
 
 
 def upgrade_store(engine: Engine) -> None:
@@ -79,7 +79,7 @@ def _parse(url: str) -> URL:
         raise InvalidConfiguration("the store's url cannot be parsed", hint=_HINT) from None
 
 
-def _engine(url: URL, password: str | None, patience: Patience) -> Engine:
+def _engine(url: URL, password: str | None, patience: Timeouts) -> Engine:
     backend = url.get_backend_name()
     if backend == "sqlite":
         return sqlite_engine(url, patience)
@@ -88,7 +88,7 @@ def _engine(url: URL, password: str | None, patience: Patience) -> Engine:
     raise InvalidConfiguration(f"the store cannot be {backend}", hint=_HINT)
 
 
-def _postgresql_engine(url: URL, patience: Patience) -> Engine:
+def _postgresql_engine(url: URL, patience: Timeouts) -> Engine:
     try:
         from icewright.store.postgresql import postgresql_engine  # noqa: PLC0415 - its driver is an extra
     except ImportError as error:

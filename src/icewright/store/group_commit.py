@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
-from icewright.core.errors import IcewrightError, StoreAway, Unknown
+from icewright.core.errors import IcewrightError, OutcomeUnknown, StoreUnavailable
 
 TOGETHER_MAX: Final = 32
 """So many requests are answered by one transaction: it has all other writers wait."""
@@ -33,7 +33,7 @@ class _Caller(Generic[Q, A]):
         self.failure: IcewrightError | None = None
 
 
-class Together(Generic[Q, A]):
+class GroupCommit(Generic[Q, A]):
     """One who asks for all.
 
     ``ask`` is given a function that takes what was requested by then, and calls it when its transaction has begun. It
@@ -83,7 +83,7 @@ class Together(Generic[Q, A]):
             self._end(taken, (), error)
             raise
         except BaseException as error:
-            self._end(taken, (), Unknown(f"it was asked for together with others, which failed: {error!r}"))
+            self._end(taken, (), OutcomeUnknown(f"it was asked for together with others, which failed: {error!r}"))
             raise
         self._end(taken, answers, None)
 
@@ -118,11 +118,11 @@ class Together(Generic[Q, A]):
                 self._somebody_asks = False
 
     def _leave(self, mine: _Caller[Q, A]) -> None:
-        """Wait no more. Raises ``StoreAway``, or ``Unknown`` where somebody is just asking for it."""
+        """Wait no more. Raises ``StoreUnavailable``, or ``OutcomeUnknown`` where somebody is just asking for it."""
         with self._guard:
             if mine.woken.is_set():
                 return
             if mine not in self._waiting:
-                raise Unknown(f"no answer came within {self._wait_s:,.0f} s", hint="look before you try again")
+                raise OutcomeUnknown(f"no answer came within {self._wait_s:,.0f} s", hint="look before you try again")
             self._waiting.remove(mine)
-        raise StoreAway(f"the store does not answer: others have been asking it for over {self._wait_s:,.0f} s")
+        raise StoreUnavailable(f"the store does not answer: others have been asking it for over {self._wait_s:,.0f} s")

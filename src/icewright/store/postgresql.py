@@ -18,7 +18,7 @@ from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from icewright.core.errors import InvalidConfiguration
-from icewright.store.timeouts import Patience
+from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import LONG, WRITES
 
 DRIVER: Final = "postgresql+psycopg"
@@ -48,7 +48,7 @@ RV = TypeVar("RV")
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that waits for no answer longer than ``answer_s``: it closes, and what was asked is not known."""
 
-    answer_s = Patience().answer_ms / 1000
+    answer_s = Timeouts().answer_ms / 1000
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """See psycopg."""
@@ -61,7 +61,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             raise
 
 
-def postgresql_engine(url: URL, patience: Patience) -> Engine:
+def postgresql_engine(url: URL, patience: Timeouts) -> Engine:
     """The engine of a database; nothing is asked of it yet.
 
     Raises :class:`~icewright.core.errors.InvalidConfiguration` for another driver than psycopg.
@@ -79,7 +79,7 @@ def postgresql_engine(url: URL, patience: Patience) -> Engine:
     return engine
 
 
-def _configure(engine: Engine, patience: Patience) -> None:
+def _configure(engine: Engine, patience: Timeouts) -> None:
     @event.listens_for(engine, "do_connect")
     def do_connect(_dialect: object, _record: object, cargs: Any, cparams: Any) -> BoundedConnection:
         connection = BoundedConnection.connect(*cargs, **cparams)
@@ -148,7 +148,7 @@ def _require_fit(connection: BoundedConnection) -> None:
         )
 
 
-def _session_settings(connection: BoundedConnection, patience: Patience) -> Mapping[str, str]:
+def _session_settings(connection: BoundedConnection, patience: Timeouts) -> Mapping[str, str]:
     settings = {
         "lock_timeout": str(patience.lock_ms),
         "statement_timeout": str(patience.statement_ms),

@@ -21,7 +21,7 @@ import structlog
 from sqlalchemy import Connection, Engine, insert, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from icewright.core.errors import NotAllowed, StoreAway
+from icewright.core.errors import NotAllowed, StoreUnavailable
 from icewright.core.servers import LEADER_LEASE_MS, RENEWALS_A_LEASE
 from icewright.core.times import Instant
 from icewright.store.engine import must_be_upgraded, upgrade_store, upgraded
@@ -65,7 +65,7 @@ class SessionSeat:
     A store that is to be upgraded is upgraded, where no other server is there. Raises
     :class:`~icewright.core.errors.NotAllowed` where others are, and while somebody has the store alone;
     :class:`~icewright.core.errors.InvalidConfiguration` for a store of a newer icewright;
-    :class:`~icewright.core.errors.StoreAway` when the store does not answer; and what upgrading it raises.
+    :class:`~icewright.core.errors.StoreUnavailable` when the store does not answer; and what upgrading it raises.
     """
 
     def __init__(self, engine: Engine, *, tried_s: float = _TRIED_S, lease_ms: int = LEADER_LEASE_MS) -> None:
@@ -219,7 +219,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, PoolTimeoutError) as error:
-        raise StoreAway(f"the store does not answer: {error}") from error
+        raise StoreUnavailable(f"the store does not answer: {error}") from error
 
 
 def _open(engine: Engine) -> BoundedConnection:

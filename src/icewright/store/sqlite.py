@@ -11,15 +11,15 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from icewright.core.errors import InvalidConfiguration
-from icewright.store.timeouts import Patience
+from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import TURNS, WRITES, translated
-from icewright.store.write_lock import Turns
+from icewright.store.write_lock import WriteLock
 
 _SWITCH_S_MAX: Final = 5.0
 _PAUSE_S: Final = 0.05
 
 
-def sqlite_engine(url: URL, patience: Patience) -> Engine:
+def sqlite_engine(url: URL, patience: Timeouts) -> Engine:
     """The engine of a file, which is created for its owner alone where it is missing.
 
     Raises :class:`~icewright.core.errors.InvalidConfiguration`.
@@ -30,7 +30,7 @@ def sqlite_engine(url: URL, patience: Patience) -> Engine:
         )
     _create_privately(Path(url.database))
     engine = create_engine(url, connect_args={"timeout": patience.lock_ms / 1000})
-    engine.update_execution_options(**{TURNS: Turns(patience.lock_ms)})
+    engine.update_execution_options(**{TURNS: WriteLock(patience.lock_ms)})
     _configure(engine)
     return engine
 

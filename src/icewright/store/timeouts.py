@@ -9,8 +9,8 @@ from icewright.core.servers import LEADER_LEASE_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """Limits in milliseconds. Whatever takes longer is given up and raises ``StoreAway``; the next round asks again."""
+class Timeouts:
+    """Limits in milliseconds. What takes longer raises ``StoreUnavailable``; the next round asks again."""
 
     lock_ms: int = 30_000
     """For another writer's transaction. All of ours are short; longer means that one hangs."""

@@ -11,10 +11,10 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from icewright.core.clock import Clock
-from icewright.core.errors import InvalidMessage, StoreAway, StoreTaken, Unknown
+from icewright.core.errors import InvalidMessage, OutcomeUnknown, StoreTaken, StoreUnavailable
 from icewright.core.times import Instant
 from icewright.store.schema import SERVER_EPOCH, counters
-from icewright.store.write_lock import Turns
+from icewright.store.write_lock import WriteLock
 
 WRITES = "icewright_writes"
 """The execution option of a connection whose transactions write."""
@@ -25,7 +25,7 @@ FOLLOWS = "icewright_follows"
 LONG = "icewright_long"
 """The execution option of transactions that write for long while no server does: upgrades and restores."""
 TURNS = "icewright_turns"
-"""The execution option of an engine whose writers in this process take turns by :class:`Turns`: that of SQLite."""
+"""The execution option of an engine whose writers in this process take turns by :class:`WriteLock`: that of SQLite."""
 _PRIMARY_CODE = 0xFF
 """The part of SQLite's extended error codes that says which error it is."""
 
@@ -49,7 +49,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """One transaction that may write; committed at the end, rolled back by any exception.
 
     One after the other, also of several processes: what it has read still holds when it writes.
-    Raises :class:`~icewright.core.errors.Unknown` when the store went away in the middle of the commit, and
+    Raises :class:`~icewright.core.errors.OutcomeUnknown` when the store went away in the middle of the commit, and
     :class:`~icewright.core.errors.StoreTaken` when the engine is that of a server that was replaced.
     """
     with translated(), _turn(engine), engine.connect() as connection:
@@ -61,7 +61,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
                 committing = True
         except DBAPIError as error:
             if committing and _may_have_happened(error):
-                raise Unknown(
+                raise OutcomeUnknown(
                     f"the store went away in the middle of a commit: {error.orig}",
                     hint="it may have happened or not; look before you try again",
                 ) from error
@@ -69,7 +69,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def _turn(engine: Engine) -> AbstractContextManager[None]:
-    turns: Turns | None = engine.get_execution_options().get(TURNS)
+    turns: WriteLock | None = engine.get_execution_options().get(TURNS)
     return nullcontext() if turns is None else turns.turn()
 
 
@@ -124,7 +124,7 @@ def translated() -> Iterator[None]:
         raise InvalidMessage(f"the store cannot hold the value: {cause}") from error
     except (DBAPIError, PoolTimeoutError, sqlite3.OperationalError, sqlite3.DatabaseError) as error:
         cause = getattr(error, "orig", None) or error
-        raise StoreAway(f"the store does not answer: {cause}") from error
+        raise StoreUnavailable(f"the store does not answer: {cause}") from error
 
 
 def now(connection: Connection, clock: Clock | None = None) -> Instant:

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from icewright.core.errors import StoreAway
+from icewright.core.errors import StoreUnavailable
 
 
-class Turns:
+class WriteLock:
     """A lock that is handed from one waiting thread to the next. One that has it and asks again waits for itself."""
 
     def __init__(self, wait_ms: int) -> None:
@@ -26,7 +26,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait for one's turn, and have it. Raises :class:`~icewright.core.errors.StoreAway` after too long."""
+        """Wait for one's turn, and have it. Raises :class:`~icewright.core.errors.StoreUnavailable` after too long."""
         self._take()
         try:
             yield
@@ -51,7 +51,9 @@ class Turns:
         with self._guard:
             if not called.is_set():
                 self._waiting.remove(called)
-                raise StoreAway(f"the store does not answer: another writer has its lock for over {self._wait_ms} ms")
+                raise StoreUnavailable(
+                    f"the store does not answer: another writer has its lock for over {self._wait_ms} ms"
+                )
 
     def _pass_on(self) -> None:
         with self._guard:

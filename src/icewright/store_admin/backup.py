@@ -11,7 +11,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from icewright.core.errors import Conflict, InvalidConfiguration, NotFound, StoreAway, Unreadable
+from icewright.core.errors import Conflict, InvalidConfiguration, NotFound, StoreUnavailable, Unreadable
 from icewright.store.migrate import VERSION_TABLE
 
 _IS_STORE = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?"
@@ -22,7 +22,7 @@ _PAGES_AT_ONCE = 4_096
 def copy_to(store: Path, target: Path) -> int:
     """Copy a store to a new file of its owner alone; its size in bytes. The copy is whole, or the file is empty.
 
-    Raises :class:`NotFound`, :class:`Conflict` where there is something at ``target``, and :class:`StoreAway`.
+    Raises :class:`NotFound`, :class:`Conflict` where there is something at ``target``, and :class:`StoreUnavailable`.
     """
     if not store.is_file():
         raise NotFound(f"there is no store {store}")
@@ -109,7 +109,7 @@ def _copy(source: Path, target: Path) -> None:
     except OSError as error:
         raise InvalidConfiguration(f"{target} cannot be written: {error.strerror}") from error
     except sqlite3.Error as error:
-        raise StoreAway(f"{source} could not be copied: {error}") from error
+        raise StoreUnavailable(f"{source} could not be copied: {error}") from error
 
 
 def _to_disk(file: Path) -> None:

@@ -17,7 +17,7 @@ _LISTED_MAX = 3
 def problems(engine: Engine) -> list[str]:
     """What is wrong with a store, in sentences; nothing is changed, and a server may work with it meanwhile.
 
-    Raises :class:`~icewright.core.errors.StoreAway` when it does not answer.
+    Raises :class:`~icewright.core.errors.StoreUnavailable` when it does not answer.
     """
     with reading(engine) as connection:
         revision = _revision(connection)

@@ -26,7 +26,7 @@ class Seat(Protocol):
         """The engine to write by as the leader from now on; None while another server leads.
 
         Its writes are refused (:class:`~icewright.core.errors.StoreTaken`) as soon as another server leads. Raises
-        :class:`~icewright.core.errors.Unavailable` and :class:`~icewright.core.errors.Unknown`: then it does not.
+        ``Unavailable`` and ``OutcomeUnknown``: then it does not.
         """
         ...
 
@@ -39,7 +39,7 @@ class Seat(Protocol):
         """Make sure that the server is still there, and still leads if it did; renew its lease.
 
         Raises :class:`~icewright.core.errors.StoreTaken` when another server leads in its place,
-        :class:`~icewright.core.errors.StoreAway` while that cannot be told, and what taking the seat raises when it
+        ``StoreUnavailable`` while that cannot be told, and what taking the seat raises when it
         was lost and cannot be had again.
         """
         ...

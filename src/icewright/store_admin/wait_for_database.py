@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from icewright.core.errors import StoreAway, StoreTaken, Unknown
+from icewright.core.errors import OutcomeUnknown, StoreTaken, StoreUnavailable
 
 _log = structlog.get_logger("icewright.server")
 
@@ -40,7 +40,7 @@ class Start:
         """Call ``begin``, which sets ``has_begun``, again and again; whatever it raises behind that is raised.
 
         It must be fit to be called again wherever the store went away before. Raises
-        :class:`~icewright.core.errors.StoreAway` or :class:`~icewright.core.errors.Unknown` when the store has
+        ``StoreUnavailable`` or ``OutcomeUnknown`` when the store has
         been away for ``wait_s`` seconds, and at once what else ``begin`` raises.
         """
         since_s = self.now_s()
@@ -48,7 +48,7 @@ class Start:
         while True:
             try:
                 begin()
-            except (StoreAway, Unknown) as error:
+            except (StoreUnavailable, OutcomeUnknown) as error:
                 now_s = self.now_s()
                 is_over = now_s - since_s >= self.wait_s
                 if self.has_begun or is_over or isinstance(error, StoreTaken):

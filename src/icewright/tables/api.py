@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
 from icewright.core.codec import from_json
 from icewright.core.errors import TableReplaced
-from icewright.explain.service import Whys
+from icewright.explain.service import Explanations
 from icewright.footprint.unneeded_views import UnneededView, unneeded_view
 from icewright.identity.authorization import On, needs
 from icewright.maintenance.table_keeper import TableKeeper
@@ -89,7 +89,7 @@ def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
 
 
 @router.get("/{uuid}/why", dependencies=[needs(Permission.READ, On.TABLE)], **operation(Why, problems=_NOT_FOUND))
-def show_why(whys: Service[Whys], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+def show_why(whys: Service[Explanations], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Why something happens to the table, or nothing: what was considered, what waits for what, and what is next."""
     return render(whys.why(lookups.record(uuid, catalog)))
 

@@ -33,7 +33,7 @@ from icewright.policy.effective import policy_of
 from icewright.ports.store import TableRecord, TableStore, TaskStore
 from icewright.tables.api_views import ObservationView, TableDocument, TableSummary
 from icewright.tables.views import table_view
-from icewright.work.optimizers.executor_exclusions import UnfitFiles
+from icewright.work.optimizers.executor_exclusions import ExecutorExclusions
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -70,7 +70,7 @@ class Lookups:
         """``registry`` knows whose place is whose: that of the loop, where it turns in this server."""
         self._tables, self._tasks, self._observer, self._planner = tables, tasks, observer, planner
         self._registry = registry
-        self._unfit = UnfitFiles(tables, clock)
+        self._unfit = ExecutorExclusions(tables, clock)
         self._lock = threading.Lock()
         self._modes: dict[TableId, tuple[tuple[str, int], Mode]] = {}
         self._optimized: dict[TableId, tuple[str, Mapping[Partition, Instant]]] = {}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 import typer
 
 from icewright.core.errors import IcewrightError, NotFound, Unavailable, Unreadable
-from icewright.core.formatting import cut
 from icewright.core.times import Instant
+from icewright.core.wording import cut
 from icewright.model.plans.plans import Reason
 from icewright.ownership.model import Claim, Missing
 from icewright.terminal import figures as text

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from icewright.core.codec import to_json
 from icewright.core.errors import IcewrightError, NotAllowed, Rejected, Unsupported
-from icewright.core.formatting import safe
+from icewright.core.wording import safe
 
 if TYPE_CHECKING:
     from rich.console import Console

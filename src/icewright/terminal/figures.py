@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 
 

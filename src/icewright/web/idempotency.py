@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from icewright.core.errors import IcewrightError, Unknown
+from icewright.core.errors import IcewrightError, OutcomeUnknown
 from icewright.web.deps import PRINCIPAL, STRANGER
 from icewright.web.idempotent_answers import (
     BODY_LENGTH_MAX,
@@ -206,7 +206,10 @@ def _answer(held: list[Message], path: str) -> Answer:
 
 def _end(answers: Answers, request: KeyedRequest, answer: Answer) -> None:
     """Keep an answer, or forget a request that changed nothing, since something that it needs did not answer."""
-    if answer.status == HTTPStatus.SERVICE_UNAVAILABLE and json.loads(answer.body or "{}").get("code") != Unknown.code:
+    if (
+        answer.status == HTTPStatus.SERVICE_UNAVAILABLE
+        and json.loads(answer.body or "{}").get("code") != OutcomeUnknown.code
+    ):
         answers.forget(request)
     else:
         answers.keep(request, answer)
@@ -214,7 +217,7 @@ def _end(answers: Answers, request: KeyedRequest, answer: Answer) -> None:
 
 def _unkept(error: IcewrightError, path: str) -> Iterator[Message]:
     """The answer where the store went away between the change and the note of it: nobody can be sure of either."""
-    unknown = Unknown(
+    unknown = OutcomeUnknown(
         f"it was carried out, and that could not be noted: {error.message}", hint="look what became of it"
     )
     response = problem_response(problem_of(unknown), path)

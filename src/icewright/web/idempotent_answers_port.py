@@ -9,7 +9,7 @@ class Answers(Protocol):
     """Which keyed requests were begun, and how they ended. Time is the store's own.
 
     All methods raise :class:`~icewright.core.errors.Unavailable` when the store does not answer, and what writes
-    :class:`~icewright.core.errors.Unknown` when nobody can tell whether it did.
+    :class:`~icewright.core.errors.OutcomeUnknown` when nobody can tell whether it did.
     """
 
     def begin(self, request: KeyedRequest, lifetime_ms: int) -> Begun:

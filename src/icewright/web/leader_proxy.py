@@ -69,7 +69,7 @@ def led_routes(app: FastAPI) -> Iterator[LedRoute]:
                 yield LedRoute(methods, compile_path(str(route.path))[0], one.or_here, one.patience_s)
 
 
-class Passing:
+class LeaderProxy:
     """Passes requests on that are the leader's, behind the door: who asks is known by then."""
 
     def __init__(self, app: ASGIApp, leading: Leading, routes: Sequence[LedRoute]) -> None:

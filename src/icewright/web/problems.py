@@ -25,10 +25,10 @@ from icewright.core.errors import (
     InvalidName,
     NotAllowed,
     NotFound,
+    OutcomeUnknown,
     Rejected,
     TooManyRequests,
     Unavailable,
-    Unknown,
     VersionMismatch,
 )
 
@@ -47,7 +47,7 @@ _STATUSES: Final[tuple[tuple[type[IcewrightError], HTTPStatus], ...]] = (
     (Conflict, HTTPStatus.CONFLICT),
     (TooManyRequests, HTTPStatus.TOO_MANY_REQUESTS),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
-    (Unknown, HTTPStatus.SERVICE_UNAVAILABLE),
+    (OutcomeUnknown, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
 _CODES: Final[Mapping[int, str]] = {

@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from pyspark import AccumulatorParam, SparkContext, TaskContext
 
-from icewright.core.errors import IcewrightError, NotSorted, NotStitchable, StorageAway, Unavailable
+from icewright.core.errors import IcewrightError, NotSorted, NotStitchable, StorageUnavailable, Unavailable
 from icewright.model.work.jobs import GroupLeft
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.spark_tasks import spark_tasks
@@ -47,7 +47,7 @@ OF_ONE_GROUP: Final = (
     OutputExists,
     OutputUnwritable,
     PartitionValue,
-    StorageAway,
+    StorageUnavailable,
     UnsupportedColumn,
     UnsupportedFile,
 )

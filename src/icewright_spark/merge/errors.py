@@ -12,7 +12,7 @@ from icewright.core.errors import (
     IcewrightError,
     OutOfMemory,
     Rejected,
-    StorageAway,
+    StorageUnavailable,
     Unavailable,
     Unreadable,
     Unsupported,
@@ -145,7 +145,7 @@ def unwritable(what: str, error: BaseException) -> IcewrightError:
     return (full or worker_trouble(error) or OutputUnwritable)(f"{what}: {str(error).strip() or type(error).__name__}")
 
 
-def worker_trouble(error: BaseException) -> type[StorageRefused | StorageAway | OutOfMemory] | None:
+def worker_trouble(error: BaseException) -> type[StorageRefused | StorageUnavailable | OutOfMemory] | None:
     """Whether it was the storage or the memory and not the file.
 
     Of the storage only what Arrow says can tell; its classes do not.
@@ -155,7 +155,7 @@ def worker_trouble(error: BaseException) -> type[StorageRefused | StorageAway | 
     text = str(error)
     if _REFUSED.search(text):
         return StorageRefused
-    return StorageAway if _AWAY.search(text) else None
+    return StorageUnavailable if _AWAY.search(text) else None
 
 
 def is_panic(error: BaseException) -> bool:

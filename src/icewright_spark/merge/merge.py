@@ -114,7 +114,7 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
     Raises :class:`ProofFailed` when rows written are not the rows read, or not those that the plan promised;
     :class:`UnsupportedFile`, :class:`UnsupportedColumn`, :class:`UnsupportedLocation` for what cannot be merged;
     :class:`FileUnreadable`, :class:`OutputExists`, :class:`OutputUnwritable`, :class:`StorageRefused` and
-    :class:`StorageAway`; :class:`InvalidMessage` for a group that is none. In every case all inputs stay where
+    :class:`StorageUnavailable`; :class:`InvalidMessage` for a group that is none. In every case all inputs stay where
     they are.
     """
     started_ns, started_cpu_ns = time.perf_counter_ns(), time.process_time_ns()

@@ -101,7 +101,7 @@ class Storage:
         return int(info.size)
 
     def exists(self, location: str) -> bool:
-        """Whether there is anything at a location. Raises :class:`StorageRefused` and :class:`StorageAway`."""
+        """Whether there is anything at a location. Raises :class:`StorageRefused` and :class:`StorageUnavailable`."""
         if is_local(location):
             return local_path(location).exists()
         return bool(self._info(location).type != fs.FileType.NotFound)

@@ -59,7 +59,7 @@ def stitch_group(job: StitchJob) -> MergeResult:
     Raises :class:`NotStitchable` for files that cannot be put under one footer as they are, mostly before anything is
     written; :class:`ProofFailed` when the output is not what was copied; :class:`FileChanged`,
     :class:`UnsupportedFile`, :class:`UnsupportedLocation`, :class:`FileUnreadable`, :class:`OutputExists`,
-    :class:`OutputUnwritable`, :class:`StorageRefused` and :class:`StorageAway`; :class:`InvalidMessage` for a group
+    :class:`OutputUnwritable`, ``StorageRefused`` and ``StorageUnavailable``; :class:`InvalidMessage` for a group
     that is none. In every case all files stay where they are, a partial output too.
     """
     started_ns, started_cpu_ns = time.perf_counter_ns(), time.process_time_ns()

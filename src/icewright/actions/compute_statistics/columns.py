@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from icewright.actions.compute_statistics.settings import PLAIN_NAME
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.actions.compute_statistics import COLUMNS_MAX, StatisticsColumn
 from icewright.model.iceberg.tables import Json, Schema, TableMetadata
 from icewright.model.plans.plans import Reason

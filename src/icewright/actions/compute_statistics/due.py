@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.iceberg.tables import Operation, TableMetadata
 from icewright.model.plans.plans import Reason
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from icewright.actions.compute_statistics.commit import computed, problem_of_statistics
 from icewright.catalogs.port import Catalog
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import Unreadable
 from icewright.inventory.commit_search import commit_in_log
 from icewright.model.actions.compute_statistics import ComputeStatistics

@@ -18,7 +18,7 @@ from icewright.actions.compute_statistics.columns import (
     wanted_columns,
 )
 from icewright.actions.compute_statistics.procedure import statistics_call
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.actions.compute_statistics import (
     COLUMNS_MAX,
     ComputeStatistics,

@@ -8,14 +8,14 @@ from icewright.actions.compute_statistics.check import statistics_violations
 from icewright.actions.compute_statistics.due import due_because, still_new
 from icewright.actions.compute_statistics.plan import StatisticsDecision, decide_statistics
 from icewright.actions.compute_statistics.settings import PLAIN_NAME
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.model.actions.compute_statistics import COLUMNS_MAX
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import AskedComputeStatistics
+from icewright.model.plans.requests import ComputeStatisticsRequest
 from icewright.model.policy.policy import Policy
 from icewright.plans.check_table import Wrong
 from icewright.plans.due import Due
@@ -30,10 +30,10 @@ class StatisticsPlanner:
     def __init__(self, tables: TableStore, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy]) -> None:
         self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
 
-    def plan_asked(self, observation: Observation, asked: AskedComputeStatistics) -> tuple[Plan, Policy]:
+    def plan_asked(self, observation: Observation, asked: ComputeStatisticsRequest) -> tuple[Plan, Policy]:
         """The plan of what a person asks for, and the policy that it goes by.
 
-        Raises :class:`InvalidMessage` for what cannot be asked for, and ``PlanRefused``.
+        Raises :class:`InvalidMessage` for what cannot be asked for, and ``PlanRejected``.
         """
         policy = self._policy(observation.metadata)
         if asked.columns is not None:
@@ -48,7 +48,7 @@ class StatisticsPlanner:
         return self._kept(observation, policy, decision, asked=True), policy
 
     def due(self, observation: Observation, rested_ms: int | None) -> Due:
-        """What is due by itself, of a table whose owner lets it. What is kept of it may raise ``PlanRefused``.
+        """What is due by itself, of a table whose owner lets it. What is kept of it may raise ``PlanRejected``.
 
         ``rested_ms`` is how long ago statistics were computed last, None where they never were.
         """

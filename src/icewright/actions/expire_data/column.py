@@ -7,7 +7,7 @@ from typing import Any
 
 from icewright.actions.expire_data.age import INTEGERS, TYPES
 from icewright.actions.expire_data.settings import DATA_FIELD_KEY, DATA_INTEGERS_KEY
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.actions.expire_data import ExpireData, IntegerTime
 from icewright.model.iceberg.column_types import all_fields
 from icewright.model.iceberg.tables import TableMetadata

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from icewright.actions.rewrite_manifests.evidence import LiveEntries, entry_problem, live_entries
 from icewright.catalogs.port import Catalog
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.arithmetic import manifest_changes
 from icewright.model.actions.expire_data import ExpireData, ExpiringFile, tag_of

@@ -20,7 +20,7 @@ from icewright.actions.expire_data.procedure import data_call
 from icewright.actions.expire_data.settings import DATA_AGE_KEY, DATA_INTEGERS_KEY
 from icewright.actions.rewrite_data_files.branches import branch_obstacle
 from icewright.actions.rewrite_data_files.layouts.layouts import dotted
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory.placement import column_types, placement_obstacle
 from icewright.model.actions.actions import Action

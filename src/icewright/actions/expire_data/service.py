@@ -16,14 +16,14 @@ from icewright.actions.expire_data.plan import (
     records_of,
 )
 from icewright.actions.expire_data.settings import AGE, AGES
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.core.times import Instant
 from icewright.model.iceberg.files import DataFile, Partition
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import AskedExpireData
+from icewright.model.plans.requests import ExpireDataRequest
 from icewright.model.policy.policy import Policy
 from icewright.plans.due import Due
 from icewright.plans.repository import keep_plan
@@ -45,10 +45,10 @@ class DataPlanner:
     def __init__(self, tables: TableStore, clock: Clock, ids: Ids, live_files: LiveFiles) -> None:
         self._tables, self._clock, self._ids, self._live_files = tables, clock, ids, live_files
 
-    def plan_asked(self, observation: Observation, policy: Policy, asked: AskedExpireData) -> Plan:
+    def plan_asked(self, observation: Observation, policy: Policy, asked: ExpireDataRequest) -> Plan:
         """The plan of what a person asks for.
 
-        Raises :class:`~icewright.core.errors.InvalidMessage` for an age that cannot be, and ``PlanRefused``.
+        Raises :class:`~icewright.core.errors.InvalidMessage` for an age that cannot be, and ``PlanRejected``.
         """
         now = self._clock.now()
         choice = choose_data(observation, policy, _age(asked), now)
@@ -57,7 +57,7 @@ class DataPlanner:
         return self._kept(observation, policy, decision, violations, now, asked=True)
 
     def due(self, observation: Observation, policy: Policy, store_now: Instant, rested_ms: int | None) -> Due:
-        """What expires by itself; what needs a person is never due. What is kept of it may raise ``PlanRefused``.
+        """What expires by itself; what needs a person is never due. What is kept of it may raise ``PlanRejected``.
 
         ``store_now`` is by the store's clock, which must not be behind the one that ages are told by. ``rested_ms`` is
         how long ago it was done last, None where it never was: each time leaves a tag for eight days.
@@ -108,7 +108,7 @@ class DataPlanner:
         return decision, tuple(data_violations(action, prediction, observation, policy, anew, self._clock.now()))
 
 
-def _age(asked: AskedExpireData) -> int | None:
+def _age(asked: ExpireDataRequest) -> int | None:
     if asked.older_than is None:
         return None
     try:

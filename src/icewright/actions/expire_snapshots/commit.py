@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from icewright.actions.expire_snapshots.obstacles import expiry_obstacle
 from icewright.actions.expire_snapshots.staying_files import staying
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.actions.expire_snapshots import ExpireSnapshots, Hold, RefAt
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
 from icewright.model.plans.plans import Reason
 

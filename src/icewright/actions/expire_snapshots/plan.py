@@ -15,7 +15,7 @@ from icewright.actions.expire_snapshots.procedure import expire_call
 from icewright.actions.expire_snapshots.settings import AGE_FLOOR_MS
 from icewright.actions.expire_snapshots.staying_files import Staying, staying
 from icewright.actions.undo.second_table import said_beforehand, second_name
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.actions.expire_snapshots import (
     RETAIN_LAST_MIN,

@@ -44,7 +44,7 @@ class SnapshotExpiry(Protocol):
         it raises passes through, and nothing is done.
 
         Raises ``Unsupported`` and ``NotAllowed`` where the table or the catalog refuses, and
-        :class:`~icewright.core.errors.Unknown` when the answer to the commit was lost and the table does not tell.
+        ``OutcomeUnknown`` when the answer to the commit was lost and the table does not tell.
         Nothing is ever cleaned up.
         """
         ...

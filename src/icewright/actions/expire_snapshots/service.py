@@ -8,7 +8,7 @@ from typing import Final
 from icewright.actions.expire_snapshots.check import check_expiry
 from icewright.actions.expire_snapshots.gain import too_little
 from icewright.actions.expire_snapshots.plan import ExpiryDecision, asked_rule, automatic_rule, decide_expiry
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.core.fault_points import Fault, fault
@@ -17,12 +17,12 @@ from icewright.model.actions.expire_snapshots import RETAIN_LAST_MIN, ExpiryRule
 from icewright.model.iceberg.snapshot_sightings import Mark, first_seen
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import AskedExpireSnapshots
+from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import Policy
 from icewright.model.policy.setting_values import duration_ms
 from icewright.observation.observer import Observer
 from icewright.plans.due import Due
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 from icewright.plans.standalone_plan import plan_beside
 from icewright.ports.store import TableStore
 
@@ -43,12 +43,12 @@ class ExpiryPlanner:
         self._observer, self._tables, self._clock, self._ids, self._policy = observer, tables, clock, ids, policy
 
     def plan_asked(
-        self, metadata: TableMetadata, asked: AskedExpireSnapshots, holds: Sequence[Hold]
+        self, metadata: TableMetadata, asked: ExpireSnapshotsRequest, holds: Sequence[Hold]
     ) -> tuple[Plan, Policy]:
         """The plan of an expiry that a person asks for, and the policy that it goes by.
 
         Raises :class:`~icewright.core.errors.InvalidMessage` for an age or a number that cannot be, and
-        :class:`PlanRefused`.
+        :class:`PlanRejected`.
         """
         policy = self._policy(metadata)
         decision = self._decide(metadata, policy, _rule(policy, asked), holds, None)
@@ -58,7 +58,7 @@ class ExpiryPlanner:
         """What expires by itself, of a table whose owner lets it; nothing where it is not worth a commit yet.
 
         ``marks`` tell when snapshots were first seen, ``rested_ms`` is how long ago some last
-        expired, None when none ever did. Raises :class:`PlanRefused`.
+        expired, None when none ever did. Raises :class:`PlanRejected`.
         """
         policy, seen = self._policy(metadata), first_seen(marks, metadata)
         rule = automatic_rule(policy)
@@ -103,7 +103,7 @@ class ExpiryPlanner:
             violations = check_expiry(decision.action, metadata, policy, now=now, first_seen=seen, held=held)
             if violations:
                 said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
-                raise PlanRefused(f"the plan for {metadata.name} does not hold: {said}")
+                raise PlanRejected(f"the plan for {metadata.name} does not hold: {said}")
         return decision
 
     def _kept(self, metadata: TableMetadata, policy: Policy, decision: ExpiryDecision, *, asked: bool) -> Plan:
@@ -122,7 +122,7 @@ class ExpiryPlanner:
         return tuple(Reason("shared-uuid", f"it is also known as {wording.cut(str(name))}") for name in names)
 
 
-def _rule(policy: Policy, asked: AskedExpireSnapshots) -> ExpiryRule:
+def _rule(policy: Policy, asked: ExpireSnapshotsRequest) -> ExpiryRule:
     try:
         older_than_ms = None if asked.older_than is None else duration_ms(asked.older_than)
     except ValueError as error:

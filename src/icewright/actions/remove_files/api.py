@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
-from icewright.actions.remove_files.quarantine_scheduler import LookedAfter, RemovalRounds
+from icewright.actions.remove_files.quarantine_scheduler import LookedAfter, QuarantineScheduler
 from icewright.actions.remove_files.views import (
     HeldFileView,
     QuarantineView,
@@ -78,7 +78,7 @@ def list_quarantine(
     **operation(PurgeAnswer, problems={404: "That task removed nothing."}),
 )
 def purge_quarantine(
-    removal_rounds: Led[RemovalRounds],
+    removal_rounds: Led[QuarantineScheduler],
     deletions: Led[DeletionStore],
     table_store: Led[TableStore],
     task_id: str,
@@ -128,7 +128,7 @@ def list_held_files(
     ),
 )
 def purge_of_gone_table(
-    removal_rounds: Led[RemovalRounds],
+    removal_rounds: Led[QuarantineScheduler],
     deletions: Led[DeletionStore],
     table_store: Led[TableStore],
     caller: Caller,

@@ -21,9 +21,9 @@ from icewright.actions.remove_files.current_facts import FactsNow, Never, PlaceO
 from icewright.actions.remove_files.may_delete import Facts, beyond_budget, is_needed, may_be_purged, why_kept, why_not
 from icewright.actions.remove_files.quarantine_port import Quarantine
 from icewright.catalogs.objects import Objects
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.completeness import Gaps, Known, Partial
-from icewright.core.errors import Conflict, NotAllowed, NotFound, Rejected, StoreTaken, Unavailable, Unknown
+from icewright.core.errors import Conflict, NotAllowed, NotFound, OutcomeUnknown, Rejected, StoreTaken, Unavailable
 from icewright.core.fault_points import Fault, fault
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
@@ -311,7 +311,7 @@ class Deleter:
                 continue
             try:
                 results.append(self._do(intent, step))
-            except (Unavailable, Unknown) as error:  # it stays unknown, and is looked for by the next call
+            except (Unavailable, OutcomeUnknown) as error:  # it stays unknown, and is looked for by the next call
                 waits = Reason(error.code, error.message)
             fault(Fault.DELETION_FILE_DONE)
         return (*self._record(results, 0 if facts is None else facts.latest), *written[len(begun) :]), waits
@@ -328,7 +328,7 @@ class Deleter:
         return Reason(OUTDATED, "the batch took so long that what the table needs has to be looked at again")
 
     def _do(self, intent: Intent, step: Step) -> Intent:
-        """One step with one file. Raises ``Unavailable`` and ``Unknown`` when nobody can tell whether it happened."""
+        """One step with one file. Raises ``Unavailable`` and ``OutcomeUnknown`` when it may have happened."""
         run_id, expected = intent.run_id, intent.object
         try:
             match step, intent.held:
@@ -342,7 +342,7 @@ class Deleter:
                     self._quarantine.purge(run_id, expected, held)
                     return replace(intent, state=IntentState.PURGED)
                 case _:
-                    raise Unknown(f"it is not known where {expected.path} was put")
+                    raise OutcomeUnknown(f"it is not known where {expected.path} was put")
         except (Conflict, Rejected) as error:
             if step is Step.QUARANTINE and isinstance(error, Conflict):
                 self._require_not_held(intent)
@@ -351,9 +351,9 @@ class Deleter:
             return replace(intent, state=state, why=why)
 
     def _require_not_held(self, intent: Intent) -> None:
-        """Raises ``Unknown`` where a file is in quarantine already: another server moved it while it was replaced."""
+        """Raises ``OutcomeUnknown`` where a file is in quarantine already: another server moved it."""
         if self._quarantine.look(intent.run_id, intent.object).held is not None:
-            raise Unknown(f"{intent.object.path} is in quarantine already, and nobody here has moved it")
+            raise OutcomeUnknown(f"{intent.object.path} is in quarantine already, and nobody here has moved it")
 
     def _record(self, results: Sequence[Intent], latest: Instant) -> Sequence[Intent]:
         """Write down how steps went. Files are in quarantine since the latest of the clocks says so."""

@@ -17,7 +17,7 @@ from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetad
 from icewright.actions.undo.undo_records_port import KeptStore
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Ids
 from icewright.core.completeness import Partial
 from icewright.core.errors import Conflict, InvalidLocation, TableReplaced, Unavailable, Unreadable, Unsupported

@@ -19,7 +19,7 @@ from uuid import UUID
 from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata, MetadataUuids, watched_folders
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.completeness import Complete, Gap, Gaps, Known, Partial
 from icewright.core.errors import InvalidMessage, NotAllowed, NotFound, Unavailable
 from icewright.core.reasons import Reason

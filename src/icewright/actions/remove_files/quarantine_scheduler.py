@@ -22,10 +22,10 @@ from icewright.actions.remove_files.orphans.planner import OrphanPlanner
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
 from icewright.actions.remove_files.service import Remover
 from icewright.approvals.service import Approvals
-from icewright.core.errors import IcewrightError, NotFound, StoreAway
+from icewright.core.errors import IcewrightError, NotFound, StoreUnavailable
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
-from icewright.maintenance.dispatch.server_tasks import Housekeeper
+from icewright.maintenance.dispatch.server_tasks import ServerTasks
 from icewright.maintenance.first_run_approval import RESTORED_SINCE
 from icewright.maintenance.window import closed
 from icewright.model.actions.actions import ActionKind
@@ -98,12 +98,12 @@ class LookedAfter:
     is_held_up: bool
 
 
-class RemovalRounds:
+class QuarantineScheduler:
     """Rounds of the thread that removes files, one at a time. :meth:`want` may be called by others meanwhile."""
 
     def __init__(
         self,
-        housekeeper: Housekeeper,
+        housekeeper: ServerTasks,
         remover: Remover,
         plans: Plans,
         approvals: Approvals,
@@ -326,7 +326,7 @@ class RemovalRounds:
         try:
             while (left := self._remover.leave(run_id, _ENDED)).waits is None and not left.is_done:
                 pass
-        except StoreAway:
+        except StoreUnavailable:
             raise
         except IcewrightError as error:
             _log.warning("removal not ended", run=run_id, detail=error.message)
@@ -357,7 +357,7 @@ class RemovalRounds:
                 continue  # no news: whoever halted it knows
             try:
                 waits = self._look_after(run_id)
-            except StoreAway:
+            except StoreUnavailable:
                 raise
             except IcewrightError as error:
                 waits = Reason(error.code, error.message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from icewright.actions.remove_files.service import Remover
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import NotAllowed, NotFound, TableReplaced
 from icewright.model.actions.restore_files import RestoreFiles, RestoreFilesPrediction

@@ -17,7 +17,7 @@ from icewright.actions.remove_files.expired_files import LatelyEnded
 from icewright.actions.remove_files.gone_tables import GoneTables
 from icewright.actions.remove_files.orphans.file_names import written_by
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.completeness import Partial
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.maintenance.dispatch.server_tasks import MayGoOn
@@ -58,7 +58,7 @@ class OfGone:
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class StorageClients:
     """What removes files of one catalog's tables; ``lock`` is held for each batch, since it is for one thread."""
 
     deleter: Deleter
@@ -73,7 +73,7 @@ class Remover:
 
     def __init__(
         self,
-        hands: Mapping[str, Hands],
+        hands: Mapping[str, StorageClients],
         store: DeletionStore,
         tasks: TaskStore,
         pause: Callable[[int], None],
@@ -143,7 +143,7 @@ class Remover:
         tally = self._store.tally(run_id)
         return tally[IntentState.QUARANTINED], tally[IntentState.PURGED]
 
-    def _remove(self, hands: Hands, task: Task, may_commit: MayGoOn) -> None:
+    def _remove(self, hands: StorageClients, task: Task, may_commit: MayGoOn) -> None:
         seen: set[LatelyEnded] = set()
         self._require_grace(task, seen)
         with hands.lock:
@@ -168,14 +168,14 @@ class Remover:
                 self._pause(min(rest_ms, REST_MS_MAX))
                 may_go_on()
 
-    def _restore(self, hands: Hands, action: RestoreFiles, may_commit: MayGoOn) -> None:
+    def _restore(self, hands: StorageClients, action: RestoreFiles, may_commit: MayGoOn) -> None:
         def may_go_on() -> None:
             left = self._held_files(action.undone_task_id)
             may_commit(Progress(RESTORING, max(0, action.files - left), action.files))
 
         self._put_back(hands, action.undone_task_id, may_go_on)
 
-    def _put_back(self, hands: Hands, run_id: str, may_go_on: Callable[[], None]) -> None:
+    def _put_back(self, hands: StorageClients, run_id: str, may_go_on: Callable[[], None]) -> None:
         """Put back all of a run that can be; ``may_go_on`` is called before each batch. Raises ``Unavailable``."""
         after: int | None = None
         while True:
@@ -303,7 +303,7 @@ class Remover:
         with hands.lock:
             return hands.deleter.leave(run_id, reason)
 
-    def of(self, catalog: str) -> Hands:
+    def of(self, catalog: str) -> StorageClients:
         """What removes files of a catalog. Raises :class:`NotAllowed` where nothing does."""
         if catalog not in self._hands:
             raise NotAllowed(
@@ -316,10 +316,10 @@ class Remover:
         """What the table of a run is called by now: it may have been renamed since."""
         return self._name_of(run.table_id) or run.table_name
 
-    def _hands_of(self, run_id: str) -> Hands:
+    def _hands_of(self, run_id: str) -> StorageClients:
         return self.of(self._store.run(run_id).table_name.catalog)
 
-    def _begun(self, hands: Hands, task: Task) -> int:
+    def _begun(self, hands: StorageClients, task: Task) -> int:
         """Write down what a task intends, unless an attempt before this one did so; how many files there are."""
         action = _action(task)
         with suppress(NotFound):
@@ -349,7 +349,7 @@ class Remover:
         hands.deleter.begin(plan, task.task_id, fencing_token=token)
         return len(action.files)
 
-    def _unreadable(self, hands: Hands, task: Task) -> str | None:
+    def _unreadable(self, hands: StorageClients, task: Task) -> str | None:
         """What of the table's metadata is not there behind a removal; None when all that was looked at is."""
         table = hands.files.roots(task.table_name).metadata
         if table.table_id != task.table_id:

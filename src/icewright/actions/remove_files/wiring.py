@@ -13,10 +13,10 @@ from icewright.actions.remove_files.gone_tables import GoneTables, GoneUuids
 from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
 from icewright.actions.remove_files.orphans.service import OrphanFinder
 from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
-from icewright.actions.remove_files.service import Hands, OfGone, Remover
+from icewright.actions.remove_files.service import OfGone, Remover, StorageClients
 from icewright.core.completeness import Partial
 from icewright.core.errors import NotFound
-from icewright.feed.publisher import Tidings
+from icewright.feed.publisher import FeedPublisher
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.objects import prefix_of
 from icewright.model.iceberg.tables import TableMetadata
@@ -70,7 +70,7 @@ def build_remover(
     tables: TableStore,
     expired: ExpiredFilesPlanner,
     pause: Callable[[int], None],
-    tidings: Tidings,
+    tidings: FeedPublisher,
     watch: ClockWatch,
 ) -> Remover:
     """What removes files, of the catalogs that have a quarantine. For the thread that ``expired`` is for."""
@@ -130,7 +130,7 @@ def _hands(
     catalog: str,
     watch: ClockWatch,
     uuids: MetadataUuids,
-) -> Hands:
+) -> StorageClients:
     aliases = registry.aliases_of(catalog)
     needs = TableNeeds(own.files, ports.open_spool, aliases)
     readers = {
@@ -160,7 +160,7 @@ def _hands(
         aliases=aliases,
         graces_since=watch.graces_since,
     )
-    return Hands(deleter, needs, own.files, OfGone(of_gone, gone))
+    return StorageClients(deleter, needs, own.files, OfGone(of_gone, gone))
 
 
 def sleep_ms(wait_ms: int) -> None:

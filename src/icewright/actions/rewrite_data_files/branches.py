@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.iceberg.tables import MAIN_BRANCH, Operation, RefKind, Snapshot, TableMetadata
 from icewright.model.plans.plans import Reason

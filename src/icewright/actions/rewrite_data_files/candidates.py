@@ -28,9 +28,9 @@ from icewright.actions.rewrite_data_files.layouts.pieces import NoPiece, PieceBo
 from icewright.actions.rewrite_data_files.level_rotation import KEEPING, MERGING, Work
 from icewright.actions.rewrite_data_files.moving import MovingBounds, moving_groups
 from icewright.actions.rewrite_data_files.packing import Bounds, Run, age, in_order, pack
-from icewright.actions.rewrite_data_files.triggers.trigger_result import DELETES_ALONE, Opinion, Rule
+from icewright.actions.rewrite_data_files.triggers.trigger_result import DELETES_ALONE, Rule, TriggerResult
 from icewright.actions.rewrite_data_files.triggers.triggers import Judge
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.inventory.applied_deletes import DeleteIndex, too_many_deletes
@@ -326,7 +326,7 @@ class _Finder:
             return without(verdict, Verdict.WAIT, opinion.reason, opinion.until)
         return without(verdict, Verdict.LEAVE, self._nothing_to_gain(verdict, files, rule))
 
-    def _opinion(self, statistics: PartitionStatistics, old: Sequence[DataFile]) -> Opinion:
+    def _opinion(self, statistics: PartitionStatistics, old: Sequence[DataFile]) -> TriggerResult:
         """What the trigger says of a partition when its small files are those that may be merged now, and no others."""
         small, edge = self.policy.small_file_size_bytes, histogram.bucket(self.policy.small_file_size_bytes)
         large = {key: entry for key, entry in statistics.counts.sizes.buckets.items() if key >= edge}
@@ -337,7 +337,7 @@ class _Finder:
         counts = replace(statistics.counts, sizes=sizes, data_files=files)
         return self.judge.opinion(replace(statistics, counts=counts))
 
-    def _without_trigger(self, opinion: Opinion) -> Rule:
+    def _without_trigger(self, opinion: TriggerResult) -> Rule:
         """What is packed of a partition whose trigger does not fire, where it is looked at for its deletes."""
         waits = self.policy.trigger is not Trigger.LEVELS or opinion.until is not None
         return DELETES_ALONE if waits else Rule(self.policy.min_input_files)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from icewright.actions.rewrite_data_files.groups import Group
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory.row_removals import Load, in_time, removals_said, removed_every_ms, task_ms_max
 from icewright.model.iceberg.files import Partition

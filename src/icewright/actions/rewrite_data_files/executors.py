@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration, Unsupported
 from icewright.model.actions.actions import Executor, RewriteDataFiles
 from icewright.model.iceberg.column_types import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.iceberg.files import FileFormat
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy

@@ -12,7 +12,7 @@ from typing import Final
 
 from icewright.actions.rewrite_data_files.formats import other_formats
 from icewright.actions.rewrite_data_files.groups import Candidate, Group, without
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.actions.actions import RewriteDataFiles
 from icewright.model.iceberg.inventory import PartitionStatistics
 from icewright.model.plans.observation import Observation

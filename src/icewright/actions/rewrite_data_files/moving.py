@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from icewright.actions.rewrite_data_files.packing import Run
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.inventory.specs import PARTITIONS_MAX, Moves
 from icewright.model.iceberg.files import DataFile
 from icewright.model.plans.plans import Reason

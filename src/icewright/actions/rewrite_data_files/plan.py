@@ -19,7 +19,7 @@ from icewright.actions.rewrite_data_files.layouts.ordering import Levels
 from icewright.actions.rewrite_data_files.level_rotation import KEEPING, MERGING, ORDERING, Work, next_turn
 from icewright.actions.rewrite_data_files.migration import only_migrating, told
 from icewright.actions.rewrite_data_files.triggers.triggers import SMALL_FILES
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory.applied_deletes import DeleteIndex
 from icewright.inventory.specs import OTHER_SPEC

@@ -16,7 +16,7 @@ from icewright.actions.rewrite_data_files.executors import table_executors
 from icewright.actions.rewrite_data_files.formats import OTHER_FORMAT, other_formats, said_of
 from icewright.actions.rewrite_data_files.layouts.ordering import Due, Levels
 from icewright.actions.rewrite_data_files.triggers.triggers import Judge
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory.placement import column_types, placement_obstacle
 from icewright.inventory.row_removals import STATEMENTS_PER_FAILURE, Spacing, last_removal_at, removal_wait_ms

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from icewright.actions.rewrite_data_files.branches import branch_obstacle
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.applied_deletes import is_deletion_vector, only_data_file
 from icewright.inventory.delete_cost_sums import delete_costs

@@ -5,7 +5,7 @@ No data file came or went, no delete file came that was not planned, and none of
 
 from __future__ import annotations
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.model.actions.remove_dangling_deletes import METHOD, RemoveDanglingDeletes
 from icewright.model.iceberg.files import DeleteFile

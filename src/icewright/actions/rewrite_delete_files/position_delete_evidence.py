@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from icewright.actions.rewrite_delete_files.evidence import data_problem, listed_after, went_problem
 from icewright.catalogs.port import Catalog
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.applied_deletes import only_data_file
 from icewright.inventory.delete_cost_sums import delete_costs

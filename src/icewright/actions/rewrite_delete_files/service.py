@@ -22,7 +22,7 @@ from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import AskedRemoveDanglingDeletes, AskedRewritePositionDeletes
+from icewright.model.plans.requests import RemoveDanglingDeletesRequest, RewritePositionDeletesRequest
 from icewright.model.policy.policy import Mode, Policy
 from icewright.observation.observer import Observer
 from icewright.plans.standalone_plan import plan_beside
@@ -46,7 +46,7 @@ class DeletePlanner:
         self._observer, self._clock, self._ids, self._policy = observer, clock, ids, policy
 
     def plan_asked(
-        self, observation: Observation, asked: AskedRemoveDanglingDeletes | AskedRewritePositionDeletes
+        self, observation: Observation, asked: RemoveDanglingDeletesRequest | RewritePositionDeletesRequest
     ) -> Checked:
         """What should be done to a table's delete files.
 
@@ -55,7 +55,7 @@ class DeletePlanner:
         policy = self._policy(observation.metadata)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
-        decide = plan_dangling if isinstance(asked, AskedRemoveDanglingDeletes) else plan_position_deletes
+        decide = plan_dangling if isinstance(asked, RemoveDanglingDeletesRequest) else plan_position_deletes
         decision = decide(
             observation, policy, tuple(self._delete_files(observation)), lambda: self._data_files(observation)
         )

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from icewright.actions.rewrite_manifests.plan import FEWER_MIN, OVERSIZED, SMALL
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.model.actions.rewrite_manifests import RewriteManifestsPrediction
 from icewright.model.iceberg.inventory import ManifestKey

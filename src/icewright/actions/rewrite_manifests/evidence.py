@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from icewright.catalogs.port import Catalog
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.arithmetic import manifest_changes
 from icewright.model.actions.rewrite_manifests import ManifestContent, RewriteManifests

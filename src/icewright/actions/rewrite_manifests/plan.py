@@ -21,7 +21,7 @@ from icewright.actions.rewrite_data_files.branches import branch_obstacle
 from icewright.actions.rewrite_manifests.classes import KnownClass, KnownManifest, known_classes
 from icewright.actions.rewrite_manifests.procedure import manifests_call
 from icewright.actions.rewrite_manifests.settings import MIN_COUNT_KEY, TARGET_SIZE_KEY
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.inventory.row_removals import OVERHEAD_MS, task_ms_max

@@ -26,13 +26,13 @@ class ManifestsPlanner:
         self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
 
     def plan_asked(self, observation: Observation) -> tuple[Plan, Policy]:
-        """The plan that a person asks for, and the policy that it goes by. Raises ``PlanRefused``."""
+        """The plan that a person asks for, and the policy that it goes by. Raises ``PlanRejected``."""
         policy = self._policy(observation.metadata)
         decision, summaries = self._decide(observation, policy)
         return self._kept(observation, policy, decision, summaries, asked=True), policy
 
     def due(self, observation: Observation) -> Due:
-        """What is due by itself, of a table whose owner lets it. What is kept of it may raise ``PlanRefused``.
+        """What is due by itself, of a table whose owner lets it. What is kept of it may raise ``PlanRejected``.
 
         Where the keys of the manifests tell that nothing is, the store is not asked.
         """

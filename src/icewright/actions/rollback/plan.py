@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Final
 
 from icewright.actions.expire_snapshots.consumers import declared_consumers, flink_sinks
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.actions.rollback import Commits, Rollback, RollbackPrediction

@@ -24,7 +24,7 @@ class Rollbacks(Protocol):
         The settings of ``main`` stay. ``may_commit`` is called right before each try; what it raises passes through.
         Raises ``Conflict`` when ``main`` is anywhere else, or the snapshot is gone, ``TableReplaced`` for another table
         of the name, ``NotFound``, ``Unavailable`` and ``Unreadable`` before anything was changed, ``Unsupported`` and
-        ``NotAllowed`` where table or catalog refuse, and :class:`~icewright.core.errors.Unknown` when the answer to
+        ``NotAllowed`` where table or catalog refuse, and ``OutcomeUnknown`` when the answer to
         the commit was lost and the table does not tell.
         """
         ...

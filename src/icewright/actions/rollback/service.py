@@ -9,7 +9,7 @@ from typing import Final
 
 from icewright.actions.rollback.plan import RollbackDecision, decide_rollback
 from icewright.actions.rollback.port import Rollbacks
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage, NotFound
 from icewright.core.times import Instant
@@ -17,7 +17,7 @@ from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.actions.rollback import Rollback
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import AskedRollback
+from icewright.model.plans.requests import RollbackRequest
 from icewright.model.policy.policy import Policy
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import Task
@@ -35,7 +35,7 @@ class RollbackPlanner:
     def __init__(self, tables: TableStore, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy]) -> None:
         self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
 
-    def plan_asked(self, metadata: TableMetadata, asked: AskedRollback, holds: Sequence[Hold]) -> tuple[Plan, Policy]:
+    def plan_asked(self, metadata: TableMetadata, asked: RollbackRequest, holds: Sequence[Hold]) -> tuple[Plan, Policy]:
         """The plan of a rollback, and the policy that it goes by. ``holds`` are of tasks that have not ended.
 
         Raises :class:`InvalidMessage` for what says no place to go back to.

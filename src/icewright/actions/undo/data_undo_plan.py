@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.inventory.applied_deletes import DeleteIndex
 from icewright.model.actions.actions import Executor, FileGroup, UndoExpireData
 from icewright.model.actions.expire_data import ExpireData, ExpiringFile, ExpiringPartition, tag_of

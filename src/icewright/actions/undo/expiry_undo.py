@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.actions.expire_snapshots import ExpireSnapshots, RefAt
 from icewright.model.actions.undo import SIGNATURE_KEY, UndoExpiry, UndoExpiryPrediction

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from icewright.actions.undo.expiry_undo import UndoDecision, not_kept
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.actions.expire_snapshots import ExpireSnapshots, RefAt
 from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_WINDOW_MS, SecondTable, UndoExpiry, UndoExpiryPrediction

@@ -22,7 +22,7 @@ from icewright.actions.undo.second_table import (
 )
 from icewright.actions.undo.second_tables_port import SecondTables
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import (
     Conflict,
     IcewrightError,

@@ -13,7 +13,7 @@ from pyiceberg.exceptions import ResolveError, ValidationError
 from sqlalchemy.exc import DataError, SQLAlchemyError
 from thrift.Thrift import TException
 
-from icewright.core.errors import IcewrightError, InvalidName, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.core.errors import IcewrightError, InvalidName, StorageUnavailable, Unavailable, Unreadable, Unsupported
 
 # One file that is not there or not for us; the storage itself answers.
 _OF_THE_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
@@ -44,7 +44,7 @@ _OF_THE_BYTES = (
 def reading(what: str) -> Iterator[None]:
     """Around the reading of one metadata file of a table; ``what`` names it in the message.
 
-    Raises :class:`Unreadable` for a missing or damaged file, :class:`StorageAway` when the storage does not answer,
+    Raises :class:`Unreadable` for a missing or damaged file, ``StorageUnavailable`` when the storage does not answer,
     :class:`Unsupported` for what the library knows but cannot do.
     """
     try:
@@ -62,7 +62,7 @@ def reading(what: str) -> Iterator[None]:
     except OSError as error:
         if _OF_THE_OBJECT.search(str(error)):
             raise Unreadable(f"{what} cannot be opened: {_text(error)}") from error
-        raise StorageAway(f"the storage does not answer for {what}: {_text(error)}") from error
+        raise StorageUnavailable(f"the storage does not answer for {what}: {_text(error)}") from error
 
 
 @contextmanager

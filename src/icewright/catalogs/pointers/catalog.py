@@ -32,7 +32,7 @@ from icewright.catalogs.port import TablePointers
 from icewright.catalogs.storage.local import real_file, real_folder
 from icewright.core.errors import InvalidLocation
 from icewright.core.times import Instant
-from icewright.inventory.manifest_summary import ManifestTally
+from icewright.inventory.manifest_summary import ManifestSums
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary
@@ -261,7 +261,7 @@ def _followed(folder: str) -> str | None:
 
 
 def _summary(manifest: Manifest, entries: Iterator[Entry], runs: AbstractSet[int], location: str) -> ManifestSummary:
-    tally, folders = ManifestTally(runs, location), set[str]()
+    tally, folders = ManifestSums(runs, location), set[str]()
 
     def needs(path: str) -> None:
         tally.live_at(path)

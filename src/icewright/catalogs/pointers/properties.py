@@ -9,9 +9,9 @@ from icewright.catalogs.pointers.next_metadata import with_properties
 from icewright.catalogs.pointers.pointers import Pointed
 from icewright.catalogs.pointers.rest_commits import RestCommits, property_updates
 from icewright.catalogs.pointers.table_commits import TRIES_MAX, checked, commits_of, prepared
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock
-from icewright.core.errors import Conflict, IcewrightError, Unavailable, Unknown, Unsupported
+from icewright.core.errors import Conflict, IcewrightError, OutcomeUnknown, Unavailable, Unsupported
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.iceberg.writer_settings import encryption_property
@@ -67,13 +67,13 @@ class PyIcebergProperties:
         return prepared(commits, table.name, pointed, changed, changes, self._clock.now())
 
     def _look(self, table: TableMetadata, changes: Mapping[str, str | None], error: Unavailable) -> None:
-        """Look whether a commit that nobody answered for was made. Raises ``Unknown`` when the table does not tell."""
+        """Look whether an unanswered commit was made. Raises ``OutcomeUnknown`` when the table does not tell."""
         hint = "look with `icewright policy show`; the same change may be asked for again"
         try:
             if self._is_done(table, self._commits.load(table.name), changes):
                 return
         except IcewrightError as second:
-            raise Unknown(f"{error.message}; then: {second.message}", hint=hint) from error
-        raise Unknown(
+            raise OutcomeUnknown(f"{error.message}; then: {second.message}", hint=hint) from error
+        raise OutcomeUnknown(
             f"it cannot be told whether table {table.name} was changed: {error.message}", hint=hint
         ) from error

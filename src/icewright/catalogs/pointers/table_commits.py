@@ -23,9 +23,9 @@ from icewright.core.errors import (
     Conflict,
     IcewrightError,
     NotAllowed,
+    OutcomeUnknown,
     TableReplaced,
     Unavailable,
-    Unknown,
     Unsupported,
 )
 from icewright.core.times import Instant
@@ -136,11 +136,11 @@ def until_done(
 
 
 def _look_for(name: TableName, is_done: Callable[[], bool], error: Unavailable) -> None:
-    """Look whether a commit that nobody answered for was made. Raises ``Unknown`` when the table does not tell."""
+    """Look whether an unanswered commit was made. Raises ``OutcomeUnknown`` when the table does not tell."""
     hint = "nothing is done or cleaned up meanwhile; the table is looked at again"
     try:
         if is_done():
             return
     except IcewrightError as second:
-        raise Unknown(f"{error.message}; then: {second.message}", hint=hint) from error
-    raise Unknown(f"it cannot be told whether table {name} was changed: {error.message}", hint=hint) from error
+        raise OutcomeUnknown(f"{error.message}; then: {second.message}", hint=hint) from error
+    raise OutcomeUnknown(f"it cannot be told whether table {name} was changed: {error.message}", hint=hint) from error

@@ -19,8 +19,8 @@ from icewright.core.errors import (
     IcewrightError,
     InvalidLocation,
     NotAllowed,
-    StorageAway,
-    Unknown,
+    OutcomeUnknown,
+    StorageUnavailable,
     Unreadable,
     Unsupported,
 )
@@ -100,7 +100,7 @@ class HdfsQuarantine:
         if found is None or not same_object(expected, found):
             raise Conflict(f"{expected.path} is gone, or not what it was")
         if self._clusters.status(place) is not None:
-            raise Unknown(f"{expected.path} has been quarantined before, and something is at its place again")
+            raise OutcomeUnknown(f"{expected.path} has been quarantined before, and something is at its place again")
         self._rename(expected.path, place)
         moved = self._clusters.status(place)
         if moved is None or _identity(moved) != _identity(expected):
@@ -142,7 +142,7 @@ class HdfsQuarantine:
         try:
             self._rename(place, path)
         except IcewrightError as error:
-            raise Unknown(f"the wrong file was moved, and could not be put back: it is at {place}") from error
+            raise OutcomeUnknown(f"the wrong file was moved, and could not be put back: it is at {place}") from error
 
     def _require_held(self, expected: ListedObject, held: Held) -> None:
         if not any(held.place.startswith(root) for root in self._by_storage.values()):
@@ -208,7 +208,7 @@ def _asking(path: CanonicalPath) -> Iterator[None]:
     except PermissionError as error:
         raise Unreadable(f"not let in to {path}") from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise StorageAway(f"HDFS does not answer for {path}: {type(error).__name__}") from error
+        raise StorageUnavailable(f"HDFS does not answer for {path}: {type(error).__name__}") from error
 
 
 @contextmanager
@@ -223,4 +223,4 @@ def _step(path: CanonicalPath) -> Iterator[None]:
     except PermissionError as error:
         raise Unsupported(f"HDFS refuses to move {path}") from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise Unknown(f"nobody knows whether {path} was moved: {type(error).__name__}") from error
+        raise OutcomeUnknown(f"nobody knows whether {path} was moved: {type(error).__name__}") from error

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from icewright.core.clock import Clock
-from icewright.core.errors import IcewrightError, InvalidLocation, StorageAway, Unreadable, Unsupported
+from icewright.core.errors import IcewrightError, InvalidLocation, StorageUnavailable, Unreadable, Unsupported
 from icewright.core.system_clock import SystemClock
 from icewright.core.times import Instant
 from icewright.model.iceberg.locations import CanonicalPath, is_ambiguous
@@ -120,7 +120,7 @@ def translated(what: str) -> Iterator[None]:
     except PermissionError as error:
         raise Unreadable(f"not let in to {what}: {error.strerror}") from error
     except OSError as error:
-        raise StorageAway(f"the file system does not answer for {what}: {error.strerror}") from error
+        raise StorageUnavailable(f"the file system does not answer for {what}: {error.strerror}") from error
 
 
 def _entries(folder: str, folders: list[str]) -> Iterator[Listed]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from icewright.core.errors import InvalidConfiguration, InvalidLocation, StorageAway, Unreadable, Unsupported
+from icewright.core.errors import InvalidConfiguration, InvalidLocation, StorageUnavailable, Unreadable, Unsupported
 from icewright.core.times import Instant
 from icewright.model.iceberg import object_stores
 from icewright.model.iceberg.locations import CanonicalPath
@@ -215,15 +215,15 @@ def code_of(error: ClientError) -> str:
 
 @contextmanager
 def asking(path: CanonicalPath) -> Iterator[None]:
-    """Around a question. What the store refuses is :class:`Unreadable`, all else :class:`StorageAway`."""
+    """Around a question. What the store refuses is :class:`Unreadable`, all else :class:`StorageUnavailable`."""
     try:
         yield
     except ClientError as error:
         if _is_refusal(error):
             raise Unreadable(f"S3 refuses to tell of {path}: {code_of(error)}") from None
-        raise StorageAway(f"S3 does not answer for {path}: {code_of(error)}") from None
+        raise StorageUnavailable(f"S3 does not answer for {path}: {code_of(error)}") from None
     except (BotoCoreError, OSError) as error:
-        raise StorageAway(f"S3 does not answer for {path}: {type(error).__name__}") from None
+        raise StorageUnavailable(f"S3 does not answer for {path}: {type(error).__name__}") from None
 
 
 def _is_refusal(error: ClientError) -> bool:

@@ -23,14 +23,14 @@ from icewright.core.errors import (
     NotAllowed,
     NotFound,
     Rejected,
-    ServerAway,
+    ServerUnavailable,
     Unavailable,
 )
 from icewright.core.fault_points import Fault, fault
-from icewright.core.formatting import duration
 from icewright.core.servers import BEAT_MS
 from icewright.core.times import Instant
-from icewright.maintenance.dispatch.task_gate import APPROVED, NOT_OBSERVE, Leave
+from icewright.core.wording import duration
+from icewright.maintenance.dispatch.task_gate import APPROVED, NOT_OBSERVE, TaskGate
 from icewright.maintenance.registry.planning import done_by_others, effect_of, obstacle_of, still_applies
 from icewright.model.actions.actions import traits_of
 from icewright.model.plans.observation import WorkerAccess
@@ -69,8 +69,8 @@ from icewright.work.groups.queue_places import QueuePlaces
 from icewright.work.groups.service import OWN
 from icewright.work.halts.rules import catalogs_going_on, halted_within
 from icewright.work.optimizers.access import AccessBook
-from icewright.work.optimizers.executor_exclusions import UnfitFiles
-from icewright.work.tasks.attempt_outcomes import Endings
+from icewright.work.optimizers.executor_exclusions import ExecutorExclusions
+from icewright.work.tasks.attempt_outcomes import AttemptOutcomes
 
 OUTAGE_MS_MIN: Final = 3 * BEAT_MS
 """A server that did not answer itself for so long was away for optimizers as well."""
@@ -100,17 +100,17 @@ class Dispatcher:
         limits: DispatchLimits,
         policies: PolicySource,
         *,
-        unfit: UnfitFiles,
+        unfit: ExecutorExclusions,
         approvals: Approvals,
         groups: Groups,
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
         self._access, self._policies, self._approvals = access, policies, approvals
-        self.endings = Endings(tasks, access, unfit, limits.chance)
+        self.endings = AttemptOutcomes(tasks, access, unfit, limits.chance)
         self._answered_s: float | None = None
         self._answering_since: Instant | None = None
         self._groups, self._places = groups, QueuePlaces(tasks, tables, policies)
-        self.leave = Leave(tables, observer, policies, tasks.now)
+        self.leave = TaskGate(tables, observer, policies, tasks.now)
 
     @property
     def lease_ms(self) -> int:
@@ -391,7 +391,7 @@ class Dispatcher:
         heard_at = None if task.lease is None else task.lease.expires_at - self._limits.lease_ms
         if self._answering_since is not None and heard_at is not None and heard_at < self._answering_since:
             text = f"attempt {task.attempt} was last heard of before the server or its store was away"
-            reason = Reason(ServerAway.code, text)
+            reason = Reason(ServerUnavailable.code, text)
         change = Change(task.task_id, task.version, TaskState.IN_DOUBT, Outcome(reason), AttemptState.LOST)
         fault(Fault.EXPIRE_BEFORE)
         task = self._tasks.change(change)

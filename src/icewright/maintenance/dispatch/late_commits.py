@@ -25,7 +25,7 @@ _LOOKED_AT: Final = 20
 _KNOWN_MAX: Final = 10_000
 
 
-class Latecomers:
+class LateCommits:
     """Finds them among the snapshots of a table that was just observed."""
 
     def __init__(self, tasks: TaskStore) -> None:

@@ -17,7 +17,15 @@ from typing import Final, Protocol
 import structlog
 
 from icewright.core.clock import Clock
-from icewright.core.errors import Conflict, IcewrightError, LeaseLost, NotFound, StoreAway, Unavailable, Unknown
+from icewright.core.errors import (
+    Conflict,
+    IcewrightError,
+    LeaseLost,
+    NotFound,
+    OutcomeUnknown,
+    StoreUnavailable,
+    Unavailable,
+)
 from icewright.core.fault_points import Fault, fault
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.model.actions.actions import ActionKind
@@ -62,12 +70,12 @@ class Carrier(Protocol):
 
         ``may_commit`` is called right before the commit, or before each step; what it raises passes through, and
         nothing is committed then. What else is raised says that nothing was committed, but for
-        :class:`~icewright.core.errors.Unknown`.
+        :class:`~icewright.core.errors.OutcomeUnknown`.
         """
         ...
 
 
-class Housekeeper:
+class ServerTasks:
     """Takes the server's own tasks of one group, one after the other, and sees each to its report."""
 
     def __init__(
@@ -164,11 +172,11 @@ class Housekeeper:
             return carrier.carry_out(task, may_commit)
         except _Stopped as error:
             return Cancelled(error.message)
-        except (LeaseLost, StoreAway):
+        except (LeaseLost, StoreUnavailable):
             raise  # the task is not ours any more, or nobody can be told
         except (Conflict, NotFound) as error:
             return Conflicted(error.message)
-        except Unknown as error:
+        except OutcomeUnknown as error:
             return CommitUnknown(error.message)
         except IcewrightError as error:
             return Failed(error.code, error.message, retryable=isinstance(error, Unavailable))

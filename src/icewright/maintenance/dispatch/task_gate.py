@@ -29,7 +29,7 @@ APPROVED: Final = "approved"
 NOT_OBSERVE: Final = "set the table property icewright.mode to approve or auto, then plan again"
 
 
-class Leave:
+class TaskGate:
     """Answers for all tasks, by the tables as they are now."""
 
     def __init__(

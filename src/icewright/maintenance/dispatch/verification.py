@@ -28,7 +28,7 @@ from icewright.actions.undo.data_undo_evidence import (
 )
 from icewright.actions.undo.expiry_undo import missing_of
 from icewright.catalogs.port import Catalog
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.maintenance.registry.effects import reported_snapshot, snapshot_made_by
 from icewright.model.actions.actions import Action, RewriteDataFiles, UndoExpireData
 from icewright.model.actions.compute_statistics import ComputeStatistics

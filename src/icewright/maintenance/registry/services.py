@@ -20,15 +20,15 @@ from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan
 from icewright.model.plans.requests import (
     Asked,
-    AskedComputeStatistics,
-    AskedExpireData,
-    AskedExpireSnapshots,
-    AskedRemoveDanglingDeletes,
-    AskedRemoveOrphanFiles,
-    AskedRewriteDataFiles,
-    AskedRewriteManifests,
-    AskedRewritePositionDeletes,
-    AskedRollback,
+    ComputeStatisticsRequest,
+    ExpireDataRequest,
+    ExpireSnapshotsRequest,
+    RemoveDanglingDeletesRequest,
+    RemoveOrphanFilesRequest,
+    RewriteDataFilesRequest,
+    RewriteManifestsRequest,
+    RewritePositionDeletesRequest,
+    RollbackRequest,
 )
 from icewright.model.work.tasks import Outcome, Task
 from icewright.plans.action_types import ActionType, AskedPlan, DueRule, Planned, never
@@ -47,46 +47,46 @@ def _asked(asked: type[Q], plan: Callable[[Planner, Observation, Q, Sequence[Hol
 _NO_ROW: Final = never("it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
 
 _REWRITE_DATA_FILES: Final = ActionType(
-    rules.REWRITE_DATA_FILES, Verification.rewrite, _NO_ROW, _asked(AskedRewriteDataFiles, Planner.rewrite_asked)
+    rules.REWRITE_DATA_FILES, Verification.rewrite, _NO_ROW, _asked(RewriteDataFilesRequest, Planner.rewrite_asked)
 )
 _EXPIRE_SNAPSHOTS: Final = ActionType(
     rules.EXPIRE_SNAPSHOTS,
     Verification.expiry,
     UndoPlanner.expiry,
-    _asked(AskedExpireSnapshots, Planner.expiry_asked),
+    _asked(ExpireSnapshotsRequest, Planner.expiry_asked),
     DueRule("Snapshots expire by themselves", Planner.expiry_due),
 )
 _REWRITE_MANIFESTS: Final = ActionType(
     rules.REWRITE_MANIFESTS,
     Verification.manifests,
     _NO_ROW,
-    _asked(AskedRewriteManifests, Planner.manifests_asked),
+    _asked(RewriteManifestsRequest, Planner.manifests_asked),
     DueRule("Manifests are rewritten by themselves", Planner.manifests_due),
 )
 _REMOVE_DANGLING_DELETES: Final = ActionType(
     rules.REMOVE_DANGLING_DELETES,
     Verification.deletes,
     _NO_ROW,
-    _asked(AskedRemoveDanglingDeletes, Planner.deletes_asked),
+    _asked(RemoveDanglingDeletesRequest, Planner.deletes_asked),
 )
 _REWRITE_POSITION_DELETES: Final = ActionType(
     rules.REWRITE_POSITION_DELETES,
     Verification.deletes,
     _NO_ROW,
-    _asked(AskedRewritePositionDeletes, Planner.deletes_asked),
+    _asked(RewritePositionDeletesRequest, Planner.deletes_asked),
 )
 _COMPUTE_STATISTICS: Final = ActionType(
     rules.COMPUTE_STATISTICS,
     Verification.statistics,
     never("it changed no row", "readers may ignore statistics, and expiry takes them away"),
-    _asked(AskedComputeStatistics, Planner.statistics_asked),
+    _asked(ComputeStatisticsRequest, Planner.statistics_asked),
     DueRule("Statistics are computed by themselves", Planner.statistics_due),
 )
 _EXPIRE_DATA: Final = ActionType(
     rules.EXPIRE_DATA,
     Verification.data,
     UndoPlanner.data,
-    _asked(AskedExpireData, Planner.data_asked),
+    _asked(ExpireDataRequest, Planner.data_asked),
     DueRule("Data expires by itself", Planner.data_due),
 )
 _UNDO_EXPIRE_DATA: Final = ActionType(
@@ -96,13 +96,13 @@ _UNDO_EXPIRE_DATA: Final = ActionType(
 )
 _UNDO_EXPIRY: Final = ActionType(rules.UNDO_EXPIRY, Verification.expiry_undo, UndoPlanner.expiry_undo)
 _ROLLBACK: Final = ActionType(
-    rules.ROLLBACK, Verification.rollback, UndoPlanner.rollback, _asked(AskedRollback, Planner.rollback_asked)
+    rules.ROLLBACK, Verification.rollback, UndoPlanner.rollback, _asked(RollbackRequest, Planner.rollback_asked)
 )
 _REMOVE_ORPHAN_FILES: Final = ActionType(
     rules.REMOVE_ORPHAN_FILES,
     Verification.files,
     UndoPlanner.removal,
-    _asked(AskedRemoveOrphanFiles, Planner.orphans_asked),
+    _asked(RemoveOrphanFilesRequest, Planner.orphans_asked),
 )
 _REMOVE_EXPIRED_FILES: Final = ActionType(rules.REMOVE_EXPIRED_FILES, Verification.files, UndoPlanner.removal)
 _RESTORE_FILES: Final = ActionType(
@@ -155,7 +155,7 @@ def plan_undo(plans: UndoPlanner, task: Task) -> Plan:
 def plan_asked(planner: Planner, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()) -> Planned:
     """Say what that takes which a person asks for, of a table just observed.
 
-    ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRefused``, and ``Rejected`` for what
+    ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRejected``, and ``Rejected`` for what
     cannot be asked for.
     """
     found = ACTION_TYPES[asked.kind].plan_asked

@@ -18,7 +18,7 @@ from icewright.actions.undo.expiry_undo import UndoDecision, decide_undo
 from icewright.actions.undo.second_tables_service import SecondTabler
 from icewright.actions.undo.undo_records_port import KeptStore
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Ids
 from icewright.core.errors import NotAllowed, TableReplaced
 from icewright.core.times import Instant

@@ -29,7 +29,7 @@ from icewright.model.actions import (
 from icewright.model.actions.deletion import Cause
 from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
-from icewright.model.actions.rewrite_data_files import AskedRewriteDataFiles, RewritePrediction
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest, RewritePrediction
 from icewright.model.actions.traits import ActionTraits, RunsOn
 from icewright.model.actions.undo import UndoExpireDataFigures, UndoExpireDataPrediction
 from icewright.model.iceberg.files import DeleteFile, FileFormat, Partition
@@ -242,7 +242,7 @@ _REWRITE_DATA_FILES: Final = ActionTraits(
     RewritePrediction,
     names=lambda action: action.input_files,
     shareable_bytes=lambda action: action.shareable_bytes,
-    asked=AskedRewriteDataFiles,
+    asked=RewriteDataFilesRequest,
 )
 
 _UNDO_EXPIRE_DATA: Final = ActionTraits(

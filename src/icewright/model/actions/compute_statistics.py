@@ -131,7 +131,7 @@ class ComputeStatisticsPrediction:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedComputeStatistics:
+class ComputeStatisticsRequest:
     """Compute statistics of a snapshot, the current one by default.
 
     ``columns`` are names of the top level, those that the table's policy chooses by default.
@@ -147,5 +147,5 @@ TRAITS: Final = ActionTraits(
     ComputeStatisticsFigures,
     ComputeStatisticsPrediction,
     names=lambda action: len(action.columns),
-    asked=AskedComputeStatistics,
+    asked=ComputeStatisticsRequest,
 )

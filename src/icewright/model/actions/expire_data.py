@@ -180,7 +180,7 @@ def tag_of(task_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedExpireData:
+class ExpireDataRequest:
     """Let whole partitions expire, and do nothing else. By which column, and in which zone, the table's policy says.
 
     ``older_than`` is an age as an ISO-8601 duration (``P90D``), at least a day; the policy's where it is not said.
@@ -197,5 +197,5 @@ TRAITS: Final = ActionTraits(
     names=lambda action: len(action.partitions) + sum(len(partition.files) for partition in action.partitions),
     permission=Permission.REMOVE,
     taken_back_by=("undo_expire_data", "rollback_to_snapshot"),
-    asked=AskedExpireData,
+    asked=ExpireDataRequest,
 )

@@ -130,7 +130,7 @@ class ExpireSnapshotsPrediction:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedExpireSnapshots:
+class ExpireSnapshotsRequest:
     """Expire snapshots, and do nothing else. What is not said, the table's policy says.
 
     ``older_than`` is an age as an ISO-8601 duration (``P5D``), never an instant; ``retain_last`` how many snapshots of
@@ -150,5 +150,5 @@ TRAITS: Final = ActionTraits(
     permission=Permission.REMOVE,
     runs_on=RunsOn.SERVER,
     taken_back_by=("undo_expire_snapshots",),
-    asked=AskedExpireSnapshots,
+    asked=ExpireSnapshotsRequest,
 )

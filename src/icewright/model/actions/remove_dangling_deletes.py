@@ -81,7 +81,7 @@ def own_bytes(delete: DeleteFile) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRemoveDanglingDeletes:
+class RemoveDanglingDeletesRequest:
     """Remove the delete files of a table that apply to no live data file."""
 
     kind: ClassVar[Literal["remove_dangling_deletes"]] = "remove_dangling_deletes"
@@ -92,5 +92,5 @@ TRAITS: Final = ActionTraits(
     RemoveDanglingDeletesFigures,
     RemoveDanglingDeletesPrediction,
     names=lambda action: action.names,
-    asked=AskedRemoveDanglingDeletes,
+    asked=RemoveDanglingDeletesRequest,
 )

@@ -230,7 +230,7 @@ class RemoveOrphanFilesPrediction:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRemoveOrphanFiles:
+class RemoveOrphanFilesRequest:
     """Look for orphan files of a table now, and plan what may go of them.
 
     ``older_than`` is an age as an ISO-8601 duration (``P7D``); what is not said, the table's policy says. No age is
@@ -249,5 +249,5 @@ TRAITS: Final = ActionTraits(
     permission=Permission.REMOVE,
     runs_on=RunsOn.SERVER_FILES,
     removes_files=True,
-    asked=AskedRemoveOrphanFiles,
+    asked=RemoveOrphanFilesRequest,
 )

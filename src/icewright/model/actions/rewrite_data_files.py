@@ -84,7 +84,7 @@ class RewritePrediction:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRewriteDataFiles:
+class RewriteDataFilesRequest:
     """Migrate the files of a table, all of those that there are, and do nothing else."""
 
     kind: ClassVar[Literal["rewrite_data_files"]] = "rewrite_data_files"

@@ -191,7 +191,7 @@ class RewriteManifestsPrediction:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRewriteManifests:
+class RewriteManifestsRequest:
     """Rewrite the manifests of a table, where that would help."""
 
     kind: ClassVar[Literal["rewrite_manifests"]] = "rewrite_manifests"
@@ -202,5 +202,5 @@ TRAITS: Final = ActionTraits(
     RewriteManifestsFigures,
     RewriteManifestsPrediction,
     names=lambda action: len(action.manifests) + sum(len(output.shares) for output in action.outputs),
-    asked=AskedRewriteManifests,
+    asked=RewriteManifestsRequest,
 )

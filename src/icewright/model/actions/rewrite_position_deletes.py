@@ -130,7 +130,7 @@ class RewritePositionDeletesPrediction:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRewritePositionDeletes:
+class RewritePositionDeletesRequest:
     """Write position delete files anew, where readers would open fewer of them."""
 
     kind: ClassVar[Literal["rewrite_position_delete_files"]] = "rewrite_position_delete_files"
@@ -141,5 +141,5 @@ TRAITS: Final = ActionTraits(
     RewritePositionDeletesFigures,
     RewritePositionDeletesPrediction,
     names=lambda action: action.names,
-    asked=AskedRewritePositionDeletes,
+    asked=RewritePositionDeletesRequest,
 )

@@ -73,7 +73,7 @@ class RollbackPrediction:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRollback:
+class RollbackRequest:
     """Set ``main`` back to a snapshot, or to the latest one before an instant; exactly one of the two is given.
 
     ``to_time`` is an instant with its zone, as ISO 8601 has it (``2026-11-22T10:00:00Z``).
@@ -91,5 +91,5 @@ TRAITS: Final = ActionTraits(
     names=lambda _action: 0,
     permission=Permission.REMOVE,
     runs_on=RunsOn.SERVER,
-    asked=AskedRollback,
+    asked=RollbackRequest,
 )

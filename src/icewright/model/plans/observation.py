@@ -56,7 +56,7 @@ class Removals:
 
 
 @dataclass(frozen=True, slots=True)
-class Experience:
+class TaskThroughput:
     """What the latest tasks of a table tell about the next one.
 
     ``pace`` is how long they took on the clock, against what was expected of them. ``was_tight`` says whether the last
@@ -115,4 +115,4 @@ class Observation:
     not_merged: Mapping[str, str] = field(default_factory=dict)
     put_off: Mapping[str, Instant] = field(default_factory=dict)
     written: tuple[Written, ...] = ()
-    experience: Experience = Experience()
+    experience: TaskThroughput = TaskThroughput()

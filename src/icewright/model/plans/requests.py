@@ -6,15 +6,6 @@ from typing import Annotated, Final, Protocol, TypeAlias
 
 from icewright.core.codec import OneOf
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.compute_statistics import AskedComputeStatistics
-from icewright.model.actions.expire_data import AskedExpireData
-from icewright.model.actions.expire_snapshots import AskedExpireSnapshots
-from icewright.model.actions.remove_dangling_deletes import AskedRemoveDanglingDeletes
-from icewright.model.actions.remove_orphan_files import AskedRemoveOrphanFiles
-from icewright.model.actions.rewrite_data_files import AskedRewriteDataFiles
-from icewright.model.actions.rewrite_manifests import AskedRewriteManifests
-from icewright.model.actions.rewrite_position_deletes import AskedRewritePositionDeletes
-from icewright.model.actions.rollback import AskedRollback
 
 __all__ = [
     "REQUESTS",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policies import PolicyRevision, Rule
 from icewright.model.policy.resource_groups import DEFAULT_GROUP, OPEN_DEFAULT, ResourceGroup, TenantCaps

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import InvalidResourceGroup
 from icewright.core.times import Window
 from icewright.model.policy.resource_groups import ResourceGroup, TenantCaps

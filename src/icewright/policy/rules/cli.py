@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from icewright.approvals.cli import logged_in
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Conflict, Rejected
 from icewright.terminal import figures as text

@@ -10,7 +10,7 @@ from typing import Final
 from icewright.actions.expire_data.settings import DATA_EXPIRES_KEY, DATA_SETTINGS
 from icewright.actions.expire_snapshots.settings import EXPIRES_KEY, EXPIRY_SETTINGS, REMOVES_FILES_KEY
 from icewright.actions.remove_files.orphans.settings import ORPHAN_SETTINGS, REMOVES_KEY
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policies import NamedRule, Policies, Rule

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration, InvalidResourceGroup
 from icewright.model.policy.policies import NamedRule, Policies, RuleMatch
 from icewright.model.policy.policy import Enforced

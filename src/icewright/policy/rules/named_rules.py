@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration, InvalidName
 from icewright.core.secret_keys import names_a_secret
 from icewright.model.iceberg.names import TableName

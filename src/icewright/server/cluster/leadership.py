@@ -17,7 +17,7 @@ from typing import Final, Self
 import structlog
 from sqlalchemy import Engine
 
-from icewright.core.errors import IcewrightError, StoreTaken, Unavailable, Unknown
+from icewright.core.errors import IcewrightError, OutcomeUnknown, StoreTaken, Unavailable
 from icewright.core.servers import (
     BEAT_MS,
     LEADER_LEASE_MS,
@@ -133,7 +133,7 @@ class Leadership:
             self._beat()
             if not self.is_stuck and (engine := self._seat.lead()) is not None:
                 self._lead(engine)
-        except (Unavailable, Unknown) as error:
+        except (Unavailable, OutcomeUnknown) as error:
             _log.warning("store away", detail=error.message)
         finally:
             self._tried.set()
@@ -174,7 +174,7 @@ class Leadership:
             except StoreTaken as error:
                 _log.error("another server leads", epoch=self._seat.epoch, detail=error.message)
                 return
-            except (Unavailable, Unknown) as error:
+            except (Unavailable, OutcomeUnknown) as error:
                 _log.warning("store away", detail=error.message)
 
     def _gives_up(self, silent_s: float) -> bool:
@@ -218,7 +218,7 @@ class Leadership:
                 text = f"server {self._own.server_id} at {self._own.url} leads"
                 fact = Fact(FactKind.LEADER_CHANGED, "", Reason("leads", text, {"epoch": epoch}))
                 control.tasks.feed.tell(fact, f"{FactKind.LEADER_CHANGED}/{epoch}")
-        except (Unavailable, Unknown) as error:
+        except (Unavailable, OutcomeUnknown) as error:
             _log.warning("store away", detail=error.message)
 
 

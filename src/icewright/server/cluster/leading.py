@@ -28,7 +28,7 @@ class Leading(Protocol):
         ...
 
     def ask_leader(self, question: Question) -> Answer:
-        """Have the leading server answer. Raises ``Unavailable``, and ``Unknown`` where it may have acted on it."""
+        """Have the leading server answer. Raises ``Unavailable``, ``OutcomeUnknown`` where it may have acted."""
         ...
 
 

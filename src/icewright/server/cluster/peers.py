@@ -7,7 +7,7 @@ from typing import Final
 import httpx2
 
 from icewright.api_client.tls import trusted
-from icewright.core.errors import Rejected, Unavailable, Unknown
+from icewright.core.errors import OutcomeUnknown, Rejected, Unavailable
 from icewright.core.server_urls import client_url
 from icewright.model.access.on_behalf import ON_BEHALF_OF, to_header
 from icewright.ports.leading import Answer, Question
@@ -30,7 +30,7 @@ def ask(
     """What the server at ``url`` answers. ``in_the_clear``: TLS ends in front of the servers.
 
     Raises :class:`~icewright.core.errors.Unavailable` when it does not answer or does not know this server, and
-    :class:`~icewright.core.errors.Unknown` when it may have done what was asked for, and nobody heard of it.
+    :class:`~icewright.core.errors.OutcomeUnknown` when it may have done what was asked for, and nobody heard of it.
     """
     changes = question.method not in ("GET", "HEAD")
     timeout = httpx2.Timeout(question.patience_s, connect=_CONNECT_S)
@@ -51,7 +51,7 @@ def ask(
         if not changes:
             raise Unavailable(f"the leading server does not answer: {error}", hint=_HINT) from error
         said = f"the leading server went away over the request: {error}"
-        raise Unknown(said, hint="it may have happened or not; look before you try again") from error
+        raise OutcomeUnknown(said, hint="it may have happened or not; look before you try again") from error
     if found.status_code in _UNKNOWN_TO_IT:
         raise Unavailable(
             f"the leading server at {url} does not let this one in (status {found.status_code})",

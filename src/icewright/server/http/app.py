@@ -46,7 +46,7 @@ from icewright.tables.lookups import Lookups
 from icewright.web import headers
 from icewright.web import idempotency as once
 from icewright.web.conditional import Conditional
-from icewright.web.leader_proxy import Passing, led_routes
+from icewright.web.leader_proxy import LeaderProxy, led_routes
 from icewright.web.messages import render
 from icewright.web.problems import add_handlers
 from icewright.web.redaction import Worded
@@ -165,7 +165,7 @@ def create_app(
     app.add_middleware(once.Once, answers=access.answers)  # within the words: what is kept is for whoever asks again
     app.add_middleware(Worded, words=words)
     app.add_middleware(Conditional)  # around the words: the tag is that of what is sent
-    app.add_middleware(Passing, leading=leading, routes=tuple(led_routes(app)))  # the leader does all of the above
+    app.add_middleware(LeaderProxy, leading=leading, routes=tuple(led_routes(app)))  # the leader does all of the above
     app.add_middleware(Door, access=access)  # says who asks, to what is inside
     app.add_middleware(Timed)  # around the door: what it refuses is counted as well
     return app

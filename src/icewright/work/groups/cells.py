@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.terminal.cli import Terminal
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.work.admission import Holding, Lane, Refusal, RefusalKind, Terms

@@ -57,7 +57,7 @@ def files_not_merged(failed: Iterable[tuple[RewriteDataFiles, GroupLeft]]) -> Ma
     }
 
 
-class UnfitFiles:
+class ExecutorExclusions:
     """What is known of tables."""
 
     def __init__(self, findings: Findings, clock: Clock) -> None:

@@ -39,7 +39,7 @@ from icewright.ports.admissions import CLAIMABLE_MAX
 from icewright.ports.census import TaskCensus
 from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.store import transactions
-from icewright.store.group_commit import Together
+from icewright.store.group_commit import GroupCommit
 from icewright.store.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
 from icewright.store.scope_filters import of_tables_in
 from icewright.store.transactions import reading, writing
@@ -68,7 +68,7 @@ class SqlTaskStore:
         self._clock = clock
         self._feed = SqlFeed(engine, clock)
         self._halts = SqlHalts(engine, clock)
-        self._claims = Together(self._claim, claiming.alike)
+        self._claims = GroupCommit(self._claim, claiming.alike)
 
     @property
     def feed(self) -> SqlFeed:

@@ -7,14 +7,19 @@ from dataclasses import replace
 from typing import Final
 
 from icewright.core.codec import dumps
-from icewright.core.errors import ServerAway
+from icewright.core.errors import ServerUnavailable
 from icewright.core.failure_causes import Cause
 from icewright.model.plans.plans import Reason
 from icewright.model.work.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, Result, TaskReport
 from icewright.model.work.tasks import Attempt, AttemptState, Outcome, Task, TaskState
 from icewright.ports.store import Change, TaskStore
 from icewright.work.optimizers.access import REFUSED_CODES, AccessBook
-from icewright.work.optimizers.executor_exclusions import NOT_MERGED, UNFIT_CODES, UnfitFiles, has_another_executor
+from icewright.work.optimizers.executor_exclusions import (
+    NOT_MERGED,
+    UNFIT_CODES,
+    ExecutorExclusions,
+    has_another_executor,
+)
 from icewright.work.tasks.causes import CAUSES_BY_CODE, end_of
 from icewright.work.tasks.reports import report_of
 from icewright.work.tasks.retry import End, GiveUp, PlanAgain, Retry, decide
@@ -24,10 +29,12 @@ BROKE_OFF: Final = "broke-off"
 _ENDS: Final = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
 
-class Endings:
+class AttemptOutcomes:
     """Decides by the retry policy (:mod:`icewright.work.tasks.retry`), and keeps in mind what executors found."""
 
-    def __init__(self, tasks: TaskStore, access: AccessBook, unfit: UnfitFiles, chance: Callable[[], float]) -> None:
+    def __init__(
+        self, tasks: TaskStore, access: AccessBook, unfit: ExecutorExclusions, chance: Callable[[], float]
+    ) -> None:
         self._tasks, self._access, self._unfit, self._chance = tasks, access, unfit, chance
 
     def reported(self, task: Task, report: TaskReport) -> Change:
@@ -55,7 +62,7 @@ class Endings:
         if attempt.state is not AttemptState.FAILED or said is None:
             was = "" if said is None else f" ({said.text})"
             nothing = "not-committed" if broken_off is None else BROKE_OFF
-            code = nothing if said is None or said.code != ServerAway.code else said.code
+            code = nothing if said is None or said.code != ServerUnavailable.code else said.code
             if broken_off is None:
                 said = Reason(code, f"no snapshot of the table carries this task{was}")
             else:
@@ -89,8 +96,8 @@ class Endings:
         Neither says anything of the next try.
         """
         stopped = {one.attempt for one in self._tasks.attempts(task.task_id) if one.state is AttemptState.CANCELLED}
-        away = {one.attempt for one in self._tasks.history(task.task_id) if one.reason.code == ServerAway.code}
-        if outcome.reason.code == ServerAway.code:
+        away = {one.attempt for one in self._tasks.history(task.task_id) if one.reason.code == ServerUnavailable.code}
+        if outcome.reason.code == ServerUnavailable.code:
             return task.attempt - len(stopped | away | {task.attempt})
         return max(1, task.attempt - len(stopped | away))
 

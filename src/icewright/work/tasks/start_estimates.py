@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.model.work.admission import Line, RefusalKind, Terms
 from icewright.model.work.lifecycle import LEASED_STATES

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from icewright.catalogs.storage.local import STORAGE, local_path, refuse_links, status, translated
-from icewright.core.errors import Conflict, IcewrightError, NotAllowed, Unknown, Unsupported
+from icewright.core.errors import Conflict, IcewrightError, NotAllowed, OutcomeUnknown, Unsupported
 from icewright.model.actions.deletion import Held, Whereabouts, same_object
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject, prefix_of
@@ -53,7 +53,9 @@ class LocalQuarantine:
             with _step(expected.path):
                 _make_folders(os.path.dirname(place))  # noqa: PTH120 - pathlib would tidy the name up
             if os.path.lexists(place):
-                raise Unknown(f"{expected.path} has been quarantined before, and something is at its place again")
+                raise OutcomeUnknown(
+                    f"{expected.path} has been quarantined before, and something is at its place again"
+                )
             with _step(expected.path):
                 os.rename(file, place)  # noqa: PTH104 - the same
             moved = status(place)
@@ -161,7 +163,7 @@ def _put_back(place: str, file: str) -> None:
     try:
         os.link(place, file, follow_symlinks=False)
     except OSError as error:
-        raise Unknown(f"the wrong file was moved, and could not be put back: it is at {place}") from error
+        raise OutcomeUnknown(f"the wrong file was moved, and could not be put back: it is at {place}") from error
     os.unlink(place)  # noqa: PTH108 - a name of our own for what has its own again
 
 
@@ -181,7 +183,7 @@ def _sync(*files: str) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Have the names in a directory on disk. Raises :class:`Unknown` when that cannot be told."""
+    """Have the names in a directory on disk. Raises :class:`OutcomeUnknown` when that cannot be told."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -189,7 +191,7 @@ def _sync_folder(folder: str) -> None:
         finally:
             os.close(opened)
     except OSError as error:
-        raise Unknown(f"the directory {folder} may not be on disk: {error.strerror}") from error
+        raise OutcomeUnknown(f"the directory {folder} may not be on disk: {error.strerror}") from error
 
 
 @contextmanager
@@ -206,4 +208,4 @@ def _step(path: CanonicalPath) -> Iterator[None]:
     except OSError as error:
         if error.errno in _REFUSED:
             raise Unsupported(f"the file system refuses to move {path}: {error.strerror}") from error
-        raise Unknown(f"nobody knows whether {path} was moved: {error.strerror}") from error
+        raise OutcomeUnknown(f"nobody knows whether {path} was moved: {error.strerror}") from error

@@ -17,7 +17,7 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from icewright.catalogs.storage.s3 import S3Client, asking, bucket_and_key, code_of, head_of, http_status, listed
-from icewright.core.errors import Conflict, NotAllowed, StorageAway, Unknown, Unsupported
+from icewright.core.errors import Conflict, NotAllowed, OutcomeUnknown, StorageUnavailable, Unsupported
 from icewright.model.actions.deletion import Held, Whereabouts, same_object
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject, prefix_of
@@ -78,7 +78,7 @@ class S3Quarantine:
                 self._copy(held.place, expected.path, kept, IfNoneMatch="*")
             found = head_of(self._client, expected.path, ChecksumMode="ENABLED")
         if found is None:
-            raise Unknown(f"{expected.path} was copied back, and is not there")
+            raise OutcomeUnknown(f"{expected.path} was copied back, and is not there")
         if not self._same_bytes((expected.path, found), (held.place, kept)):
             raise Conflict(f"there is something at {expected.path} now")
         self._remove(held.place, kept)
@@ -114,7 +114,7 @@ class S3Quarantine:
         with _step(expected.path):
             answer = self._delete(Bucket=bucket, Key=key, IfMatch=head["ETag"])
         if not answer.get("DeleteMarker") or not answer.get("VersionId"):
-            raise Unknown(f"{expected.path} was deleted, and the store speaks of no delete marker")
+            raise OutcomeUnknown(f"{expected.path} was deleted, and the store speaks of no delete marker")
         return Held(expected.path, expected.etag, head["VersionId"], answer["VersionId"])
 
     def _unhide(self, expected: ListedObject, held: Held) -> None:
@@ -145,7 +145,7 @@ class S3Quarantine:
             self._copy(expected.path, place, head)
         kept = head_of(self._client, place, ChecksumMode="ENABLED")
         if kept is None or not self._same_bytes((expected.path, head), (place, kept)):
-            raise Unknown(f"the copy of {expected.path} in quarantine is not the same; nothing was deleted")
+            raise OutcomeUnknown(f"the copy of {expected.path} in quarantine is not the same; nothing was deleted")
         bucket, key = bucket_and_key(expected.path)
         try:
             with _step(expected.path):
@@ -199,7 +199,7 @@ class S3Quarantine:
             with _step(place):
                 self._delete(Bucket=bucket, Key=key, **which)
         except Conflict as error:
-            raise Unknown(f"{place} in quarantine changed while it was to be deleted") from error
+            raise OutcomeUnknown(f"{place} in quarantine changed while it was to be deleted") from error
 
     def _delete(self, **which: Any) -> Mapping[str, Any]:
         self._may_change()
@@ -254,8 +254,8 @@ class S3Quarantine:
         try:
             with _step(path):
                 put = self._client.writes.put_object(Bucket=bucket, Key=key, Body=b"trial")
-        except (Conflict, Unknown) as error:
-            raise StorageAway(f"S3 does not answer for a trial in {bucket}") from error
+        except (Conflict, OutcomeUnknown) as error:
+            raise StorageUnavailable(f"S3 does not answer for a trial in {bucket}") from error
         try:
             with _step(path):
                 self._delete(Bucket=bucket, Key=key, IfMatch=f'"{"0" * 32}"')
@@ -264,8 +264,8 @@ class S3Quarantine:
             return True
         except Unsupported:  # it does not know the condition
             return False
-        except Unknown as error:
-            raise StorageAway(f"S3 does not answer for a trial in {bucket}") from error
+        except OutcomeUnknown as error:
+            raise StorageUnavailable(f"S3 does not answer for a trial in {bucket}") from error
         return False
 
     def _root(self, path: CanonicalPath) -> str:
@@ -303,6 +303,6 @@ def _step(path: CanonicalPath) -> Iterator[None]:
             raise Conflict(f"{path} is gone, or another object: {code_of(error)}") from None
         if http_status(error) in _REFUSED:
             raise Unsupported(f"S3 refuses to change {path}: {code_of(error)}") from None
-        raise Unknown(f"nobody knows whether {path} was changed: {code_of(error)}") from None
+        raise OutcomeUnknown(f"nobody knows whether {path} was changed: {code_of(error)}") from None
     except (BotoCoreError, OSError) as error:
-        raise Unknown(f"nobody knows whether {path} was changed: {type(error).__name__}") from None
+        raise OutcomeUnknown(f"nobody knows whether {path} was changed: {type(error).__name__}") from None

@@ -23,8 +23,8 @@ from typing import Final
 
 from icewright.actions.remove_files.orphans.metadata_files import History, history_of, is_metadata_file, uuid_of
 from icewright.catalogs.objects import Objects
-from icewright.core import formatting as wording
-from icewright.core.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
+from icewright.core import wording
+from icewright.core.errors import InvalidLocation, StorageUnavailable, Unreadable, Unsupported
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.actions.remove_orphan_files import AGE_MIN_MS
@@ -88,7 +88,7 @@ class MetadataUuids:
         self._lock = threading.Lock()
 
     def of(self, objects: Objects, listed: ListedObject) -> Said:
-        """What is in a file. Raises ``StorageAway``, and then remembers nothing."""
+        """What is in a file. Raises ``StorageUnavailable``, and then remembers nothing."""
         key = (listed.path, listed.size_bytes, listed.modified_at, listed.etag, listed.version_id)
         with self._lock:
             known = self._known.get(key)
@@ -127,14 +127,14 @@ class ForeignMetadata:
     def watched(self, listing: Iterable[Listed]) -> Iterator[Listed]:
         """The listing as it was, looked at one by one. What it tells is known once it has ended.
 
-        Raises what the listing raises, and ``StorageAway``.
+        Raises what the listing raises, and ``StorageUnavailable``.
         """
         for listed in listing:
             self.look(listed)
             yield listed
 
     def look(self, listed: Listed) -> None:
-        """Look at one entry; most are passed over by their names. Raises ``StorageAway``."""
+        """Look at one entry; most are passed over by their names. Raises ``StorageUnavailable``."""
         if not is_metadata_file(listed.path):
             return
         match listed:
@@ -200,7 +200,7 @@ class ForeignMetadata:
         return Reason("foreign-metadata", text, {"files": len(files)})
 
     def _strays(self) -> list[CanonicalPath]:
-        """Metadata files with the table's uuid that are not of its history. Raises ``StorageAway``.
+        """Metadata files with the table's uuid that are not of its history. Raises ``StorageUnavailable``.
 
         None where the listing has the table's present one by another path: whoever compares paths refuses that.
         """
@@ -217,7 +217,7 @@ class ForeignMetadata:
             return None
         try:
             return history_of(self._objects.read(path, READ_BYTES_MAX))
-        except StorageAway:
+        except StorageUnavailable:
             raise
         except Unreadable:
             return None
@@ -265,13 +265,13 @@ class TablesAround:
     def refusal(self, place: Place) -> Reason | None:
         """Why files of a place may be another table's, which lies around it; None where no other one is seen there.
 
-        That is refused as well where one of these folders cannot be looked into. Raises ``StorageAway``.
+        That is refused as well where one of these folders cannot be looked into. Raises ``StorageUnavailable``.
         """
         for root in place.roots:
             for folder in self._from(root):
                 try:
                     format_name = self._at(folder, place)
-                except StorageAway:
+                except StorageUnavailable:
                     raise
                 except (Unreadable, Unsupported) as error:
                     return _not_seen(folder, root, error)
@@ -396,7 +396,7 @@ class _Lineage:
 def _read(objects: Objects, listed: ListedObject) -> Said:
     try:
         return Said(uuid_of(objects.read(listed.path, READ_BYTES_MAX)))
-    except StorageAway:
+    except StorageUnavailable:
         raise
     except Unreadable as error:
         return Said(None, error.message)

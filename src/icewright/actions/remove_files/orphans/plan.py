@@ -14,7 +14,7 @@ from typing import Final
 
 from icewright.actions.remove_files.orphans.rules import Kept, OrphanRules
 from icewright.actions.remove_files.orphans.survey import Survey, counts
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.inventory.footprint import Amount

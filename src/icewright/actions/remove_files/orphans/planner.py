@@ -21,7 +21,7 @@ from icewright.actions.remove_files.orphans.service import (
     OrphansRefused,
 )
 from icewright.catalogs.port import Catalog
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage, TableReplaced, Unavailable, Unsupported
 from icewright.core.times import Instant
@@ -34,7 +34,7 @@ from icewright.model.actions.remove_orphan_files import (
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import AskedRemoveOrphanFiles
+from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.model.policy.policy import Policy
 from icewright.model.policy.setting_values import duration_ms
 from icewright.ownership.registry import Registry
@@ -68,7 +68,7 @@ class OrphanPlanner:
         self._room = threading.BoundedSemaphore(ASKED_MAX)
 
     def plan(
-        self, name: TableName, asked: AskedRemoveOrphanFiles | None = None, table_id: TableId | None = None
+        self, name: TableName, asked: RemoveOrphanFilesRequest | None = None, table_id: TableId | None = None
     ) -> Plan:
         """Look for orphan files now, and plan what may go; what was asked for is never queued by itself.
 
@@ -85,7 +85,7 @@ class OrphanPlanner:
         finally:
             self._room.release()
 
-    def _plan(self, name: TableName, asked: AskedRemoveOrphanFiles | None, table_id: TableId | None) -> Plan:
+    def _plan(self, name: TableName, asked: RemoveOrphanFilesRequest | None, table_id: TableId | None) -> Plan:
         finder = self._finders.get(name.catalog)
         if finder is None:
             raise Unsupported(f"files of catalog {name.catalog!r} cannot be listed here")
@@ -143,7 +143,7 @@ class OrphanPlanner:
         return keep_plan(self._tables, made)
 
 
-def _age_ms(asked: AskedRemoveOrphanFiles | None) -> int | None:
+def _age_ms(asked: RemoveOrphanFilesRequest | None) -> int | None:
     if asked is None or asked.older_than is None:
         return None
     try:

@@ -21,9 +21,16 @@ from icewright.actions.remove_files.orphans.survey import Survey, counts, keeper
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.spool_port import OpenSpool, Spool
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.completeness import Complete, Gap, Known, Partial
-from icewright.core.errors import InvalidLocation, NotAllowed, StorageAway, TableReplaced, Unreadable, Unsupported
+from icewright.core.errors import (
+    InvalidLocation,
+    NotAllowed,
+    StorageUnavailable,
+    TableReplaced,
+    Unreadable,
+    Unsupported,
+)
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.inventory.footprint import Amount
@@ -40,7 +47,7 @@ from icewright.model.iceberg.objects import OddEntry
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import Place
 from icewright.ownership.reachable import Progress, Reachable, reachable
-from icewright.plans.rejection import PlanRefused
+from icewright.plans.rejection import PlanRejected
 
 PLACE_UNKNOWN: Final = "place-unknown"
 """Why nothing is said of any file while not all tables are known."""
@@ -127,7 +134,7 @@ class OrphanFinder:
 
         Raises ``TableReplaced`` when the name belongs to another table by the end of the listing, ``Conflict`` when
         another pass over the table has begun meanwhile, and ``Unavailable`` where catalog, storage or store stop
-        answering: as if there had been no pass. Raises ``PlanRefused`` when what may go is not what the rules say,
+        answering: as if there had been no pass. Raises ``PlanRejected`` when what may go is not what the rules say,
         told in another way.
         """
         before = self._files.roots(name).metadata
@@ -175,7 +182,7 @@ class OrphanFinder:
                         raise _Refusal(Reason("other-table-format", said))
                     listed.add(FoundFile(path, entry))
                     files += 1
-            except (StorageAway, Unreadable) as error:
+            except (StorageUnavailable, Unreadable) as error:
                 gaps.append(Gap(root, Reason(error.code, error.message)))
         _owned_alone(foreign.place())
         self._refuse_tables_around(place)
@@ -284,7 +291,7 @@ class OrphanFinder:
         )
         if violations := check_orphans(found.action, evidence):
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
-            raise PlanRefused(f"what is said to be orphan files of {found.table.name} is not: {said}")
+            raise PlanRejected(f"what is said to be orphan files of {found.table.name} is not: {said}")
 
     def _unheld(self, place: Place) -> Reason | None:
         """Why files below a root could not be moved into a quarantine: told by the first pass, not when they go."""

@@ -21,7 +21,7 @@ from icewright.actions.remove_files.orphans.rules import (
     is_evidence,
     partition_prefixes,
 )
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.inventory.footprint import Amount, distinct

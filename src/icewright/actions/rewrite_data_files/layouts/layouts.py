@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.iceberg.column_types import is_orderable
 from icewright.model.iceberg.layouts import Curve, Layout, LayoutColumn, LayoutExpression, order_text
 from icewright.model.iceberg.names import quote_part

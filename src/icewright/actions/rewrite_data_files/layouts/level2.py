@@ -20,7 +20,7 @@ from icewright.actions.rewrite_data_files.layouts.depth import IN_ORDER_DEPTH, o
 from icewright.actions.rewrite_data_files.layouts.ordering import Ordering
 from icewright.actions.rewrite_data_files.layouts.pieces import NoPiece, Piece, PieceBounds
 from icewright.actions.rewrite_data_files.layouts.regions import region
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.iceberg.files import DataFile
 from icewright.model.plans.plans import Reason, Verdict
 from icewright.model.policy.policy import Policy

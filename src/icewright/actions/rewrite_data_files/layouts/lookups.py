@@ -13,7 +13,7 @@ from typing import Any, Final
 from icewright.actions.rewrite_data_files.layouts.depth import Opened, opened_by_bounds
 from icewright.actions.rewrite_data_files.layouts.layouts import dotted, paths_of
 from icewright.actions.rewrite_data_files.layouts.slices import opened
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.model.actions.actions import RewriteDataFiles
 from icewright.model.iceberg.files import DataFile, Partition, Span
 from icewright.model.iceberg.layouts import Layout, Level

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icewright.actions.rewrite_data_files.layouts.layouts import in_names
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.model.iceberg.files import DataFile, Partition
 from icewright.model.iceberg.inventory import Inventory, PartitionCounts

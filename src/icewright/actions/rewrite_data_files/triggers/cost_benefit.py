@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from icewright.actions.rewrite_data_files.triggers.trigger_result import Opinion, Rule, Small, nothing_to_merge
-from icewright.core import formatting as wording
+from icewright.actions.rewrite_data_files.triggers.trigger_result import Rule, Small, TriggerResult, nothing_to_merge
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.model.iceberg.inventory import PartitionStatistics
@@ -41,24 +41,24 @@ _SCANS_SAID_MAX: Final = 1e9
 
 def cost_benefit(
     statistics: PartitionStatistics, policy: Policy, arrival_bytes_per_ms: float | None, now: Instant
-) -> Opinion:
+) -> TriggerResult:
     """What the gate says of a partition. ``arrival_bytes_per_ms``: of the table, None where nobody can tell."""
     files, small = statistics.counts.data_files, Small.of(statistics, policy)
     nothing = nothing_to_merge(files, small, policy, 2)
     if nothing is not None:
-        return Opinion(nothing)
+        return TriggerResult(nothing)
     quiet_ms = policy.horizon_ms if statistics.written_at is None else max(0, now - statistics.written_at)
     bets = list(_bets(statistics, policy, arrival_bytes_per_ms, quiet_ms))
     best = max(bets, key=lambda bet: bet.gain_ms - bet.cost_ms)
     if best.gain_ms > best.cost_ms:
         rule = Rule(2, allow_dominated=True, bucket_max=best.bucket)
-        return Opinion(Reason("worth-it", best.said(policy), best.figures(policy)), rule, files - best.fewer)
+        return TriggerResult(Reason("worth-it", best.said(policy), best.figures(policy)), rule, files - best.fewer)
     nearest = max(bets, key=lambda bet: bet.gain_ms / bet.cost_ms)
     text = f"{nearest.said(policy)}; {_missing(nearest, policy)}"
     until = None if statistics.written_at is None else nearest.pays_at(statistics.written_at, now)
     if until is not None:
         text += f", or at {wording.instant(until)} if nothing is written"
-    return Opinion(Reason("not-worth-it", text, nearest.figures(policy)), until=until)
+    return TriggerResult(Reason("not-worth-it", text, nearest.figures(policy)), until=until)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from icewright.actions.rewrite_data_files.triggers.trigger_result import Opinion, Rule, Small, not_before
-from icewright.core import formatting as wording
+from icewright.actions.rewrite_data_files.triggers.trigger_result import Rule, Small, TriggerResult, not_before
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.model.iceberg.inventory import PartitionStatistics, SizeHistogram
@@ -17,7 +17,9 @@ _PAIR = 2
 """The fewest files of which merging makes fewer."""
 
 
-def tiered(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant | None, now: Instant) -> Opinion:
+def tiered(
+    statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant | None, now: Instant
+) -> TriggerResult:
     """Fires by the rules of Apache Amoro (0.9, ``CommonPartitionEvaluator``) for files without deletes.
 
     A *fragment* has at most target / fragment-ratio bytes; an *undersized* file more than that, and less than what is
@@ -40,14 +42,14 @@ def tiered(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instan
     full_at = _full_at(policy, rewritten_at)
     if full_at is not None and full_at <= now:
         if not tiers.several:
-            return Opinion(Reason("no-tier", f"{said}; full from two of either on", tiers.figures))
+            return TriggerResult(Reason("no-tier", f"{said}; full from two of either on", tiers.figures))
         small = Small.of(statistics, policy)
-        return Opinion(Reason("full", said, tiers.figures), Rule(_PAIR, allow_dominated=True), small.after(files))
+        return TriggerResult(Reason("full", said, tiers.figures), Rule(_PAIR, allow_dominated=True), small.after(files))
     minor_at = 0 if rewritten_at is None else rewritten_at + policy.tiered_minor_interval_ms + 1
     tier = tiers.fires(policy, target, interval_over=minor_at <= now)
     if tier is not None:
         rule = Rule(_PAIR, allow_dominated=True, apart_bytes=fragment_bytes)
-        return Opinion(Reason(tier, said, tiers.figures), rule, max(1, files - tiers.fewer(target)))
+        return TriggerResult(Reason(tier, said, tiers.figures), rule, max(1, files - tiers.fewer(target)))
     text = (
         f"{said}; minor from {policy.tiered_minor_files:,} fragments on, major from {wording.size(target)} undersized"
     )
@@ -56,9 +58,9 @@ def tiered(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instan
     due_at = [minor_at] if tiers.together >= _PAIR and not is_overtaken else []
     due_at += [full_at] if full_at is not None and tiers.several else []
     if not due_at:
-        return Opinion(Reason("no-tier", text, tiers.figures))
+        return TriggerResult(Reason("no-tier", text, tiers.figures))
     text += f"; {not_before(rewritten_at, min(due_at))}"
-    return Opinion(Reason("interval", text, tiers.figures), until=min(due_at))
+    return TriggerResult(Reason("interval", text, tiers.figures), until=min(due_at))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import ceil
 
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.model.iceberg.files import DataFile
@@ -52,7 +52,7 @@ DELETES_ALONE = Rule(2, bucket_max=-2)
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class TriggerResult:
     """What a trigger says of a partition: with a rule it fires, and this many files are expected afterwards.
 
     ``until`` is when it would fire if nothing came, where it does not and ever would.

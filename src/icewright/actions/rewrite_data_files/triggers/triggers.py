@@ -15,13 +15,13 @@ from typing import Final
 from icewright.actions.rewrite_data_files.triggers.cost_benefit import cost_benefit
 from icewright.actions.rewrite_data_files.triggers.tiered import tiered
 from icewright.actions.rewrite_data_files.triggers.trigger_result import (
-    Opinion,
     Rule,
     Small,
+    TriggerResult,
     not_before,
     nothing_to_merge,
 )
-from icewright.core import formatting as wording
+from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.inventory.commit_rate import arrival_bytes_per_ms
@@ -69,7 +69,7 @@ class Judge:
         """The trigger that the policy names."""
         return cls(policy, now, observation.rewritten_at, arrival_bytes_per_ms(observation.metadata))
 
-    def opinion(self, statistics: PartitionStatistics) -> Opinion:
+    def opinion(self, statistics: PartitionStatistics) -> TriggerResult:
         """What the trigger says of a partition."""
         match self.policy.trigger:
             case Trigger.LEVELS:
@@ -122,7 +122,7 @@ def rewritten_at(commits: Mapping[int, Instant], summaries: Iterable[ManifestSum
 
 def levels(
     statistics: PartitionStatistics, policy: Policy, arrival_bytes_per_ms: float | None, now: Instant
-) -> Opinion:
+) -> TriggerResult:
     """Fires from ``min_input_files`` small files on, where merging them makes fewer.
 
     But not while data comes so fast that what is there soon fills a file: it would be written again right then. So a
@@ -131,13 +131,13 @@ def levels(
     small, files = Small.of(statistics, policy), statistics.counts.data_files
     nothing = nothing_to_merge(files, small, policy, policy.min_input_files)
     if nothing is not None:
-        return Opinion(nothing)
+        return TriggerResult(nothing)
     full_at = _full_at(statistics, small, policy, arrival_bytes_per_ms)
     if full_at is not None and now < full_at and small.files < MANY_GROUPS * policy.min_input_files:
         text = f"{small.said} of {files:,}; as fast as data comes they fill a file by {wording.instant(full_at)}"
-        return Opinion(Reason("full-soon", text, small.figures), until=full_at)
+        return TriggerResult(Reason("full-soon", text, small.figures), until=full_at)
     reason = Reason(SMALL_FILES, f"{small.said} of {files:,}", small.figures)
-    return Opinion(reason, Rule(policy.min_input_files), small.after(files))
+    return TriggerResult(reason, Rule(policy.min_input_files), small.after(files))
 
 
 def _full_at(
@@ -155,7 +155,7 @@ def _full_at(
     return statistics.written_at + 2 * wait_ms + LATE_MS if wait_ms <= FULL_SOON_MS else None
 
 
-def mse(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant | None, now: Instant) -> Opinion:
+def mse(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant | None, now: Instant) -> TriggerResult:
     """Fires when file sizes are too far below their target, at most once in an interval for a partition.
 
     With n files of sizes s_i, all files of the partition, and the target T::
@@ -173,14 +173,14 @@ def mse(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant |
     small = Small.of(statistics, policy)
     nothing = nothing_to_merge(files, small, policy, 2)
     if nothing is not None:
-        return Opinion(nothing)
+        return TriggerResult(nothing)
     error = sqrt(histogram.mean_square_shortfall(statistics.counts.sizes, target)) / target
     said = f"its {wording.count(files, 'file')} are {error:.0%} of {wording.size(target)} too small (root mean square)"
     figures = {**small.figures, "size_error": round(error, 4), "size_error_from": policy.mse_ratio}
     if error < policy.mse_ratio:
-        return Opinion(Reason("size-error-low", f"{said}; merged from {policy.mse_ratio:.0%} on", figures))
+        return TriggerResult(Reason("size-error-low", f"{said}; merged from {policy.mse_ratio:.0%} on", figures))
     due_at = None if rewritten_at is None else rewritten_at + policy.mse_interval_ms
     if due_at is not None and now < due_at:
-        return Opinion(Reason("interval", f"{said}; {not_before(rewritten_at, due_at)}", figures), until=due_at)
+        return TriggerResult(Reason("interval", f"{said}; {not_before(rewritten_at, due_at)}", figures), until=due_at)
     rule = Rule(2, allow_dominated=True)
-    return Opinion(Reason("size-error", f"{said}; {small.said}", figures), rule, small.after(files))
+    return TriggerResult(Reason("size-error", f"{said}; {small.said}", figures), rule, small.after(files))
