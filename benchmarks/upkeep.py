@@ -29,11 +29,11 @@ from icewright.core.completeness import Gaps
 from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.remove_orphan_files import OrphanPolicy
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ownership.model import Place
 from icewright.server.control import build_control_plane

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import Any
 
+from icewright.core.codec import members_of
 from icewright.maintenance.registry.cli import ACTION_WORDS
-from icewright.maintenance.registry.planning import ACTION_RULES
-from icewright.maintenance.registry.services import ACTION_SERVICES
-from icewright.model.actions.action_types import ACTION_TRAITS
+from icewright.maintenance.registry.services import ACTION_TYPES
 from icewright.model.actions.actions import Action, ActionFigures, ActionKind
 from icewright.model.plans.plans import Prediction
 from icewright.model.plans.requests import Asked
@@ -33,29 +32,36 @@ STORED = {
 
 
 def test_the_tags_of_actions_are_those_that_are_stored() -> None:
-    assert {action.__name__: action.kind for action in get_args(Action)} == STORED
+    assert {action.__name__: action.kind for action in members_of(Action)} == STORED
     assert {kind.value for kind in ActionKind} == set(STORED.values())
 
 
 def test_each_kind_is_registered_once_on_each_floor() -> None:
     registered: tuple[tuple[Iterable[type[Any]], Any], ...] = (
-        ([traits.action for traits in ACTION_TRAITS], Action),
-        ([traits.figures for traits in ACTION_TRAITS], ActionFigures),
-        ([traits.prediction for traits in ACTION_TRAITS], Prediction),
-        ([rules.action for rules in ACTION_RULES], Action),
-        ([services.action for services in ACTION_SERVICES], Action),
-        ([services.plan_asked.asked for services in ACTION_SERVICES if services.plan_asked], Asked),
+        ([kind.traits.action for kind in ActionKind], Action),
+        ([kind.traits.figures for kind in ActionKind], ActionFigures),
+        ([kind.traits.prediction for kind in ActionKind], Prediction),
+        ([its.action for its in ACTION_TYPES.values()], Action),
+        ([its.plan_asked.asked for its in ACTION_TYPES.values() if its.plan_asked], Asked),
         ([words.prediction for words in ACTION_WORDS], Prediction),
         ([words.figures for words in ACTION_WORDS], ActionFigures),
     )
     for found, union in registered:
-        assert Counter(found) == Counter(get_args(union))
+        assert Counter(found) == Counter(members_of(union))
 
 
 def test_figures_predictions_and_what_is_asked_carry_the_tag_of_their_action() -> None:
-    for traits in ACTION_TRAITS:
-        assert traits.figures.kind == traits.prediction.kind == traits.action.kind
-    for services in ACTION_SERVICES:
-        assert services.plan_asked is None or services.plan_asked.asked.kind == services.action.kind
+    for one in ActionKind:
+        traits = one.traits
+        assert one.value == traits.action.kind == traits.figures.kind == traits.prediction.kind
+        assert traits.asked is None or traits.asked.kind == one.value
+    for kind, its in ACTION_TYPES.items():
+        assert kind == its.action.kind
+        assert its.plan_asked is None or its.plan_asked.asked is ActionKind(kind).traits.asked
     for words in ACTION_WORDS:
         assert words.figures.kind == words.prediction.kind
+
+
+def test_an_action_is_taken_back_by_kinds_that_there_are() -> None:
+    known = {kind.value for kind in ActionKind}
+    assert all(undo in known for kind in ActionKind for undo in kind.traits.taken_back_by)

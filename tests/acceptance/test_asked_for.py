@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from icewright.api_client.client import Client
 from icewright.core.errors import NotFound
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Json
 from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import RewriteDataFilesRequest
 from tests.acceptance.house import House, house, live_files, missing_paths, rows_by_pyiceberg, settled
 from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import append, make_lake, make_table

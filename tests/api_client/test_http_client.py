@@ -21,9 +21,9 @@ from icewright.core.errors import (
     Unavailable,
     Unreadable,
 )
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.model.work.tasks import TaskState
 from tests.cases import each_case
 

@@ -12,12 +12,12 @@ from icewright.core.clock import Clock
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.events.events import Channel, CommitEvent
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import PartitionField, Snapshot, TableMetadata
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.work.tasks import Task, TaskState

@@ -16,10 +16,10 @@ from icewright.api_client.client import Client
 from icewright.client import Lake, StillGoing, connect
 from icewright.core.errors import IcewrightError, InvalidName, NotAllowed, NotFound, Rejected, Unavailable
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.events.events import Channel, CommitEvent, EventState
 from icewright.model.events.feed import FactKind
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import Mode
 from icewright.model.work.jobs import Committed
 from icewright.model.work.tasks import TaskState

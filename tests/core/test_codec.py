@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.core.codec import dumps, from_json, loads, to_json
+from icewright.core.codec import OneOf, dumps, from_json, loads, members_of, to_json
 from icewright.core.errors import InvalidMessage
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.files import Partition
@@ -18,6 +18,7 @@ from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
 from icewright.model.work.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskReport
 from icewright.model.work.tasks import Lease, TaskState
+from icewright.web.schema import schema_of
 from tests.cases import each_case
 
 
@@ -125,3 +126,36 @@ def test_a_wrong_constant_is_refused() -> None:
 
     with pytest.raises(InvalidMessage, match=r"\$\.kind: expected 'one'"):
         from_json(Tagged, {"kind": "two", "value": 1})
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    kind: ClassVar[Literal["circle"]] = "circle"
+    radius: int
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    kind: ClassVar[Literal["square"]] = "square"
+    side: int
+
+
+Shape = Annotated[Any, OneOf((Circle, Square))]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    shapes: tuple[Shape, ...]
+    frame: Shape | None = None
+
+
+class TestOneOf:
+    def test_its_members_are_told_apart_by_their_kind(self) -> None:
+        for drawing in (Drawing((Circle(1), Square(2))), Drawing((), Square(3))):
+            assert loads(Drawing, dumps(drawing)) == drawing
+        with pytest.raises(InvalidMessage, match=r"\$\.frame\.kind: 'line' is none of circle, square"):
+            from_json(Drawing, {"shapes": [], "frame": {"kind": "line"}})
+
+    def test_in_a_union_its_members_stand_beside_the_others(self) -> None:
+        assert members_of(Shape | None) == (Circle, Square, type(None))
+        assert schema_of(Shape | None) == {"anyOf": [schema_of(Circle), schema_of(Square), {"type": "null"}]}

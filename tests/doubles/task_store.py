@@ -13,7 +13,7 @@ from icewright.core.errors import Conflict, NotAllowed, NotFound
 from icewright.core.times import Instant
 from icewright.feed.task_events import fact_of
 from icewright.model.access.permissions import EVERYWHERE, Scopes
-from icewright.model.actions.action_types import shareable_bytes
+from icewright.model.actions.actions import shareable_bytes
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
 from icewright.model.work import lifecycle

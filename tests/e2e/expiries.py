@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from pyiceberg.table import Table
 
 from icewright.api_client.client import Client
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import Json
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from tests.e2e.kills import Mortals
 from tests.lakes.sqlite import append, files_of, make_table, table_name, writer
 from tests.readers.duck import duckdb_with_iceberg

@@ -18,9 +18,9 @@ from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionSt
 from icewright.api_client.client import Client
 from icewright.core.fault_points import Fault
 from icewright.model.actions.deletion import Intent, IntentState
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import Json
-from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.ports.deletions import HELD_STATES, DeletionStore
 from icewright.store.engine import open_store
 from tests.e2e.kills import DELETER, Mortals

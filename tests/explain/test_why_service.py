@@ -5,7 +5,7 @@ from __future__ import annotations
 from icewright.core.errors import TableReplaced
 from icewright.maintenance.upkeep import LOOKED_LATELY
 from icewright.model.actions.actions import ActionKind
-from icewright.model.plans.requests import ExpireSnapshotsRequest
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.tasks import Task

@@ -11,8 +11,8 @@ from icewright.core.errors import Unavailable
 from icewright.model.access.identity import NewToken, digest
 from icewright.model.access.permissions import Role
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.plans.approvals import Approval
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.ports.store import WaitingPlan
 from tests.builders.served import EVENTS, V1, Served, problem
 

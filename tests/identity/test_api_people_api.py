@@ -18,7 +18,7 @@ from icewright.identity.logins import Logins
 from icewright.identity.oidc.provider import Client, OidcProvider
 from icewright.model.access.identity import IDLE_MS
 from icewright.model.access.people import RoleRule
-from icewright.model.plans.requests import ExpireSnapshotsRequest
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.server.http.app import create_app
 from tests.builders.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server

@@ -14,11 +14,11 @@ from icewright.identity.authorization import Declared, On, Public, declarations,
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import OWNER, Grant, Permission, Principal, Role, Scope
 from icewright.model.actions.deletion import Cause, DeletionRun
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.events.events import CommitEvent
 from icewright.model.events.notifications import Message
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.approvals import Approval
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.jobs import ANY_TASK
 from icewright.ownership.model import GoneUuid
 from icewright.ports.inbox import EventFilter

@@ -14,9 +14,9 @@ from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import Role
 from icewright.model.access.redacted_text import Words
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.ports.store import TableRecord, WaitingPlan
 from tests.builders.served import BY_CITY, EVENTS, V1, Served, hello, problem
 

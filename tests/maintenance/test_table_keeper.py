@@ -13,13 +13,13 @@ from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.core.codec import dumps
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.maintenance import planner as planner_module
+from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import ManifestKey
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import RewriteManifestsRequest
 from icewright.model.work.breaker import FAILURES_MAX, PARKED_MS
 from icewright.model.work.jobs import Cancelled, Conflicted
 from icewright.model.work.tasks import Task, TaskState

@@ -20,11 +20,11 @@ from icewright.core.fault_points import Fault
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import Step
+from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import RollbackRequest
 from tests.builders.lakehouse import HELD, HOUR_MS, MINUTE_MS, SECOND_MS
 from tests.doubles.lake import MemoryFile
 from tests.doubles.objects import MemoryObjects

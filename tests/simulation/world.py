@@ -16,9 +16,9 @@ from typing import TypeVar
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, LeaseLost, NotFound, OutcomeUnknown, Rejected, Unavailable
 from icewright.core.fault_points import Fault
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.events.events import Channel, CommitEvent
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import Mode
 from icewright.model.policy.resource_groups import DEFAULT_GROUP, SERVER, ResourceGroup
 from icewright.model.work.halts import EVERYTHING, Halt, HaltState, Part, PartKind, halt_over

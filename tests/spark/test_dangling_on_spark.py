@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 
 from icewright.core.errors import Conflict
 from icewright.maintenance.registry.services import verify
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import RemoveDanglingDeletesRequest
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright_spark.actions.phase import Phase

@@ -12,10 +12,9 @@ from pyspark.sql import SparkSession
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.errors import Conflict
 from icewright.core.fault_points import Fault, arm
-from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, tag_of
+from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, ExpireDataRequest, tag_of
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import ExpireDataRequest
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright_spark.actions.driver_job import DriverJob

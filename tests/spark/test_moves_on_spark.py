@@ -17,11 +17,11 @@ from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.errors import Conflict
 from icewright.inventory.specs import current_spec_obstacle
 from icewright.model.actions.actions import FileGroup
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import RewriteDataFilesRequest
 from icewright.model.policy.policy import MigrateSpec
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.model.work.tasks import TaskState

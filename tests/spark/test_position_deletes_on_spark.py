@@ -11,10 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icewright.core.errors import Conflict
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
+from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import RewritePositionDeletesRequest
 from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright_spark.actions.phase import Phase

@@ -14,10 +14,9 @@ from pyspark.sql import SparkSession
 from icewright.actions.rewrite_manifests.classes import known_classes
 from icewright.core.errors import Conflict
 from icewright.core.fault_points import Fault, arm
-from icewright.model.actions.rewrite_manifests import ManifestClass, ManifestContent
+from icewright.model.actions.rewrite_manifests import ManifestClass, ManifestContent, RewriteManifestsRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import RewriteManifestsRequest
 from icewright.model.work.jobs import Committed, Conflicted
 from icewright.model.work.tasks import TaskState
 from icewright_spark.actions import rewrite_manifests as job

@@ -3,12 +3,14 @@ from typing import Any
 
 from icewright.core.codec import from_json
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.orphans import FinishedPass, SeenFiles, SeenOrphans
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
+from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import PartitionField
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import ExpireSnapshotsRequest, RewriteDataFilesRequest, RewriteManifestsRequest
 from icewright.model.work.storage import AccessRecord
 from icewright.model.work.why import Stance, Why
 from icewright.policy.rules.cases import PolicyTest

@@ -12,7 +12,7 @@ from icewright.core import codec
 from icewright.core.reasons import Reason
 from icewright.footprint.unneeded_views import HeldView, OrphansView, UnneededView
 from icewright.maintenance.explain import plan_view
-from icewright.maintenance.planner import Planned, Planner
+from icewright.maintenance.planner import Planner
 from icewright.model.actions.actions import RewriteFigures
 from icewright.model.actions.orphans import SeenFiles
 from icewright.model.iceberg.files import FileContent, Partition
@@ -24,6 +24,7 @@ from icewright.observation import rewritten_partitions as rewrites
 from icewright.observation.figures import figures_view, partition_view
 from icewright.observation.observer import Observer
 from icewright.ownership.location_views import PlaceView
+from icewright.plans.action_types import Planned
 from icewright.policy.schema_views import type_text
 from icewright.policy.source import PolicySource
 from icewright.tables import views

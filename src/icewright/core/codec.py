@@ -13,11 +13,28 @@ import types
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
-from typing import Any, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from icewright.core.errors import InvalidMessage
 
 T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OneOf:
+    """Beside a type in ``Annotated``: the dataclasses that its values are of, each with a ``kind`` of its own."""
+
+    members: tuple[Any, ...]
+
+
+def members_of(hint: Any) -> tuple[Any, ...]:
+    """The types that a value of a union is of, with those of each :class:`OneOf` among them."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return tuple(member for said in args[1:] for member in said.members)
+    if origin in (Union, types.UnionType):
+        return tuple(member for part in args for member in members_of(part))
+    return (hint,)
 
 
 def dumps(value: Any) -> str:
@@ -79,8 +96,8 @@ def _reader(hint: Any) -> Reader:  # noqa: PLR0911 - one return per kind of type
         return _reader(hint.__supertype__)
     if hint is None or hint is type(None):
         return _read_none
-    if origin in (Union, types.UnionType):
-        return _union_reader(args)
+    if origin in (Union, types.UnionType, Annotated):
+        return _union_reader(members_of(hint))
     if origin is tuple:
         return _sequence_reader(_reader(args[0]), tuple)
     if origin is frozenset:
@@ -166,7 +183,7 @@ def _union_reader(members: tuple[Any, ...]) -> Reader:
 
 
 def _dataclass_reader(cls: Any) -> Reader:
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls, include_extras=True)
     kind = _kind_of(cls)
     fields = {field.name: field for field in dataclasses.fields(cls)}
     readers: dict[str, Reader] = {}

@@ -30,8 +30,7 @@ from icewright.model.access.permissions import (
     authorize,
     forbidden,
 )
-from icewright.model.actions.action_types import traits_of
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.web.deps import Caller
 from icewright.web.idempotency import begin
 

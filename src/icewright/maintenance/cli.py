@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
@@ -10,19 +11,14 @@ import typer
 
 from icewright.core.errors import Forbidden, NotFound, Rejected, Unavailable
 from icewright.maintenance.registry.cli import predicted
-from icewright.model.actions.action_types import traits_of
+from icewright.model.actions.actions import ActionKind, traits_of
+from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
+from icewright.model.actions.expire_data import ExpireDataRequest
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
 from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import (
-    Asked,
-    ComputeStatisticsRequest,
-    ExpireDataRequest,
-    ExpireSnapshotsRequest,
-    RemoveDanglingDeletesRequest,
-    RemoveOrphanFilesRequest,
-    RewriteDataFilesRequest,
-    RewriteManifestsRequest,
-    RewritePositionDeletesRequest,
-)
+from icewright.model.plans.requests import REQUESTS, Asked
 from icewright.model.policy.policy import Mode
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Column, Terminal
@@ -47,16 +43,23 @@ _VERDICTS = (
 )
 
 
+_BY_OTHER_MEANS = (ActionKind.REWRITE_DATA_FILES, ActionKind.ROLLBACK_TO_SNAPSHOT)
+"""What is asked for by ``--migrate``, and by a command of its own."""
+
+
 class Action(StrEnum):
     """What may be planned on demand, by the names of Iceberg's procedures."""
 
-    EXPIRE_SNAPSHOTS = "expire-snapshots"
-    REWRITE_MANIFESTS = "rewrite-manifests"
-    REMOVE_DANGLING_DELETES = "remove-dangling-deletes"
-    COMPUTE_STATISTICS = "compute-statistics"
-    REMOVE_ORPHAN_FILES = "remove-orphan-files"
-    REWRITE_POSITION_DELETE_FILES = "rewrite-position-delete-files"
-    EXPIRE_DATA = "expire-data"
+    _ignore_ = "members request"
+    members = vars()
+    for request in REQUESTS:
+        if request.kind not in _BY_OTHER_MEANS:
+            members[request.kind.upper()] = request.kind.replace("_", "-")
+
+    @property
+    def kind(self) -> ActionKind:
+        """The kind of the action."""
+        return ActionKind(self.value.replace("-", "_"))
 
 
 OlderThan = Annotated[
@@ -179,24 +182,23 @@ def _asked(
     statistics: ComputeStatisticsRequest,
 ) -> Asked | None:
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
+    kind = None if action is None else action.kind
     expiring, computing = expiry != ExpireSnapshotsRequest(), statistics != ComputeStatisticsRequest()
-    aged: dict[Action | None, Asked] = {
-        Action.REMOVE_ORPHAN_FILES: RemoveOrphanFilesRequest(expiry.older_than),
-        Action.EXPIRE_DATA: ExpireDataRequest(expiry.older_than),
+    aged: dict[ActionKind | None, Asked] = {
+        ActionKind.REMOVE_ORPHAN_FILES: RemoveOrphanFilesRequest(expiry.older_than),
+        ActionKind.EXPIRE_DATA: ExpireDataRequest(expiry.older_than),
     }
-    if migrate is None and action in aged and expiry.retain_last is None and not computing:
-        return aged[action]
-    if migrate is None and action is Action.EXPIRE_SNAPSHOTS and not computing:
+    if migrate is None and kind in aged and expiry.retain_last is None and not computing:
+        return aged[kind]
+    if migrate is None and kind is ActionKind.EXPIRE_SNAPSHOTS and not computing:
         return expiry
-    if migrate is None and action is Action.COMPUTE_STATISTICS and not expiring:
+    if migrate is None and kind is ActionKind.COMPUTE_STATISTICS and not expiring:
         return statistics
-    alone: dict[Action | None, Asked] = {
-        Action.REWRITE_MANIFESTS: RewriteManifestsRequest(),
-        Action.REMOVE_DANGLING_DELETES: RemoveDanglingDeletesRequest(),
-        Action.REWRITE_POSITION_DELETE_FILES: RewritePositionDeletesRequest(),
+    alone: dict[ActionKind | None, Asked] = {
+        ActionKind(request.kind): request() for request in REQUESTS if not fields(request)
     }
-    if migrate is None and action in alone and not (expiring or computing):
-        return alone[action]
+    if migrate is None and kind in alone and not (expiring or computing):
+        return alone[kind]
     if expiring or computing or action is not None:
         raise Rejected(
             "these options do not go together",

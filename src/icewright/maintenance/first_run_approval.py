@@ -14,8 +14,7 @@ from icewright.core.errors import Conflict
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.dispatch.task_gate import APPROVED, unwanted
-from icewright.model.actions.action_types import TAKE_BACK
-from icewright.model.actions.actions import ActionKind, UndoExpireData
+from icewright.model.actions.actions import TAKE_BACK, ActionKind, UndoExpireData
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.undo import UNDO_WINDOW_MS
 from icewright.model.iceberg.files import Partition

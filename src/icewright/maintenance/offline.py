@@ -8,12 +8,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from icewright.core.system_clock import SystemClock, SystemIds
-from icewright.maintenance.planner import Planned, Planner
+from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.services import plan_asked
 from icewright.model.iceberg.names import TableName
 from icewright.observation.access import assumed
 from icewright.observation.observer import Observer
 from icewright.ownership.offline import OfflineCatalogs
+from icewright.plans.action_types import Planned
 from icewright.policy.source import PolicySource
 from icewright.store.engine import open_store
 from icewright.work.store.table_store import SqlTableStore

@@ -5,7 +5,7 @@ A plan that its checker does not accept is kept nowhere and carried out never.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -26,7 +26,15 @@ from icewright.actions.rollback.service import RollbackPlanner
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import NotAllowed
 from icewright.core.times import Instant
-from icewright.model.actions.expire_snapshots import Hold
+from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
+from icewright.model.actions.expire_data import ExpireDataRequest
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest, Hold
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesRequest
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
+from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
+from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesRequest
+from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.model.iceberg.inventory import ManifestKey
 from icewright.model.iceberg.layouts import Layout
@@ -34,20 +42,10 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import SortField, TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Migration, Plan, Reason, Verdict
-from icewright.model.plans.requests import (
-    ComputeStatisticsRequest,
-    ExpireDataRequest,
-    ExpireSnapshotsRequest,
-    RemoveDanglingDeletesRequest,
-    RemoveOrphanFilesRequest,
-    RewriteDataFilesRequest,
-    RewriteManifestsRequest,
-    RewritePositionDeletesRequest,
-    RollbackRequest,
-)
 from icewright.model.policy.policy import Mode, Policy
 from icewright.observation.access import assumed
 from icewright.observation.observer import Observer
+from icewright.plans.action_types import Planned, Rest
 from icewright.plans.due import Due
 from icewright.plans.layouts import resolve
 from icewright.plans.repository import keep_plan
@@ -56,33 +54,15 @@ from icewright.policy.source import PolicySource
 from icewright.ports.store import TableStore
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan, and what it was made from."""
+class Planner:
+    """Makes plans, and keeps them in the store.
 
-    plan: Plan
-    observation: Observation
-    policy: Policy
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """What tells whether something is due by itself, beside the table.
-
-    ``now`` is by the store's clock, ``rested_ms`` how long ago it was done last, None where it never was. ``holds``
-    gives the snapshots that tasks of the table go on from.
+    An action that is planned in its own folder takes what it needs of it: it is a
+    :class:`~icewright.plans.action_types.Planning`.
     """
 
-    now: Instant
-    rested_ms: int | None
-    holds: Callable[[], Sequence[Hold]]
-
-
-class Planner:
-    """Makes plans, and keeps them in the store."""
-
     def __init__(self, observer: Observer, tables: TableStore, clock: Clock, ids: Ids, policies: PolicySource) -> None:
-        self._observer, self._tables, self._clock, self._ids = observer, tables, clock, ids
+        self._observer, self.tables, self.clock, self.ids = observer, tables, clock, ids
         self.policies = policies
         self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
@@ -133,7 +113,7 @@ class Planner:
     ) -> Planned:
         """What is done to delete files. Raises ``PlanRejected``, and ``Unreadable`` where not all files were read."""
         checked = self._deletes.plan_asked(observation, asked)
-        keep_plan(self._tables, checked.plan, checked.violations)
+        keep_plan(self.tables, checked.plan, checked.violations)
         return Planned(checked.plan, observation, self.policy(observation.metadata))
 
     def statistics_asked(
@@ -160,7 +140,7 @@ class Planner:
     def expiry_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.actions.expire_snapshots.service.ExpiryPlanner.due`."""
         metadata = observation.metadata
-        record = self._tables.record(metadata.table_id)
+        record = self.tables.record(metadata.table_id)
         if record is None:
             return Due(Reason("table-replaced", "nothing, because the name leads to another table by now"))
         return self._expiries.due(metadata, record.marks, rest.holds(), rest.rested_ms)
@@ -182,7 +162,7 @@ class Planner:
         return self._plan_rewrite(observation, None)
 
     def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
-        policy, now = self.policy(observation.metadata), self._clock.now()
+        policy, now = self.policy(observation.metadata), self.clock.now()
         policy = policy if migration is None else to_migrate(policy, migration)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
@@ -203,7 +183,7 @@ class Planner:
             verdicts,
             self._data_files(observation, known, wanted, asked_fields(observation, policy, levels)),
             self._delete_files(observation, known, wanted),
-            plan_id=self._ids.new("plan"),
+            plan_id=self.ids.new("plan"),
             now=now,
             levels=levels,
             migration=migration,
@@ -218,14 +198,14 @@ class Planner:
             plan, observation, policy, files, deletes, layout if isinstance(layout, Layout) else None
         )
         said = [(violation.code, violation.text) for violation in violations]
-        keep_plan(self._tables, plan, said, is_present=migration is None)
+        keep_plan(self.tables, plan, said, is_present=migration is None)
         return Planned(plan, observation, policy)
 
     def _with_rewrites(self, observation: Observation, now: Instant) -> Observation:
         """The observation with the time of our last rewrite of each partition."""
         metadata = observation.metadata
         commits = our_commits(metadata, observation.inventory.manifests, now)
-        summaries = self._tables.manifest_summaries(metadata.table_id) if commits else ()
+        summaries = self.tables.manifest_summaries(metadata.table_id) if commits else ()
         return replace(observation, rewritten_at=rewritten_at(commits, summaries))
 
     def _planned_files(
@@ -270,7 +250,7 @@ class Planner:
         if not partitions:
             return ()
         wanted = partitions | _unpartitioned(observation)
-        summaries = self._tables.manifest_summaries(observation.metadata.table_id, wanted)
+        summaries = self.tables.manifest_summaries(observation.metadata.table_id, wanted)
         return tuple(_Known(s.key, s.content, frozenset(s.partitions)) for s in summaries)
 
 

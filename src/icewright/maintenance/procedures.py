@@ -17,13 +17,11 @@ from icewright.maintenance.cli import (
     print_applied,
     show_only,
 )
-from icewright.model.plans.requests import (
-    Asked,
-    ComputeStatisticsRequest,
-    ExpireSnapshotsRequest,
-    RemoveOrphanFilesRequest,
-    RollbackRequest,
-)
+from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.rollback import RollbackRequest
+from icewright.model.plans.requests import Asked
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Column
 from icewright.terminal.invocation import AsJson, Invocation, ShowApi, TableArgument, Yes, begin

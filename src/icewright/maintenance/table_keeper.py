@@ -26,11 +26,12 @@ from icewright.maintenance.registry.planning import effect_of
 from icewright.maintenance.registry.services import plan_asked
 from icewright.maintenance.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import Asked, RemoveOrphanFilesRequest
+from icewright.model.plans.requests import Asked
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.model.work.lifecycle import may_coalesce

@@ -15,7 +15,7 @@ from icewright.actions.rewrite_manifests.due import may_be_in_danger
 from icewright.core.times import Instant, Window
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.first_run_approval import FirstRunApproval
-from icewright.maintenance.planner import Planner, Rest
+from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.planning import by_itself
 from icewright.maintenance.registry.services import DUE_RULES
 from icewright.model.actions.actions import ActionKind
@@ -26,6 +26,7 @@ from icewright.model.policy.time_windows import spread, window_of
 from icewright.model.work.breaker import DEFAULT_THRESHOLDS, PARKED, Thresholds, is_half_open, parked
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.model.work.why import Considered
+from icewright.plans.action_types import Rest
 from icewright.plans.rejection import PlanRejected
 from icewright.plans.upkeep_due import (
     DANGER_PRIORITY,

@@ -33,11 +33,11 @@ from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
+from icewright.maintenance.registry.services import build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_keeper import TableKeeper
 from icewright.maintenance.undoer import NothingKept, Undoer
-from icewright.model.actions.action_types import FILE_MOVES
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import FILE_MOVES, ActionKind
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
 from icewright.model.work.retention import Retention
@@ -217,7 +217,7 @@ def build_control_plane(
         ActionKind.UNDO_EXPIRE_SNAPSHOTS: undoer,
     }
     back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
-    carriers = {**(own if expiries else {}), **(back if rollbacks else {}), **carriers}
+    carriers = {**build_carriers(catalogs), **(own if expiries else {}), **(back if rollbacks else {}), **carriers}
     housekeeper = ServerTaskRunner(dispatcher, carriers, clock, alive=pulse.beat)
     loop = Loop(
         catalogs,

@@ -270,7 +270,8 @@ def plan_asked(
     catalog: OfCatalog = None,
 ) -> Response:
     """Plan what is asked for, and nothing else. It is never queued by itself: apply the plan by its id."""
-    record, asked = lookups.record(uuid, catalog), from_json(cast("type[Asked]", Asked), body)
+    record = lookups.record(uuid, catalog)
+    asked: Asked = from_json(cast("Any", Asked), body)
     return render(plan_view(keeper.plan_asked(record.name, asked, record.table_id)), 201)
 
 

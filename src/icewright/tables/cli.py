@@ -31,10 +31,10 @@ from icewright.terminal.invocation import AsJson, ShowApi, TableArgument, Yes, b
 
 if TYPE_CHECKING:
     from icewright.catalogs.port import Catalog
-    from icewright.maintenance.planner import Planned
     from icewright.model.events.events import Reporting
     from icewright.model.iceberg.names import TableName
     from icewright.model.iceberg.tables import TableMetadata
+    from icewright.plans.action_types import Planned
     from icewright.tables.api_views import TableDocument
     from icewright.tables.views import TableView
     from icewright.terminal.invocation import Invocation

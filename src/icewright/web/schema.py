@@ -9,8 +9,9 @@ import dataclasses
 import types
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, NewType, Union, get_args, get_origin, get_type_hints
 
+from icewright.core.codec import members_of
 from icewright.web.problems import MEDIA_TYPE, ProblemDocument
 
 Schema = dict[str, Any]
@@ -38,8 +39,8 @@ def schema_of(hint: Any) -> Schema:
     origin, args = get_origin(hint), get_args(hint)
     if hint in _SCALARS:
         return dict(_SCALARS[hint])
-    if origin in (Union, types.UnionType):
-        return {"anyOf": [schema_of(member) for member in args]}
+    if origin in (Union, types.UnionType, Annotated):
+        return {"anyOf": [schema_of(member) for member in members_of(hint)]}
     if origin in (tuple, frozenset) or (isinstance(origin, type) and issubclass(origin, Sequence)):
         return {"type": "array", "items": schema_of(args[0])}
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -98,7 +99,7 @@ def _reference(cls: Any) -> Schema:
     name = cls.__name__
     if name not in _COMPONENTS:
         _COMPONENTS[name] = {}  # types may refer to themselves
-        hints = get_type_hints(cls)
+        hints = get_type_hints(cls, include_extras=True)
         fields = dataclasses.fields(cls)
         properties = {field.name: schema_of(hints[field.name]) for field in fields}
         required = [field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING]

@@ -20,7 +20,7 @@ from icewright.core.errors import InvalidMessage, LeaseLost, Rejected, Unavailab
 from icewright.core.fault_points import Fault, fault
 from icewright.core.outage_log import Outage
 from icewright.core.traces import RESULT
-from icewright.model.actions.action_types import names_in, shareable_bytes
+from icewright.model.actions.actions import names_in, shareable_bytes
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.application_size import application_size
 from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec

@@ -11,7 +11,7 @@ import pytest
 from icewright.actions.compute_statistics import service as statistics_planner
 from icewright.core.errors import InvalidMessage
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.compute_statistics import ComputeStatistics
+from icewright.model.actions.compute_statistics import ComputeStatistics, ComputeStatisticsRequest
 from icewright.model.iceberg.statistics_files import (
     NDV_KEY,
     THETA_SKETCH,
@@ -20,7 +20,6 @@ from icewright.model.iceberg.statistics_files import (
     StatisticsFile,
 )
 from icewright.model.iceberg.tables import Snapshot
-from icewright.model.plans.requests import ComputeStatisticsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
 from icewright.model.work.tasks import Task, TaskState

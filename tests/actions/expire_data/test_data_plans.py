@@ -14,7 +14,7 @@ from pyiceberg.types import DateType, LongType, NestedField
 
 from icewright.actions.expire_data.cli import data_undo_pairs
 from icewright.core.reasons import Reason
-from icewright.model.actions.undo_data import UndoExpireDataPrediction
+from icewright.model.actions.undo import UndoExpireDataPrediction
 from tests.builders.command_line import icewright, write_configuration
 from tests.lakes.sqlite import make_lake, make_table
 

@@ -8,11 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from icewright.core.errors import Conflict, InvalidMessage, NotAllowed
-from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, tag_of
+from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, ExpireDataRequest, tag_of
 from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import ExpireDataRequest
 from icewright.model.work.jobs import (
     PROTOCOL_VERSION,
     Committed,

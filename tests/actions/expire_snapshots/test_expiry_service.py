@@ -10,11 +10,10 @@ from icewright.actions.expire_snapshots import service as expiry_planner
 from icewright.actions.expire_snapshots.expirer import holds_of_tasks
 from icewright.actions.expire_snapshots.plan import decide_expiry
 from icewright.core.errors import Conflict, InvalidMessage, NotAllowed, TableReplaced
-from icewright.model.actions.expire_snapshots import ExpireSnapshots
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsRequest
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import RefKind
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.rejection import PlanRejected
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse

@@ -12,8 +12,8 @@ from icewright.actions.remove_files import deleter, expired_files
 from icewright.actions.remove_files.adapters.opened import CatalogQuarantine
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import Held
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.iceberg.objects import ListedObject
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import RESTORING, Progress, Task, TaskState
 from icewright.ports.store import TaskFilter

@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 from icewright.actions.expire_snapshots.settings import REMOVES_FILES_KEY
 from icewright.actions.remove_files.orphans.settings import REMOVES_KEY
 from icewright.core.errors import Conflict, Unreadable, Unsupported
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import Listed
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.work.tasks import Task
 from tests.builders.lakehouse import BONN, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.doubles.objects import MemoryObjects

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from icewright.core.errors import NotAllowed
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
 from icewright.model.iceberg.layouts import Level
 from icewright.model.iceberg.tables import PartitionField
 from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import RewriteDataFilesRequest
 from icewright.model.work.tasks import TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.builders.worker import Worker

@@ -9,10 +9,9 @@ import pytest
 from icewright.actions.rewrite_delete_files import service as delete_planner
 from icewright.core.errors import NotAllowed, Unreadable
 from icewright.maintenance.registry.planning import still_applies
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesRequest
 from icewright.model.iceberg.files import FileContent
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
-from icewright.model.plans.requests import RemoveDanglingDeletesRequest
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse

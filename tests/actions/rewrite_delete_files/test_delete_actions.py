@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from icewright.core.codec import from_json, to_json
-from icewright.model.actions.action_types import names_in
-from icewright.model.actions.actions import Action, ActionFigures
+from icewright.model.actions.actions import Action, ActionFigures, names_in
 from icewright.model.actions.remove_dangling_deletes import (
     RemoveDanglingDeletes,
     RemoveDanglingDeletesFigures,
     RemoveDanglingDeletesPrediction,
+    RemoveDanglingDeletesRequest,
     own_bytes,
 )
 from icewright.model.actions.rewrite_position_deletes import (
@@ -19,13 +19,14 @@ from icewright.model.actions.rewrite_position_deletes import (
     RewritePositionDeletes,
     RewritePositionDeletesFigures,
     RewritePositionDeletesPrediction,
+    RewritePositionDeletesRequest,
     Target,
 )
 from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Prediction
-from icewright.model.plans.requests import Asked, RemoveDanglingDeletesRequest, RewritePositionDeletesRequest
+from icewright.model.plans.requests import Asked
 from icewright.model.work.jobs import PROTOCOL_VERSION, TaskSpec
 from tests.cases import each_case
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from icewright.maintenance.registry.planning import still_applies
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
+from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesRequest
 from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
-from icewright.model.plans.requests import RewritePositionDeletesRequest
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskReport, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse

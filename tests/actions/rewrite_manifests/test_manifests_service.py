@@ -6,9 +6,8 @@ import pytest
 
 from icewright.core.errors import NotAllowed
 from icewright.maintenance.registry.planning import still_applies
-from icewright.model.actions.rewrite_manifests import RewriteManifests
+from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsRequest
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright.model.plans.requests import RewriteManifestsRequest
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, MIB, NAME, Lakehouse

@@ -11,9 +11,8 @@ from icewright.actions.rewrite_manifests import due as manifests_upkeep
 from icewright.actions.rewrite_manifests.service import ManifestsPlanner
 from icewright.maintenance import upkeep
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.rewrite_manifests import RewriteManifests
+from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsRequest
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright.model.plans.requests import RewriteManifestsRequest
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, Conflicted, Result, TaskReport, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.upkeep_due import DANGER_PRIORITY, UPKEEP_PRIORITY

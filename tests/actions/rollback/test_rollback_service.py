@@ -10,11 +10,11 @@ from icewright.actions.rollback.service import Rollbacker
 from icewright.core.errors import Conflict, InvalidMessage, NotAllowed, OutcomeUnknown
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.rollback import Rollback, RollbackPrediction
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.actions.rollback import Rollback, RollbackPrediction, RollbackRequest
 from icewright.model.actions.undo import UNDO_WINDOW_MS
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import ExpireSnapshotsRequest, RollbackRequest
 from icewright.model.work.jobs import Result
 from icewright.model.work.tasks import Task, TaskState
 from tests.actions.expire_snapshots.test_expiry_service import ended, ids

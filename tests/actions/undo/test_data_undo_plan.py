@@ -10,10 +10,10 @@ from icewright.actions.undo.data_undo_plan import DataUndoDecision, data_undo_ob
 from icewright.core.codec import from_json, to_json
 from icewright.core.reasons import Reason
 from icewright.maintenance.registry.planning import still_applies
-from icewright.model.actions.action_types import RunsOn, names_in, traits_of
-from icewright.model.actions.actions import Action, ActionFigures, UndoExpireData
+from icewright.model.actions.actions import Action, ActionFigures, UndoExpireData, names_in, traits_of
 from icewright.model.actions.expire_data import tag_of
-from icewright.model.actions.undo_data import MOVED_FILES_MAX, SOURCE_KEY
+from icewright.model.actions.traits import RunsOn
+from icewright.model.actions.undo import MOVED_FILES_MAX, SOURCE_KEY
 from icewright.model.iceberg.files import DataFile, DeleteFile
 from icewright.model.iceberg.tables import (
     MAIN_BRANCH,

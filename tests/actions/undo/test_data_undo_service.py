@@ -11,8 +11,8 @@ import pytest
 from icewright.actions.undo.data_undo_evidence import Inserted, Share, problem_of_insert
 from icewright.core.errors import Conflict, NotAllowed
 from icewright.model.actions.actions import ActionKind, FileGroup, UndoExpireData
-from icewright.model.actions.expire_data import ExpireData, tag_of
-from icewright.model.actions.undo_data import SOURCE_KEY
+from icewright.model.actions.expire_data import ExpireData, ExpireDataRequest, tag_of
+from icewright.model.actions.undo import SOURCE_KEY
 from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import (
     ATTEMPT_KEY,
@@ -23,7 +23,6 @@ from icewright.model.iceberg.tables import (
     PartitionField,
     Snapshot,
 )
-from icewright.model.plans.requests import ExpireDataRequest
 from icewright.model.work.jobs import TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from tests.actions.expire_data.test_data_service import DAY_MS, claim, day, delete, house, tag, verified

@@ -133,7 +133,7 @@ def test_i3_what_was_half_done_is_asked_for_its_files_once_it_is_guarded(house: 
     lists, expiry = [one.manifest_list for one in table(house).snapshots], expired(house)
     plan = planned(house, expiry)
     assert plan.prediction is not None
-    house.catalog.register(second_of(plan), plan.prediction.second.metadata_location)  # type: ignore[union-attr]  # known
+    house.catalog.register(second_of(plan), plan.prediction.second.metadata_location)  # type: ignore[attr-defined]  # known
     house.catalog.damage(lists[1])
     task = undone(house, planned(house, expiry))
     assert (task.state, guarded(house, second_of(plan))) == (TaskState.SUPERSEDED, True)

@@ -9,9 +9,10 @@ import pytest
 from pyiceberg.table import Table
 
 from icewright.core.errors import NotAllowed
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.actions.undo import UndoExpiryPrediction
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
-from icewright.model.plans.requests import ExpireSnapshotsRequest, RemoveOrphanFilesRequest
 from icewright.model.work.tasks import TaskState
 from tests.actions.remove_files.test_expired_files_adapter import approved, data_files, expired, overwritten
 from tests.lakes.house import House, all_there, files, location, on_disk

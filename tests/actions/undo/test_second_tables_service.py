@@ -12,11 +12,13 @@ from icewright.actions.undo.second_tables_port import SecondTables
 from icewright.core.completeness import Complete
 from icewright.core.errors import Conflict, IcewrightError, NotAllowed, NotFound, OutcomeUnknown, Unavailable
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
 from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_WINDOW_MS, SecondTable, UndoExpiryPrediction
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import ExpireSnapshotsRequest, RemoveOrphanFilesRequest, RewriteManifestsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.tasks import Task, TaskState
 from tests.actions.expire_snapshots.test_expiry_service import ended, ids

@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.table import Table
 
 from icewright.model.actions.actions import ActionKind
-from icewright.model.plans.requests import ExpireSnapshotsRequest
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
 from tests.conftest import CAMPAIGN

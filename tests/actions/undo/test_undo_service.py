@@ -21,10 +21,11 @@ from icewright.core.errors import (
 from icewright.core.fault_points import Fault, arm
 from icewright.maintenance.undoer import NothingKept
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
 from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_KEPT_MS, UNDO_WINDOW_MS, Kept, UndoExpiryPrediction
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import ExpireSnapshotsRequest, RewriteManifestsRequest
 from icewright.model.work.jobs import Result
 from icewright.model.work.tasks import Progress, Task, TaskState
 from icewright.ports.carriers import COMMITS, Carrier, MayGoOn

@@ -11,9 +11,9 @@ import pytest
 from icewright.core.times import Window
 from icewright.maintenance.dispatch import dispatcher
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy import time_windows as windows
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import SERVER

@@ -16,8 +16,7 @@ from icewright.model.access.permissions import (
     Scope,
     authorize,
 )
-from icewright.model.actions.action_types import traits_of
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
 

@@ -19,12 +19,13 @@ from icewright.identity.sessions_api import OneTimeCode, SessionsOf
 from icewright.maintenance.api import ApprovalGiven
 from icewright.model.access.identity import NewCode, NewToken, digest
 from icewright.model.access.permissions import OWNER, Role
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
 from icewright.model.events.feed import Fact, FactKind, Told
 from icewright.model.events.notifications import Mention, Message
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Migration, Reason
-from icewright.model.plans.requests import ExpireSnapshotsRequest, RewriteDataFilesRequest
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.model.work.halts import PartKind
 from icewright.model.work.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec

@@ -9,8 +9,8 @@ import pytest
 from icewright.actions.expire_snapshots.expirer import Expirer
 from icewright.core.errors import LeaseLost, NotFound
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.resource_groups import SERVER
 from icewright.model.work.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
 from icewright.model.work.jobs import Cancelled, Result

@@ -11,11 +11,10 @@ from icewright.actions.compute_statistics.settings import PLAIN_NAME
 from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
-from icewright.model.actions.compute_statistics import COLUMNS_MAX
+from icewright.model.actions.compute_statistics import COLUMNS_MAX, ComputeStatisticsRequest
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import ComputeStatisticsRequest
 from icewright.model.policy.policy import Policy
 from icewright.plans.check_table import Wrong
 from icewright.plans.due import Due

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from icewright.core.reasons import Reason
 from icewright.model.actions.expire_data import ExpireDataPrediction
-from icewright.model.actions.undo_data import UndoExpireDataPrediction
+from icewright.model.actions.undo import UndoExpireDataPrediction
 from icewright.terminal import figures as text
 
 

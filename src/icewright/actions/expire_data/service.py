@@ -20,10 +20,10 @@ from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.core.times import Instant
+from icewright.model.actions.expire_data import ExpireDataRequest
 from icewright.model.iceberg.files import DataFile, Partition
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import ExpireDataRequest
 from icewright.model.policy.policy import Policy
 from icewright.plans.due import Due
 from icewright.plans.repository import keep_plan

@@ -13,11 +13,10 @@ from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.core.fault_points import Fault, fault
 from icewright.core.times import Instant
-from icewright.model.actions.expire_snapshots import RETAIN_LAST_MIN, ExpiryRule, Hold
+from icewright.model.actions.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshotsRequest, ExpiryRule, Hold
 from icewright.model.iceberg.snapshot_sightings import Mark, first_seen
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import ExpireSnapshotsRequest
 from icewright.model.policy.policy import Policy
 from icewright.model.policy.setting_values import duration_ms
 from icewright.observation.observer import Observer

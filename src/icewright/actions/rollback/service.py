@@ -14,10 +14,9 @@ from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage, NotFound
 from icewright.core.times import Instant
 from icewright.model.actions.expire_snapshots import Hold
-from icewright.model.actions.rollback import Rollback
+from icewright.model.actions.rollback import Rollback, RollbackRequest
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import RollbackRequest
 from icewright.model.policy.policy import Policy
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import Task

@@ -16,7 +16,7 @@ from icewright.core.reasons import Reason
 from icewright.inventory.arithmetic import manifest_changes
 from icewright.model.actions.actions import UndoExpireData
 from icewright.model.actions.expire_data import tag_of
-from icewright.model.actions.undo_data import inserted_already
+from icewright.model.actions.undo import inserted_already
 from icewright.model.iceberg.files import FileContent, Partition
 from icewright.model.iceberg.tables import PROOF_KEY, UNDONE_KEY, Operation, Snapshot, TableMetadata
 from icewright.plans.evidence.service import deleted_most, vector_records

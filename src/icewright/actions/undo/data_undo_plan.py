@@ -17,7 +17,7 @@ from icewright.core import wording
 from icewright.inventory.applied_deletes import DeleteIndex
 from icewright.model.actions.actions import Executor, FileGroup, UndoExpireData
 from icewright.model.actions.expire_data import ExpireData, ExpiringFile, ExpiringPartition, tag_of
-from icewright.model.actions.undo_data import MOVED_FILES_MAX, UndoExpireDataPrediction, inserted_already
+from icewright.model.actions.undo import MOVED_FILES_MAX, UndoExpireDataPrediction, inserted_already
 from icewright.model.iceberg.column_types import all_fields, children, first_not_kept, spark_keeps
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent
 from icewright.model.iceberg.tables import Json, Operation, RefKind, Schema, Snapshot, TableMetadata

@@ -32,7 +32,7 @@ from icewright.core.times import Instant
 from icewright.core.wording import duration
 from icewright.maintenance.dispatch.task_gate import APPROVED, NOT_OBSERVE, TaskGate
 from icewright.maintenance.registry.planning import done_by_others, effect_of, obstacle_of, still_applies
-from icewright.model.actions.action_types import traits_of
+from icewright.model.actions.actions import traits_of
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode

@@ -12,8 +12,7 @@ from icewright.actions.rewrite_data_files.executors import executor_obstacle
 from icewright.core.errors import NotFound
 from icewright.core.times import Instant
 from icewright.maintenance.registry.planning import obstacle_of, still_applies, upkeep_obstacle
-from icewright.model.actions.action_types import traits_of
-from icewright.model.actions.actions import RewriteDataFiles
+from icewright.model.actions.actions import RewriteDataFiles, traits_of
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode, Policy

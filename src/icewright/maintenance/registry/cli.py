@@ -5,9 +5,8 @@ A kind of action that is added has a line in :data:`ACTION_WORDS`; ``tests/test_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from icewright.actions.compute_statistics import cli as statistics
 from icewright.actions.expire_data import cli as data
@@ -31,9 +30,14 @@ from icewright.model.actions.rewrite_position_deletes import (
     RewritePositionDeletesPrediction,
 )
 from icewright.model.actions.rollback import RollbackFigures, RollbackPrediction
-from icewright.model.actions.undo import UndoExpiryFigures, UndoExpiryPrediction
-from icewright.model.actions.undo_data import UndoExpireDataFigures, UndoExpireDataPrediction
+from icewright.model.actions.undo import (
+    UndoExpireDataFigures,
+    UndoExpireDataPrediction,
+    UndoExpiryFigures,
+    UndoExpiryPrediction,
+)
 from icewright.model.plans.plans import RewritePrediction
+from icewright.plans.action_types import ActionWords
 from icewright.terminal import figures as text
 
 if TYPE_CHECKING:
@@ -41,42 +45,9 @@ if TYPE_CHECKING:
     from icewright.plans.views import PlanView
     from icewright.work.tasks.task_views import TaskView
 
-P = TypeVar("P")
-F = TypeVar("F")
-
-
-def _no_way_back(_said: Any, _task: TaskView) -> str:
-    return ""
-
 
 def _said_beforehand(said: ExpireDataPrediction | RollbackPrediction, task: TaskView) -> str:
     return said.undo.replace("TASK_ID", task.task_id)
-
-
-def _reads_nothing(_action: Any) -> tuple[str, str]:
-    return "-", "-"
-
-
-def _nothing_measured(_task: TaskView, _said: Any, _action: Any, _measured: Measured) -> list[tuple[str, str, str]]:
-    return []
-
-
-@dataclass(frozen=True, slots=True)
-class ActionWords(Generic[P, F]):
-    """How one kind of action is shown.
-
-    ``predicted`` is what its plan would bring, name by name; ``work`` says what is to be done in a few words, ``undo``
-    whether and how it is taken back. ``read`` is how many files are read, and bytes; ``measured`` what was predicted
-    and what was measured, side by side.
-    """
-
-    prediction: type[P]
-    figures: type[F]
-    predicted: Callable[[P, PlanView], list[tuple[str, str]]]
-    work: Callable[[P], str]
-    undo: Callable[[P, TaskView], str] = _no_way_back
-    read: Callable[[F], tuple[str, str]] = _reads_nothing
-    measured: Callable[[TaskView, P, F, Measured], list[tuple[str, str, str]]] = _nothing_measured
 
 
 _REWRITE_DATA_FILES: Final = ActionWords(

@@ -5,8 +5,6 @@ A function for each kind of action; of the kinds see :mod:`icewright.maintenance
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from icewright.actions.compute_statistics.commit import computed
 from icewright.actions.expire_snapshots.commit import left_of
 from icewright.actions.rollback.plan import is_signed
@@ -18,15 +16,7 @@ from icewright.model.actions.rollback import Rollback
 from icewright.model.actions.undo import UndoExpiry
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.work.tasks import Task
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What a table has of a task. ``snapshot_id`` and ``attempt`` are None where the action makes no snapshot."""
-
-    text: str
-    snapshot_id: int | None = None
-    attempt: int | None = None
+from icewright.plans.action_types import Effect
 
 
 def snapshot_effect(_action: Action, task: Task, metadata: TableMetadata) -> Effect | None:

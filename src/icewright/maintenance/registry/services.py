@@ -1,69 +1,39 @@
-"""The kinds of actions, with how each is asked for, verified and taken back: one value a kind.
+"""The kinds of actions, with how each is decided of, asked for, verified and taken back: one value a kind.
 
-A kind of action that is added has a line in :data:`ACTION_SERVICES`; ``tests/test_action_types.py`` tells of one
-without.
+A kind of action that is added has a line in the list below; ``tests/test_action_types.py`` tells of one without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from icewright.catalogs.port import Catalog
 from icewright.maintenance.dispatch.verification import Verification
-from icewright.maintenance.planner import Planned, Planner, Rest
-from icewright.maintenance.registry.undo import UndoPlanner, never
-from icewright.model.actions.actions import ActionKind, RewriteDataFiles, UndoExpireData
-from icewright.model.actions.compute_statistics import ComputeStatistics
-from icewright.model.actions.expire_data import ExpireData
-from icewright.model.actions.expire_snapshots import ExpireSnapshots, Hold
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
-from icewright.model.actions.restore_files import RestoreFiles
-from icewright.model.actions.rewrite_manifests import RewriteManifests
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
-from icewright.model.actions.rollback import Rollback
-from icewright.model.actions.undo import UndoExpiry
+from icewright.maintenance.planner import Planner
+from icewright.maintenance.registry import rules
+from icewright.maintenance.registry.undo import UndoPlanner
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
+from icewright.model.actions.expire_data import ExpireDataRequest
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest, Hold
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesRequest
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
+from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
+from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesRequest
+from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import (
-    Asked,
-    ComputeStatisticsRequest,
-    ExpireDataRequest,
-    ExpireSnapshotsRequest,
-    RemoveDanglingDeletesRequest,
-    RemoveOrphanFilesRequest,
-    RewriteDataFilesRequest,
-    RewriteManifestsRequest,
-    RewritePositionDeletesRequest,
-    RollbackRequest,
-)
+from icewright.model.plans.requests import Asked
 from icewright.model.work.tasks import Outcome, Task
-from icewright.plans.due import Due
+from icewright.plans.action_types import ActionType, AskedPlan, DueRule, Planned, never
 
-A = TypeVar("A")
+if TYPE_CHECKING:
+    from icewright.ports.carriers import Carrier
+
 Q = TypeVar("Q")
-
-
-@dataclass(frozen=True, slots=True)
-class AskedPlan(Generic[Q]):
-    """How what a person asks for is planned, of a table that was just observed.
-
-    ``plan`` is told the snapshots that tasks of the table go on from.
-    """
-
-    asked: type[Q]
-    plan: Callable[[Planner, Observation, Q, Sequence[Hold]], Planned]
-
-
-@dataclass(frozen=True, slots=True)
-class DueRule:
-    """How a kind is kept up by itself: what is said of it, and what finds out whether it is due."""
-
-    said: str
-    due: Callable[[Planner, Observation, Rest], Due]
 
 
 def _asked(asked: type[Q], plan: Callable[[Planner, Observation, Q, Sequence[Hold]], Planned]) -> AskedPlan[Any]:
@@ -71,81 +41,74 @@ def _asked(asked: type[Q], plan: Callable[[Planner, Observation, Q, Sequence[Hol
     return AskedPlan(asked, plan)
 
 
-@dataclass(frozen=True, slots=True)
-class ActionServices(Generic[A]):
-    """What the server does about one kind of action.
-
-    ``verify`` says what the table has of a committed task, ``plan_undo`` plans to take it back, or refuses.
-    ``plan_asked`` plans what a person asks for; None where a kind cannot be asked for.
-    ``due`` is how it is looked into, with a look at its table, whether it is due; None where it is not.
-    """
-
-    action: type[A]
-    verify: Callable[[Verification, Task, A, TableMetadata], Outcome]
-    plan_undo: Callable[[UndoPlanner, Task, A], Plan]
-    plan_asked: AskedPlan[Any] | None = None
-    due: DueRule | None = None
-
-
 _NO_ROW: Final = never("it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
 
-_REWRITE_DATA_FILES: Final = ActionServices(
-    RewriteDataFiles, Verification.rewrite, _NO_ROW, _asked(RewriteDataFilesRequest, Planner.rewrite_asked)
+_REWRITE_DATA_FILES: Final = ActionType(
+    rules.REWRITE_DATA_FILES, Verification.rewrite, _NO_ROW, _asked(RewriteDataFilesRequest, Planner.rewrite_asked)
 )
-_EXPIRE_SNAPSHOTS: Final = ActionServices(
-    ExpireSnapshots,
+_EXPIRE_SNAPSHOTS: Final = ActionType(
+    rules.EXPIRE_SNAPSHOTS,
     Verification.expiry,
     UndoPlanner.expiry,
     _asked(ExpireSnapshotsRequest, Planner.expiry_asked),
     DueRule("Snapshots expire by themselves", Planner.expiry_due),
 )
-_REWRITE_MANIFESTS: Final = ActionServices(
-    RewriteManifests,
+_REWRITE_MANIFESTS: Final = ActionType(
+    rules.REWRITE_MANIFESTS,
     Verification.manifests,
     _NO_ROW,
     _asked(RewriteManifestsRequest, Planner.manifests_asked),
     DueRule("Manifests are rewritten by themselves", Planner.manifests_due),
 )
-_REMOVE_DANGLING_DELETES: Final = ActionServices(
-    RemoveDanglingDeletes, Verification.deletes, _NO_ROW, _asked(RemoveDanglingDeletesRequest, Planner.deletes_asked)
+_REMOVE_DANGLING_DELETES: Final = ActionType(
+    rules.REMOVE_DANGLING_DELETES,
+    Verification.deletes,
+    _NO_ROW,
+    _asked(RemoveDanglingDeletesRequest, Planner.deletes_asked),
 )
-_REWRITE_POSITION_DELETES: Final = ActionServices(
-    RewritePositionDeletes, Verification.deletes, _NO_ROW, _asked(RewritePositionDeletesRequest, Planner.deletes_asked)
+_REWRITE_POSITION_DELETES: Final = ActionType(
+    rules.REWRITE_POSITION_DELETES,
+    Verification.deletes,
+    _NO_ROW,
+    _asked(RewritePositionDeletesRequest, Planner.deletes_asked),
 )
-_COMPUTE_STATISTICS: Final = ActionServices(
-    ComputeStatistics,
+_COMPUTE_STATISTICS: Final = ActionType(
+    rules.COMPUTE_STATISTICS,
     Verification.statistics,
     never("it changed no row", "readers may ignore statistics, and expiry takes them away"),
     _asked(ComputeStatisticsRequest, Planner.statistics_asked),
     DueRule("Statistics are computed by themselves", Planner.statistics_due),
 )
-_EXPIRE_DATA: Final = ActionServices(
-    ExpireData,
+_EXPIRE_DATA: Final = ActionType(
+    rules.EXPIRE_DATA,
     Verification.data,
     UndoPlanner.data,
     _asked(ExpireDataRequest, Planner.data_asked),
     DueRule("Data expires by itself", Planner.data_due),
 )
-_UNDO_EXPIRE_DATA: Final = ActionServices(
-    UndoExpireData,
+_UNDO_EXPIRE_DATA: Final = ActionType(
+    rules.UNDO_EXPIRE_DATA,
     Verification.data_undo,
     never("it was an undo", "let the data expire again: `icewright plan --action expire-data`"),
 )
-_UNDO_EXPIRY: Final = ActionServices(UndoExpiry, Verification.expiry_undo, UndoPlanner.expiry_undo)
-_ROLLBACK: Final = ActionServices(
-    Rollback, Verification.rollback, UndoPlanner.rollback, _asked(RollbackRequest, Planner.rollback_asked)
+_UNDO_EXPIRY: Final = ActionType(rules.UNDO_EXPIRY, Verification.expiry_undo, UndoPlanner.expiry_undo)
+_ROLLBACK: Final = ActionType(
+    rules.ROLLBACK, Verification.rollback, UndoPlanner.rollback, _asked(RollbackRequest, Planner.rollback_asked)
 )
-_REMOVE_ORPHAN_FILES: Final = ActionServices(
-    RemoveOrphanFiles, Verification.files, UndoPlanner.removal, _asked(RemoveOrphanFilesRequest, Planner.orphans_asked)
+_REMOVE_ORPHAN_FILES: Final = ActionType(
+    rules.REMOVE_ORPHAN_FILES,
+    Verification.files,
+    UndoPlanner.removal,
+    _asked(RemoveOrphanFilesRequest, Planner.orphans_asked),
 )
-_REMOVE_EXPIRED_FILES: Final = ActionServices(RemoveExpiredFiles, Verification.files, UndoPlanner.removal)
-_RESTORE_FILES: Final = ActionServices(
-    RestoreFiles,
+_REMOVE_EXPIRED_FILES: Final = ActionType(rules.REMOVE_EXPIRED_FILES, Verification.files, UndoPlanner.removal)
+_RESTORE_FILES: Final = ActionType(
+    rules.RESTORE_FILES,
     Verification.files,
     never("it was an undo", "remove the files again: `icewright remove-orphan-files`"),
 )
 
-ACTION_SERVICES: Final[tuple[ActionServices[Any], ...]] = (
+_ALL: Final[tuple[ActionType[Any], ...]] = (
     _REWRITE_DATA_FILES,
     _EXPIRE_SNAPSHOTS,
     _REWRITE_MANIFESTS,
@@ -160,24 +123,30 @@ ACTION_SERVICES: Final[tuple[ActionServices[Any], ...]] = (
     _REMOVE_EXPIRED_FILES,
     _RESTORE_FILES,
 )
-"""Each kind once."""
+"""Each kind once. What happens by itself is told of in this order."""
 
-_BY_KIND: Final[Mapping[str, ActionServices[Any]]] = {services.action.kind: services for services in ACTION_SERVICES}
+ACTION_TYPES: Final[Mapping[str, ActionType[Any]]] = {its.action.kind: its for its in _ALL}
+"""All of them, by kind."""
 
 DUE_RULES: Final[Mapping[ActionKind, DueRule]] = {
-    ActionKind(kind): services.due for kind, services in _BY_KIND.items() if services.due is not None
+    ActionKind(kind): its.due for kind, its in ACTION_TYPES.items() if its.due is not None
 }
 """What is looked into with each look at a table, in this order."""
 
 
+def build_carriers(catalogs: Mapping[str, Catalog]) -> dict[ActionKind, Carrier]:
+    """What carries out actions that need no more than the catalogs."""
+    return {ActionKind(kind): its.carrier(catalogs) for kind, its in ACTION_TYPES.items() if its.carrier is not None}
+
+
 def verify(verification: Verification, task: Task, metadata: TableMetadata) -> Outcome:
     """What the table says of a committed task."""
-    return _BY_KIND[task.action.kind].verify(verification, task, task.action, metadata)
+    return ACTION_TYPES[task.action.kind].verify(verification, task, task.action, metadata)
 
 
 def plan_undo(plans: UndoPlanner, task: Task) -> Plan:
     """The plan that takes a task back. Raises :class:`~icewright.core.errors.NotAllowed` where nothing does."""
-    return _BY_KIND[task.action.kind].plan_undo(plans, task, task.action)
+    return ACTION_TYPES[task.action.kind].plan_undo(plans, task, task.action)
 
 
 def plan_asked(planner: Planner, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()) -> Planned:
@@ -186,7 +155,7 @@ def plan_asked(planner: Planner, observation: Observation, asked: Asked, holds: 
     ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRejected``, and ``Rejected`` for what
     cannot be asked for.
     """
-    found = _BY_KIND[asked.kind].plan_asked
+    found = ACTION_TYPES[asked.kind].plan_asked
     if found is None:
         raise TypeError(f"no plan is asked for of kind {asked.kind}")
     return found.plan(planner, observation, asked, holds)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from icewright.actions.expire_data.plan import by_hand
 from icewright.actions.rollback.plan import RollbackDecision, decide_forward, decide_rollback
@@ -33,6 +33,7 @@ from icewright.model.policy.policy import Policy
 from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.observation.observer import Observer
+from icewright.plans.action_types import cannot_be_undone
 from icewright.plans.repository import keep_plan
 from icewright.plans.standalone_plan import plan_beside
 from icewright.ports.carriers import MayGoOn
@@ -40,11 +41,14 @@ from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.undo_records import KeptStore
 
+if TYPE_CHECKING:
+    from icewright.ports.carriers import MayGoOn
+
 _TOOK_EFFECT: Final = frozenset({UNVERIFIED, VERIFICATION_FAILED})
 """The codes of failures after a commit: what it took is to be had back all the more."""
 
 
-BringFilesBack: TypeAlias = Callable[[Task, MayGoOn], None]
+BringFilesBack: TypeAlias = "Callable[[Task, MayGoOn], None]"
 """Whoever moved files away because of a task has each at its place again; nothing to do is fine.
 
 Asked before anything else is undone, and tells how far it is: there may be tens of thousands. Raises ``Conflict`` when
@@ -103,7 +107,7 @@ class UndoPlanner:
         now = self._load(task)
         made, policy = snapshot_made_by(task, now), self._policy(now)
         if made is None:
-            raise _never(task, "the snapshot that it made has expired", by_hand(task.task_id))
+            raise cannot_be_undone(task, "the snapshot that it made has expired", by_hand(task.task_id))
         decision: RollbackDecision | DataUndoDecision
         if made == now.current_snapshot and made.parent_id is not None:
             decision = decide_rollback(now, policy, to_snapshot=made.parent_id)
@@ -111,13 +115,13 @@ class UndoPlanner:
             catalog = self._observer.catalog(now.name.catalog)
             decision = decide_data_undo(catalog, task.task_id, expiry, made, now, policy)
         if decision.action is None:
-            raise _never(task, decision.reason.text, by_hand(task.task_id))
+            raise cannot_be_undone(task, decision.reason.text, by_hand(task.task_id))
         return self._saved(now, policy, decision)
 
     def rollback(self, task: Task, rollback: Rollback) -> Plan:
         """Set ``main`` forward again, but for a rollback that did just that."""
         if rollback.undone_task_id is not None:
-            raise _never(task, "it was an undo", "set the table back again: `icewright rollback`")
+            raise cannot_be_undone(task, "it was an undo", "set the table back again: `icewright rollback`")
         self._open_until(task)
         now = self._load(task)
         policy = self._policy(now)
@@ -125,7 +129,7 @@ class UndoPlanner:
 
     def expiry_undo(self, task: Task, undo: UndoExpiry) -> NoReturn:
         """An undo is not undone: what can be done instead."""
-        raise _never(task, "it was an undo", _expire_again(undo))
+        raise cannot_be_undone(task, "it was an undo", _expire_again(undo))
 
     def removal(self, task: Task, _removal: RemoveOrphanFiles | RemoveExpiredFiles) -> Plan:
         """Put back the files that it removed."""
@@ -165,19 +169,6 @@ class UndoPlanner:
         if metadata.table_id != task.table_id:
             raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
         return metadata
-
-
-def never(because: str, instead: str) -> Callable[[UndoPlanner, Task, Any], NoReturn]:
-    """Of a kind that is never undone: the refusal, with what can be done instead."""
-
-    def refuse(_plans: UndoPlanner, task: Task, _action: Any) -> NoReturn:
-        raise _never(task, because, instead)
-
-    return refuse
-
-
-def _never(task: Task, because: str, instead: str) -> NotAllowed:
-    return NotAllowed(f"task {task.task_id} ({task.action.kind}) cannot be undone: {because}", hint=instead)
 
 
 def _expire_again(action: UndoExpiry) -> str:

@@ -1,29 +1,37 @@
 """Actions: complete pieces of work that leave their executor no choice.
 
-Named after Iceberg's procedures. A new action is a new dataclass, a line in the unions, and a value in the registry
-of each floor (:mod:`icewright.model.actions.action_types`).
+Named after Iceberg's procedures. A new action is a module of its own with its dataclasses and its traits
+(:mod:`icewright.model.actions.traits`), and a member of :class:`ActionKind`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias
 
-from icewright.model.actions.compute_statistics import ComputeStatistics, ComputeStatisticsFigures
+from icewright.core.codec import OneOf
+from icewright.model.access.permissions import Permission
+from icewright.model.actions import (
+    compute_statistics,
+    expire_data,
+    expire_snapshots,
+    remove_dangling_deletes,
+    remove_expired_files,
+    remove_orphan_files,
+    restore_files,
+    rewrite_manifests,
+    rewrite_position_deletes,
+    rollback,
+    undo,
+)
 from icewright.model.actions.deletion import Cause
-from icewright.model.actions.expire_data import ExpireData, ExpireDataFigures
-from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsFigures
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesFigures
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesFigures
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles, RemoveOrphanFilesFigures
-from icewright.model.actions.restore_files import RestoreFiles, RestoreFilesFigures
-from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsFigures
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesFigures
-from icewright.model.actions.rollback import Rollback, RollbackFigures
-from icewright.model.actions.undo import UndoExpiry, UndoExpiryFigures
-from icewright.model.actions.undo_data import UndoExpireDataFigures
+from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest, RewritePrediction
+from icewright.model.actions.traits import ActionTraits, RunsOn
+from icewright.model.actions.undo import UndoExpireDataFigures, UndoExpireDataPrediction
 from icewright.model.iceberg.files import DeleteFile, FileFormat, Partition
 from icewright.model.iceberg.layouts import Layout, Level
 
@@ -97,28 +105,6 @@ class FileGroup:
     def record_count(self) -> int:
         """Rows in the files, those that delete files remove included."""
         return sum(file.record_count for file in self.files)
-
-
-class ActionKind(StrEnum):
-    """The actions there are, by the names of Iceberg's procedures; what takes one back has its name behind ``undo``."""
-
-    REWRITE_DATA_FILES = "rewrite_data_files"
-    EXPIRE_SNAPSHOTS = "expire_snapshots"
-    REWRITE_MANIFESTS = "rewrite_manifests"
-    REMOVE_DANGLING_DELETES = "remove_dangling_deletes"
-    REWRITE_POSITION_DELETE_FILES = "rewrite_position_delete_files"
-    UNDO_EXPIRE_SNAPSHOTS = "undo_expire_snapshots"
-    COMPUTE_STATISTICS = "compute_statistics"
-    """Both ``compute_table_stats`` and ``compute_partition_stats``."""
-    REMOVE_ORPHAN_FILES = "remove_orphan_files"
-    REMOVE_EXPIRED_FILES = "remove_expired_files"
-    """What Iceberg's ``expire_snapshots`` does at once, and for good."""
-    RESTORE_FILES = "restore_files"
-    """No procedure of Iceberg's: what was removed is put back."""
-    EXPIRE_DATA = "expire_data"
-    UNDO_EXPIRE_DATA = "undo_expire_data"
-    """Where ``main`` can be set back to before, that is done: this one inserts rows."""
-    ROLLBACK_TO_SNAPSHOT = "rollback_to_snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,39 +236,109 @@ class UndoExpireData:
         )
 
 
-Action: TypeAlias = (
-    RewriteDataFiles
-    | ExpireSnapshots
-    | RewriteManifests
-    | RemoveDanglingDeletes
-    | RewritePositionDeletes
-    | ExpireData
-    | UndoExpireData
-    | UndoExpiry
-    | ComputeStatistics
-    | RemoveOrphanFiles
-    | RemoveExpiredFiles
-    | RestoreFiles
-    | Rollback
+_REWRITE_DATA_FILES: Final = ActionTraits(
+    RewriteDataFiles,
+    RewriteFigures,
+    RewritePrediction,
+    names=lambda action: action.input_files,
+    shareable_bytes=lambda action: action.shareable_bytes,
+    asked=RewriteDataFilesRequest,
 )
-"""Any action."""
 
-ActionFigures: TypeAlias = (
-    RewriteFigures
-    | ExpireSnapshotsFigures
-    | RewriteManifestsFigures
-    | RemoveDanglingDeletesFigures
-    | RewritePositionDeletesFigures
-    | ExpireDataFigures
-    | UndoExpireDataFigures
-    | UndoExpiryFigures
-    | ComputeStatisticsFigures
-    | RemoveOrphanFilesFigures
-    | RemoveExpiredFilesFigures
-    | RestoreFilesFigures
-    | RollbackFigures
+_UNDO_EXPIRE_DATA: Final = ActionTraits(
+    UndoExpireData,
+    UndoExpireDataFigures,
+    UndoExpireDataPrediction,
+    names=lambda action: sum(len(group.files) + len(group.delete_files) for group in action.groups),
+    permission=Permission.UNDO,
 )
+
+
+class ActionKind(StrEnum):
+    """The actions there are, by the names of Iceberg's procedures; what takes one back has its name behind ``undo``.
+
+    This is where the words of an action are registered: a member that is added is the kind of its traits.
+    """
+
+    traits: ActionTraits[Any]
+
+    def __new__(cls, traits: ActionTraits[Any] | str) -> Self:
+        """The member whose value is the tag of the action; ``ActionKind(tag)`` finds it."""
+        if isinstance(traits, str):
+            raise TypeError(f"{traits} is registered without its traits")
+        member = str.__new__(cls, traits.kind)
+        member._value_ = traits.kind
+        member.traits = traits
+        return member
+
+    REWRITE_DATA_FILES = _REWRITE_DATA_FILES
+    EXPIRE_SNAPSHOTS = expire_snapshots.TRAITS
+    REWRITE_MANIFESTS = rewrite_manifests.TRAITS
+    REMOVE_DANGLING_DELETES = remove_dangling_deletes.TRAITS
+    REWRITE_POSITION_DELETE_FILES = rewrite_position_deletes.TRAITS
+    UNDO_EXPIRE_SNAPSHOTS = undo.TRAITS
+    COMPUTE_STATISTICS = compute_statistics.TRAITS
+    """Both ``compute_table_stats`` and ``compute_partition_stats``."""
+    REMOVE_ORPHAN_FILES = remove_orphan_files.TRAITS
+    REMOVE_EXPIRED_FILES = remove_expired_files.TRAITS
+    """What Iceberg's ``expire_snapshots`` does at once, and for good."""
+    RESTORE_FILES = restore_files.TRAITS
+    """No procedure of Iceberg's: what was removed is put back."""
+    EXPIRE_DATA = expire_data.TRAITS
+    UNDO_EXPIRE_DATA = _UNDO_EXPIRE_DATA
+    """Where ``main`` can be set back to before, that is done: this one inserts rows."""
+    ROLLBACK_TO_SNAPSHOT = rollback.TRAITS
+
+
+_FIRST: Final = (
+    ActionKind.REWRITE_DATA_FILES,
+    ActionKind.EXPIRE_SNAPSHOTS,
+    ActionKind.REWRITE_MANIFESTS,
+    ActionKind.REMOVE_DANGLING_DELETES,
+    ActionKind.REWRITE_POSITION_DELETE_FILES,
+    ActionKind.EXPIRE_DATA,
+    ActionKind.UNDO_EXPIRE_DATA,
+)
+"""Those that the API document has first; the others follow as the kinds do."""
+
+LISTED: Final = tuple(dict.fromkeys((*_FIRST, *ActionKind)))
+"""All kinds, in the order in which the API document has their actions, figures and predictions."""
+
+
+class AnyFigures(Protocol):
+    """What lists show of every action."""
+
+    @property
+    def kind(self) -> str:
+        """The tag of the action."""
+        ...
+
+    @property
+    def base_snapshot_id(self) -> int | None:
+        """The snapshot that the action goes on from."""
+        ...
+
+
+ActionFigures: TypeAlias = Annotated[AnyFigures, OneOf(tuple(kind.traits.figures for kind in LISTED))]
 """Those of any action."""
+
+
+class AnyAction(Protocol):
+    """What every action says of itself."""
+
+    @property
+    def kind(self) -> str:
+        """Its tag."""
+        ...
+
+    @property
+    def figures(self) -> ActionFigures:
+        """The action without its files."""
+        ...
+
+
+Action: TypeAlias = Annotated[AnyAction, OneOf(tuple(kind.traits.action for kind in LISTED))]
+"""Any action."""
 
 
 def cause_of(action: RemoveOrphanFiles | RemoveExpiredFiles) -> Cause:
@@ -295,3 +351,29 @@ def rewrite_of(action: Action) -> RewriteDataFiles:
     if not isinstance(action, RewriteDataFiles):
         raise TypeError(f"expected to rewrite data files, found {action.kind}")
     return action
+
+
+FILE_MOVES: Final = frozenset(kind for kind in ActionKind if kind.traits.runs_on is RunsOn.SERVER_FILES)
+"""What takes files away or puts them back, and commits nothing."""
+
+TAKE_BACK: Final[Mapping[ActionKind, tuple[ActionKind, ...]]] = {
+    kind: tuple(ActionKind(undo) for undo in kind.traits.taken_back_by)
+    for kind in ActionKind
+    if kind.traits.taken_back_by
+}
+"""What a person begins, and the kinds of tasks that take it back."""
+
+
+def traits_of(kind: str) -> ActionTraits[Any]:
+    """What is true of a kind of action; figures and predictions have the same kinds."""
+    return ActionKind(kind).traits
+
+
+def names_in(action: Action) -> int:
+    """How many files, snapshots and partitions an action names: what it weighs in memory."""
+    return traits_of(action.kind).names(action)
+
+
+def shareable_bytes(action: Action) -> int | None:
+    """Bytes read, where all of an action can be carried out in a Spark job shared with other tasks; else None."""
+    return traits_of(action.kind).shareable_bytes(action)

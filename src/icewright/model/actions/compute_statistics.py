@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from icewright.model.actions.traits import ActionTraits
+
 COLUMNS_MAX: Final = 100
 """The most columns of one action: a sketch of each is held by every task of Spark, 64 KB at most."""
 
@@ -126,3 +128,24 @@ class ComputeStatisticsPrediction:
     manifests: int
     gain: str
     call: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeStatisticsRequest:
+    """Compute statistics of a snapshot, the current one by default.
+
+    ``columns`` are names of the top level, those that the table's policy chooses by default.
+    """
+
+    kind: ClassVar[Literal["compute_statistics"]] = "compute_statistics"
+    columns: tuple[str, ...] | None = None
+    snapshot_id: int | None = None
+
+
+TRAITS: Final = ActionTraits(
+    ComputeStatistics,
+    ComputeStatisticsFigures,
+    ComputeStatisticsPrediction,
+    names=lambda action: len(action.columns),
+    asked=ComputeStatisticsRequest,
+)

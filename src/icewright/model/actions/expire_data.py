@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
 from icewright.core.times import Instant
+from icewright.model.access.permissions import Permission
+from icewright.model.actions.traits import ActionTraits
 from icewright.model.actions.undo import UNDO_KEPT_MS
 from icewright.model.iceberg.files import FileFormat, Partition
 
@@ -175,3 +177,25 @@ def needs_approval(expiring_records: int, table_records: int) -> bool:
 def tag_of(task_id: str) -> str:
     """The name of the tag that keeps what a task expires."""
     return f"{TAG_PREFIX}{task_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireDataRequest:
+    """Let whole partitions expire, and do nothing else. By which column, and in which zone, the table's policy says.
+
+    ``older_than`` is an age as an ISO-8601 duration (``P90D``), at least a day; the policy's where it is not said.
+    """
+
+    kind: ClassVar[Literal["expire_data"]] = "expire_data"
+    older_than: str | None = None
+
+
+TRAITS: Final = ActionTraits(
+    ExpireData,
+    ExpireDataFigures,
+    ExpireDataPrediction,
+    names=lambda action: len(action.partitions) + sum(len(partition.files) for partition in action.partitions),
+    permission=Permission.REMOVE,
+    taken_back_by=("undo_expire_data", "rollback_to_snapshot"),
+    asked=ExpireDataRequest,
+)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from icewright.core.times import Instant
+from icewright.model.access.permissions import Permission
+from icewright.model.actions.traits import ActionTraits, RunsOn
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Ref, RefKind
 
@@ -125,3 +127,28 @@ class ExpireSnapshotsPrediction:
     can_be_undone: bool
     undo: str
     second_table: TableName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireSnapshotsRequest:
+    """Expire snapshots, and do nothing else. What is not said, the table's policy says.
+
+    ``older_than`` is an age as an ISO-8601 duration (``P5D``), never an instant; ``retain_last`` how many snapshots of
+    each branch stay whatever their age, at least 1.
+    """
+
+    kind: ClassVar[Literal["expire_snapshots"]] = "expire_snapshots"
+    older_than: str | None = None
+    retain_last: int | None = None
+
+
+TRAITS: Final = ActionTraits(
+    ExpireSnapshots,
+    ExpireSnapshotsFigures,
+    ExpireSnapshotsPrediction,
+    names=lambda action: len(action.snapshot_ids) + len(action.retained_snapshot_ids),
+    permission=Permission.REMOVE,
+    runs_on=RunsOn.SERVER,
+    taken_back_by=("undo_expire_snapshots",),
+    asked=ExpireSnapshotsRequest,
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from icewright.model.actions.traits import ActionTraits
 from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat
 
@@ -77,3 +78,19 @@ class RemoveDanglingDeletesPrediction:
 def own_bytes(delete: DeleteFile) -> int:
     """Bytes that a reader reads of a delete file: of a deletion vector its own blob, not those of its neighbours."""
     return delete.size_bytes if delete.content_size_bytes is None else delete.content_size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveDanglingDeletesRequest:
+    """Remove the delete files of a table that apply to no live data file."""
+
+    kind: ClassVar[Literal["remove_dangling_deletes"]] = "remove_dangling_deletes"
+
+
+TRAITS: Final = ActionTraits(
+    RemoveDanglingDeletes,
+    RemoveDanglingDeletesFigures,
+    RemoveDanglingDeletesPrediction,
+    names=lambda action: action.names,
+    asked=RemoveDanglingDeletesRequest,
+)

@@ -6,10 +6,12 @@ They are what snapshots needed that expiries of ours took, and nothing needs any
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from icewright.core.times import Instant
+from icewright.model.access.permissions import Permission
 from icewright.model.actions.deletion import Candidate
+from icewright.model.actions.traits import ActionTraits, RunsOn
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +73,14 @@ class RemoveExpiredFilesPrediction:
     gone_files: int
     left_for_later: int
     call: str = ""
+
+
+TRAITS: Final = ActionTraits(
+    RemoveExpiredFiles,
+    RemoveExpiredFilesFigures,
+    RemoveExpiredFilesPrediction,
+    names=lambda action: len(action.files),
+    permission=Permission.REMOVE,
+    runs_on=RunsOn.SERVER_FILES,
+    removes_files=True,
+)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
 from icewright.core.times import Instant
+from icewright.model.access.permissions import Permission
 from icewright.model.actions.deletion import (
     BUDGET_FILES,
     BUDGET_PERCENT,
@@ -21,6 +22,7 @@ from icewright.model.actions.deletion import (
     Candidate,
     Cause,
 )
+from icewright.model.actions.traits import ActionTraits, RunsOn
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
 
@@ -225,3 +227,27 @@ class RemoveOrphanFilesPrediction:
     left_for_later: int
     needs_approval: bool
     call: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveOrphanFilesRequest:
+    """Look for orphan files of a table now, and plan what may go of them.
+
+    ``older_than`` is an age as an ISO-8601 duration (``P7D``); what is not said, the table's policy says. No age is
+    below the floor.
+    """
+
+    kind: ClassVar[Literal["remove_orphan_files"]] = "remove_orphan_files"
+    older_than: str | None = None
+
+
+TRAITS: Final = ActionTraits(
+    RemoveOrphanFiles,
+    RemoveOrphanFilesFigures,
+    RemoveOrphanFilesPrediction,
+    names=lambda action: len(action.files),
+    permission=Permission.REMOVE,
+    runs_on=RunsOn.SERVER_FILES,
+    removes_files=True,
+    asked=RemoveOrphanFilesRequest,
+)

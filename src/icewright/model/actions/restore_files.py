@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
+
+from icewright.model.access.permissions import Permission
+from icewright.model.actions.traits import ActionTraits, RunsOn
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +48,14 @@ class RestoreFilesPrediction:
     size_bytes: int
     purged_files: int
     call: str = ""
+
+
+TRAITS: Final = ActionTraits(
+    RestoreFiles,
+    RestoreFilesFigures,
+    RestoreFilesPrediction,
+    names=lambda _action: 0,
+    permission=Permission.UNDO,
+    runs_on=RunsOn.SERVER_FILES,
+    in_mode_observe=True,
+)

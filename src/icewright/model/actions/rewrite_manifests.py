@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
+from icewright.model.actions.traits import ActionTraits
 from icewright.model.iceberg.files import Partition
 
 ENTRIES_MAX: Final = 100_000
@@ -187,3 +188,19 @@ class RewriteManifestsPrediction:
     entries: int
     opened: tuple[Opened, ...]
     call: str
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteManifestsRequest:
+    """Rewrite the manifests of a table, where that would help."""
+
+    kind: ClassVar[Literal["rewrite_manifests"]] = "rewrite_manifests"
+
+
+TRAITS: Final = ActionTraits(
+    RewriteManifests,
+    RewriteManifestsFigures,
+    RewriteManifestsPrediction,
+    names=lambda action: len(action.manifests) + sum(len(output.shares) for output in action.outputs),
+    asked=RewriteManifestsRequest,
+)

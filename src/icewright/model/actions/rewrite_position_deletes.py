@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from icewright.model.actions.traits import ActionTraits
 from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, Partition
 
@@ -126,3 +127,19 @@ class RewritePositionDeletesPrediction:
     before: DeleteCosts
     after: DeleteCosts
     call: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePositionDeletesRequest:
+    """Write position delete files anew, where readers would open fewer of them."""
+
+    kind: ClassVar[Literal["rewrite_position_delete_files"]] = "rewrite_position_delete_files"
+
+
+TRAITS: Final = ActionTraits(
+    RewritePositionDeletes,
+    RewritePositionDeletesFigures,
+    RewritePositionDeletesPrediction,
+    names=lambda action: action.names,
+    asked=RewritePositionDeletesRequest,
+)

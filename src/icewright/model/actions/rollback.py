@@ -7,9 +7,11 @@ they are there ``main`` can be set forward again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from icewright.core.times import Instant
+from icewright.model.access.permissions import Permission
+from icewright.model.actions.traits import ActionTraits, RunsOn
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +70,26 @@ class RollbackPrediction:
     is_forward: bool
     call: str
     undo: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackRequest:
+    """Set ``main`` back to a snapshot, or to the latest one before an instant; exactly one of the two is given.
+
+    ``to_time`` is an instant with its zone, as ISO 8601 has it (``2026-11-22T10:00:00Z``).
+    """
+
+    kind: ClassVar[Literal["rollback_to_snapshot"]] = "rollback_to_snapshot"
+    to_snapshot: int | None = None
+    to_time: str | None = None
+
+
+TRAITS: Final = ActionTraits(
+    Rollback,
+    RollbackFigures,
+    RollbackPrediction,
+    names=lambda _action: 0,
+    permission=Permission.REMOVE,
+    runs_on=RunsOn.SERVER,
+    asked=RollbackRequest,
+)

@@ -2,110 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Annotated, Final, Protocol, TypeAlias
 
-from icewright.model.plans.plans import Migration
+from icewright.core.codec import OneOf
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
+from icewright.model.actions.expire_data import ExpireDataRequest
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesRequest
+from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
+from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
+from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesRequest
+from icewright.model.actions.rollback import RollbackRequest
 
-
-@dataclass(frozen=True, slots=True)
-class RewriteDataFilesRequest:
-    """Migrate the files of a table, all of those that there are, and do nothing else."""
-
-    kind: ClassVar[Literal["rewrite_data_files"]] = "rewrite_data_files"
-    migrate: Migration
-
-
-@dataclass(frozen=True, slots=True)
-class ExpireSnapshotsRequest:
-    """Expire snapshots, and do nothing else. What is not said, the table's policy says.
-
-    ``older_than`` is an age as an ISO-8601 duration (``P5D``), never an instant; ``retain_last`` how many snapshots of
-    each branch stay whatever their age, at least 1.
-    """
-
-    kind: ClassVar[Literal["expire_snapshots"]] = "expire_snapshots"
-    older_than: str | None = None
-    retain_last: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RewriteManifestsRequest:
-    """Rewrite the manifests of a table, where that would help."""
-
-    kind: ClassVar[Literal["rewrite_manifests"]] = "rewrite_manifests"
+__all__ = [
+    "REQUESTS",
+    "AnyRequest",
+    "Asked",
+    "ComputeStatisticsRequest",
+    "ExpireDataRequest",
+    "ExpireSnapshotsRequest",
+    "RemoveDanglingDeletesRequest",
+    "RemoveOrphanFilesRequest",
+    "RewriteDataFilesRequest",
+    "RewriteManifestsRequest",
+    "RewritePositionDeletesRequest",
+    "RollbackRequest",
+]
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveDanglingDeletesRequest:
-    """Remove the delete files of a table that apply to no live data file."""
+class AnyRequest(Protocol):
+    """What is asked for, told by the kind of its action."""
 
-    kind: ClassVar[Literal["remove_dangling_deletes"]] = "remove_dangling_deletes"
-
-
-@dataclass(frozen=True, slots=True)
-class RollbackRequest:
-    """Set ``main`` back to a snapshot, or to the latest one before an instant; exactly one of the two is given.
-
-    ``to_time`` is an instant with its zone, as ISO 8601 has it (``2026-11-22T10:00:00Z``).
-    """
-
-    kind: ClassVar[Literal["rollback_to_snapshot"]] = "rollback_to_snapshot"
-    to_snapshot: int | None = None
-    to_time: str | None = None
+    @property
+    def kind(self) -> str:
+        """The tag of its action."""
+        ...
 
 
-@dataclass(frozen=True, slots=True)
-class ComputeStatisticsRequest:
-    """Compute statistics of a snapshot, the current one by default.
-
-    ``columns`` are names of the top level, those that the table's policy chooses by default.
-    """
-
-    kind: ClassVar[Literal["compute_statistics"]] = "compute_statistics"
-    columns: tuple[str, ...] | None = None
-    snapshot_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveOrphanFilesRequest:
-    """Look for orphan files of a table now, and plan what may go of them.
-
-    ``older_than`` is an age as an ISO-8601 duration (``P7D``); what is not said, the table's policy says. No age is
-    below the floor.
-    """
-
-    kind: ClassVar[Literal["remove_orphan_files"]] = "remove_orphan_files"
-    older_than: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RewritePositionDeletesRequest:
-    """Write position delete files anew, where readers would open fewer of them."""
-
-    kind: ClassVar[Literal["rewrite_position_delete_files"]] = "rewrite_position_delete_files"
-
-
-@dataclass(frozen=True, slots=True)
-class ExpireDataRequest:
-    """Let whole partitions expire, and do nothing else. By which column, and in which zone, the table's policy says.
-
-    ``older_than`` is an age as an ISO-8601 duration (``P90D``), at least a day; the policy's where it is not said.
-    """
-
-    kind: ClassVar[Literal["expire_data"]] = "expire_data"
-    older_than: str | None = None
-
-
-Asked: TypeAlias = (
-    RewriteDataFilesRequest
-    | ExpireSnapshotsRequest
-    | RewriteManifestsRequest
-    | RemoveDanglingDeletesRequest
-    | ComputeStatisticsRequest
-    | RemoveOrphanFilesRequest
-    | RewritePositionDeletesRequest
-    | ExpireDataRequest
-    | RollbackRequest
+_FIRST: Final = (
+    ActionKind.REWRITE_DATA_FILES,
+    ActionKind.EXPIRE_SNAPSHOTS,
+    ActionKind.REWRITE_MANIFESTS,
+    ActionKind.REMOVE_DANGLING_DELETES,
+    ActionKind.COMPUTE_STATISTICS,
+    ActionKind.REMOVE_ORPHAN_FILES,
 )
+"""Those that the API document has first; the others follow as the kinds do."""
+
+REQUESTS: Final = tuple(
+    kind.traits.asked for kind in dict.fromkeys((*_FIRST, *ActionKind)) if kind.traits.asked is not None
+)
+"""All of them, in the order of the API document."""
+
+Asked: TypeAlias = Annotated[AnyRequest, OneOf(REQUESTS)]
 """Anything of which a plan can be asked for, by the kind of its action."""

@@ -16,8 +16,8 @@ from typing import Final
 
 from icewright.core.errors import InvalidResourceGroup
 from icewright.core.times import Window
-from icewright.model.actions.action_types import RunsOn, traits_of
-from icewright.model.actions.actions import Action
+from icewright.model.actions.actions import Action, traits_of
+from icewright.model.actions.traits import RunsOn
 
 DEFAULT_GROUP: Final = "default"
 """The group of tables for which nobody named another one."""

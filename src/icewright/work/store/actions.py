@@ -11,16 +11,15 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from icewright.model.actions.action_types import names_in
-from icewright.model.actions.actions import Action
+from icewright.model.actions.actions import Action, names_in
 from icewright.store.documents import unpack
 
 NAMES_KEPT_MAX: Final = 400_000
 """Files and snapshots that all kept actions together name; some 100 MB."""
 
-_ANY: Final = cast("type[Action]", Action)
+_ANY: Final = cast("Any", Action)
 
 
 def digest_of(packed: bytes) -> str:
@@ -52,7 +51,7 @@ class KeptActions:
             if known is not None:
                 self._kept.move_to_end(digest)
                 return known
-        action = unpack(_ANY, read())
+        action: Action = unpack(_ANY, read())
         with self._lock:
             if digest not in self._kept:
                 self._kept[digest] = action

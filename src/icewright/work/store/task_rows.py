@@ -7,8 +7,7 @@ from typing import Any, Final, cast
 
 from sqlalchemy import RowMapping
 
-from icewright.model.actions.action_types import shareable_bytes
-from icewright.model.actions.actions import ActionFigures
+from icewright.model.actions.actions import ActionFigures, shareable_bytes
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Prediction, Reason
 from icewright.model.policy.resource_groups import Queue
@@ -29,8 +28,8 @@ from icewright.work.groups.rank import ranked_at
 from icewright.work.store.actions import KeptActions, digest_of
 
 _actions = KeptActions()
-_FIGURES: Final = cast("type[ActionFigures]", ActionFigures)
-_PREDICTION: Final = cast("type[Prediction]", Prediction)
+_FIGURES: Final = cast("Any", ActionFigures)
+_PREDICTION: Final = cast("Any", Prediction)
 
 
 def task_row(task: Task) -> dict[str, Any]:

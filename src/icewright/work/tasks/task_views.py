@@ -9,8 +9,7 @@ from typing import Any
 
 from icewright.core.failure_causes import Cause
 from icewright.core.times import Instant
-from icewright.model.actions.action_types import traits_of
-from icewright.model.actions.actions import ActionFigures
+from icewright.model.actions.actions import ActionFigures, traits_of
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Prediction, Reason
 from icewright.model.work.admission import Lane

@@ -12,7 +12,7 @@ from typing import Any
 from icewright.core.errors import Conflict
 from icewright.model.actions.actions import UndoExpireData
 from icewright.model.actions.expire_data import tag_of
-from icewright.model.actions.undo_data import SOURCE_KEY, inserted_already
+from icewright.model.actions.undo import SOURCE_KEY, inserted_already
 from icewright.model.iceberg.tables import UNDONE_KEY
 from icewright.model.work.jobs import TaskSpec
 from icewright_spark.iceberg.commits.commit import CommitResult, Rewritten, several_tries, sign

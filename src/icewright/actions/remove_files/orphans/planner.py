@@ -30,11 +30,11 @@ from icewright.model.actions.remove_orphan_files import (
     OrphanPolicy,
     RemoveOrphanFiles,
     RemoveOrphanFilesPrediction,
+    RemoveOrphanFilesRequest,
 )
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import RemoveOrphanFilesRequest
 from icewright.model.policy.policy import Policy
 from icewright.model.policy.setting_values import duration_ms
 from icewright.ownership.registry import Registry

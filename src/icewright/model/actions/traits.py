@@ -1,0 +1,56 @@
+"""What is true of a kind of action: a value that stands beside its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from icewright.model.access.permissions import Permission
+
+A = TypeVar("A")
+
+
+class RunsOn(StrEnum):
+    """What carries an action out (decision 0027)."""
+
+    OPTIMIZER = "optimizer"
+    SERVER = "server"
+    """The server itself: it reads and writes no rows."""
+    SERVER_FILES = "server-files"
+    """The server's thread that takes files away or puts them back, and commits nothing."""
+
+
+def _alone(_action: Any) -> None:
+    """No part of it shares a Spark job with other tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionTraits(Generic[A]):
+    """What is true of one kind of action.
+
+    ``names`` counts the files, snapshots and partitions that an action names: what it weighs in memory.
+    ``permission`` is what it needs to be queued. ``taken_back_by`` are the kinds of the actions that undo it where a
+    person has to begin it, and has to begin it again after one of them. ``in_mode_observe`` says that it is carried out
+    whatever the owner lets be done to the table. ``shareable_bytes`` are read, where all of an action can be carried
+    out in a Spark job shared with other tasks; else None. ``asked`` is how a person asks for a plan of it; None where
+    nobody does.
+    """
+
+    action: type[A]
+    figures: type[Any]
+    prediction: type[Any]
+    names: Callable[[A], int]
+    permission: Permission = Permission.OPERATE
+    runs_on: RunsOn = RunsOn.OPTIMIZER
+    removes_files: bool = False
+    taken_back_by: tuple[str, ...] = ()
+    in_mode_observe: bool = False
+    shareable_bytes: Callable[[A], int | None] = _alone
+    asked: type[Any] | None = None
+
+    @property
+    def kind(self) -> str:
+        """The tag that the action carries where it is stored or sent, and its figures, prediction and request too."""
+        return str(self.action.kind)  # type: ignore[attr-defined] # a class constant of every action
