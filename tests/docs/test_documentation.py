@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import typer
-from tests.builders.command_line import COMMAND
 
 from icewright.configuration.load import load_config
 from icewright.core.fault_points import Fault
 from icewright.policy.settings import SETTINGS
 from scripts import write_reference
+from tests.builders.command_line import COMMAND
 from tests.cases import each_case, for_each
 from tests.e2e.kills import ELSEWHERE, HOUSEKEEPER, KILLS, SERVER
 
