@@ -92,7 +92,7 @@ def test_phases_share_the_whole() -> None:
     phases = meter.cost.phases
     assert list(phases) == ["one", "two", "three"]
     assert phases["one"] + phases["three"] >= 0.15
-    assert sum(phases.values()) <= meter.cost.cpu_s + 0.01
+    assert sum(phases.values()) <= meter.cost.cpu_s + 0.03, "each phase may be a tick of 10 ms too long"
     assert phases["three"] == 0.05
 
 
