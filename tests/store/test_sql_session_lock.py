@@ -252,6 +252,26 @@ def test_one_that_comes_late_ends_no_session_of_the_new_leader(engine: Engine, m
         seat.close()
 
 
+def test_a_lock_that_is_free_tells_of_no_death_while_the_leaders_session_is_there(engine: Engine) -> None:
+    """Such as right after another one has ended, or after the leader's own was cut and made anew."""
+    first, second = SessionSeat(engine), SessionSeat(engine)
+    led(first)
+    first._unlock()
+    assert second.lead() is None
+    first.check()
+    assert first._has_lock
+    first._session.close()
+    first.check()
+    first._unlock()
+    assert second.lead() is None
+    first.check()
+    assert first.epoch == 1
+    first.close()
+    led(second)
+    assert second.epoch == 2
+    second.close()
+
+
 def test_a_writer_that_stands_still_is_ended_within_half_a_lease(engine: Engine) -> None:
     bounded = postgresql_engine(engine.url, Timeouts.of_lease(1_000))
 
