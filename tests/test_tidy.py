@@ -371,11 +371,7 @@ def test_the_check_of_suppressions_would_notice(line: str, is_good: bool) -> Non
     assert bool(_SUPPRESSED_WELL.fullmatch(line)) is is_good
 
 
-MOCKING = ["tests/store/test_sql_engine.py"]
-"""Who replaces parts of a library: what the adapter does where it fails cannot be had otherwise."""
-
-
-def test_mocks_are_for_the_adapters_alone() -> None:
+def test_nothing_is_mocked() -> None:
     using = [
         str(path.relative_to(ROOT))
         for path in OF_PYTHON
@@ -386,7 +382,7 @@ def test_mocks_are_for_the_adapters_alone() -> None:
             and any(alias.name.split(".")[0] in ("unittest", "mock") for alias in node.names)
         )
     ]
-    assert sorted(set(using)) == MOCKING
+    assert using == []
 
 
 def test_one_place_builds_spark_sessions() -> None:

@@ -3,11 +3,11 @@
 import re
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from unittest.mock import Mock
+from typing import Any
 
 import pytest
 from alembic import command
@@ -40,6 +40,24 @@ def engine(url: str) -> Iterator[Engine]:
     engine = open_store(url, patience=Timeouts(lock_ms=50))
     yield engine
     engine.dispose()
+
+
+class Failing(sqlite3.Connection):
+    """A connection that fails a few times, and then does what it is told."""
+
+    errors: Sequence[sqlite3.OperationalError] = ()
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        if self.errors:
+            first, *self.errors = self.errors
+            raise first
+        return super().execute(*args)
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Iterator[Failing]:
+    with closing(sqlite3.connect(tmp_path / "new.db", factory=Failing)) as connection:
+        yield connection
 
 
 def mode(path: Path) -> int:
@@ -90,20 +108,22 @@ class TestOpening:
             assert connection.scalar(text("SELECT MIN(value) FROM counters")) == 5
         again.dispose()
 
-    def test_the_switch_of_a_new_file_to_a_write_ahead_log_is_tried_again_while_others_switch_it(self) -> None:
+    def test_the_switch_of_a_new_file_to_a_write_ahead_log_is_tried_again_while_others_switch_it(
+        self, failing: Failing
+    ) -> None:
         busy = sqlite3.OperationalError("database is locked")
         busy.sqlite_errorcode = sqlite3.SQLITE_BUSY_SNAPSHOT
-        switched = Mock(**{"fetchone.return_value": ("wal",)})
-        connection = Mock(**{"execute.side_effect": [busy, busy, switched]})
-        assert switch_to_wal(connection) == "wal"
+        failing.errors = [busy, busy]
+        assert switch_to_wal(failing) == "wal"
+        assert not failing.errors
 
-    def test_another_trouble_with_the_switch_is_not_tried_again(self) -> None:
+    def test_another_trouble_with_the_switch_is_not_tried_again(self, failing: Failing) -> None:
         full = sqlite3.OperationalError("database or disk is full")
         full.sqlite_errorcode = sqlite3.SQLITE_FULL
-        connection = Mock(**{"execute.side_effect": full})
+        failing.errors = [full, full]
         with pytest.raises(sqlite3.OperationalError, match="full"):
-            switch_to_wal(connection)
-        assert connection.execute.call_count == 1
+            switch_to_wal(failing)
+        assert failing.errors == [full]
 
     def test_migrations_of_two_databases_at_once_keep_apart(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -203,8 +223,12 @@ class TestTransactions:
     ) -> None:
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+
+        def fail(_connection: object) -> None:
+            raise error
+
         with pytest.raises(OutcomeUnknown, match="disk I/O error"), writing(engine):
-            monkeypatch.setattr(engine.dialect, "do_commit", Mock(side_effect=error))
+            monkeypatch.setattr(engine.dialect, "do_commit", fail)
 
     def test_a_full_disk_is_told_and_loses_nothing(self, engine: Engine) -> None:
         def write_too_much() -> None:
