@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,11 +11,11 @@ from icewright.core.codec import from_json
 from icewright.maintenance.registry.cli import measured_cells, read, undo, work
 from icewright.model.iceberg.tables import Json
 from icewright.model.work.tasks import TaskState
+from icewright.model.work.why import StartEstimate, Wait
 from icewright.terminal import figures as text
 from icewright.terminal.cli import Column, Terminal
 from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
 from icewright.terminal.lists import print_page
-from icewright.work.groups.waits import say_waits
 from icewright.work.tasks.attempts import attempts
 
 if TYPE_CHECKING:
@@ -221,3 +222,20 @@ def _attempt_cells(attempt: ListedAttempt) -> tuple[str, ...]:
         text.instant(attempt.ended_at),
         attempt.optimizer_id,
     )
+
+
+def say_waits(terminal: Terminal, waits: Sequence[Wait], start: StartEstimate | None) -> None:
+    """A line for each wait, and one for the start; nothing of a task that is not queued."""
+    for wait in waits:
+        until = "" if wait.until is None else f", until {text.instant(wait.until)}"
+        terminal.say(f"Waits: {wait.reason.text}{until}.")
+    if start is not None:
+        is_said = any(wait.reason == start.reason for wait in waits)
+        terminal.say(f"Starts: {_when(start)}" + ("." if is_said else f": {start.reason.text}."))
+
+
+def _when(start: StartEstimate) -> str:
+    if start.at is not None:
+        return f"about {text.instant(start.at)}, by an estimate"
+    soonest = "" if start.soonest_at is None else f", not before {text.instant(start.soonest_at)}"
+    return f"it is not known when{soonest}"

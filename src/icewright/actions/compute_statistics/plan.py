@@ -17,7 +17,6 @@ from icewright.actions.compute_statistics.columns import (
     share_of_bytes,
     wanted_columns,
 )
-from icewright.actions.compute_statistics.procedure import statistics_call
 from icewright.core import wording
 from icewright.model.actions.compute_statistics import (
     COLUMNS_MAX,
@@ -36,6 +35,7 @@ from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.eligibility import manifests_obstacle
+from icewright.plans.procedure_call import literal, procedure_call
 
 _DEFAULT_FORMAT: Final = "write.format.default"
 _READ_BACK: Final = "parquet"
@@ -243,3 +243,14 @@ def _gain(columns: Sequence[StatisticsColumn], *, of_partitions: bool) -> str:
 def explain_statistics(said: ComputeStatisticsPrediction) -> tuple[str, ...]:
     """What statistics would bring, in sentences."""
     return (f"What for: {said.gain}.",)
+
+
+def statistics_call(metadata: TableMetadata, action: ComputeStatistics) -> str:
+    """One SQL statement, or two with a semicolon between them."""
+    snapshot, said = f"snapshot_id => {action.base_snapshot_id}", []
+    if action.columns:
+        names = ", ".join(literal(column.name) for column in action.columns)
+        said.append(procedure_call(metadata.name, "compute_table_stats", snapshot, f"columns => array({names})"))
+    if action.partition_totals is not None:
+        said.append(procedure_call(metadata.name, "compute_partition_stats", snapshot))
+    return "; ".join(said)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from icewright.actions.expire_snapshots.obstacles import expiry_obstacle, kind_and_name
-from icewright.actions.expire_snapshots.procedure import expire_call
 from icewright.actions.expire_snapshots.settings import AGE_FLOOR_MS
 from icewright.actions.expire_snapshots.staying_files import Staying, staying
 from icewright.actions.undo.second_table import said_beforehand, second_name
@@ -27,10 +27,12 @@ from icewright.model.actions.expire_snapshots import (
     RefAt,
 )
 from icewright.model.actions.undo import UNDO_WINDOW_MS
+from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import MAIN_BRANCH, TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.eligibility import metadata_obstacle
+from icewright.plans.procedure_call import procedure_call
 
 _METADATA_FILES_MIN: Final = 20
 _PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
@@ -203,3 +205,20 @@ def wanted_less(action: ExpireSnapshots, policy: Policy) -> Reason | None:
     if any(one < other for one, other in zip(kept, least, strict=True)):
         return Reason("upkeep-changed", "the owner wants snapshots to stay longer by now, or more of them")
     return None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def expire_call(name: TableName, action: ExpireSnapshots) -> str:
+    """One SQL statement. Its instant has a zone: without one, Spark takes that of the session.
+
+    The procedure also deletes files at once, which the action does not.
+    """
+    arguments = []
+    if action.rule.older_than_ms <= action.as_of:
+        oldest_at = _EPOCH + timedelta(milliseconds=action.as_of - action.rule.older_than_ms)
+        arguments.append(f"older_than => TIMESTAMP '{oldest_at:%Y-%m-%d %H:%M:%S}.{oldest_at.microsecond // 1000:03}Z'")
+    if action.rule.retain_last is not None:
+        arguments.append(f"retain_last => {action.rule.retain_last}")
+    return procedure_call(name, "expire_snapshots", *arguments)

@@ -18,7 +18,6 @@ from math import ceil
 from typing import Final
 
 from icewright.actions.rewrite_manifests.classes import KnownClass, KnownManifest, known_classes
-from icewright.actions.rewrite_manifests.procedure import manifests_call
 from icewright.actions.rewrite_manifests.settings import MIN_COUNT_KEY, TARGET_SIZE_KEY
 from icewright.core import wording
 from icewright.core.reasons import Reason
@@ -38,10 +37,12 @@ from icewright.model.actions.rewrite_manifests import (
     Share,
 )
 from icewright.model.iceberg.inventory import ManifestSummary
+from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.policy.policy import Policy
 from icewright.plans.branches import branch_obstacle
 from icewright.plans.eligibility import manifests_obstacle
+from icewright.plans.procedure_call import procedure_call
 
 OVERSIZED: Final = 2
 """A manifest of more than so many times the target size is split."""
@@ -320,3 +321,19 @@ def explain_manifests(said: RewriteManifestsPrediction) -> tuple[str, ...]:
     """What a rewrite of manifests would bring, in sentences."""
     after = wording.count(said.manifests_after, "manifest")
     return (f"The table would have {after} instead of {said.manifests_before:,}.",)
+
+
+def manifests_call(metadata: TableMetadata, action: RewriteManifests) -> str:
+    """One SQL statement. The procedure takes one spec at a time: this is that of most entries.
+
+    It also chooses the manifests itself, all of the spec's.
+    """
+    entries: dict[int, int] = {}
+    for manifest in action.manifests:
+        spec_id = manifest.belongs_to.spec_id
+        entries[spec_id] = entries.get(spec_id, 0) + manifest.entries
+    spec_id = max(sorted(entries), key=lambda each: entries[each])
+    arguments = ["use_caching => false"]
+    if spec_id != metadata.default_spec_id:
+        arguments.append(f"spec_id => {spec_id}")
+    return procedure_call(metadata.name, "rewrite_manifests", *arguments)

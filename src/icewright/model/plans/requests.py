@@ -6,30 +6,6 @@ from typing import Annotated, Final, Protocol, TypeAlias
 
 from icewright.core.codec import OneOf
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
-from icewright.model.actions.expire_data import ExpireDataRequest
-from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesRequest
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
-from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
-from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesRequest
-from icewright.model.actions.rollback import RollbackRequest
-
-__all__ = [
-    "REQUESTS",
-    "AnyRequest",
-    "Asked",
-    "ComputeStatisticsRequest",
-    "ExpireDataRequest",
-    "ExpireSnapshotsRequest",
-    "RemoveDanglingDeletesRequest",
-    "RemoveOrphanFilesRequest",
-    "RewriteDataFilesRequest",
-    "RewriteManifestsRequest",
-    "RewritePositionDeletesRequest",
-    "RollbackRequest",
-]
 
 
 class AnyRequest(Protocol):

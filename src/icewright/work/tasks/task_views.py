@@ -13,7 +13,7 @@ from icewright.model.actions.actions import ActionFigures, traits_of
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Prediction, Reason
 from icewright.model.work.admission import Lane
-from icewright.model.work.jobs import Result, report_of
+from icewright.model.work.jobs import Failed, Result, report_of
 from icewright.model.work.tasks import (
     Attempt,
     AttemptState,
@@ -27,7 +27,7 @@ from icewright.model.work.tasks import (
 )
 from icewright.model.work.why import StartEstimate, Wait
 from icewright.plans.evidence.measures import Measured, measured
-from icewright.work.tasks.reports import cause_of
+from icewright.work.tasks.causes import CAUSES_BY_CODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +176,20 @@ def attempt_document(attempt: Attempt) -> AttemptDocument:
     """The attempt with its report."""
     report = None if attempt.report_json is None else json.loads(attempt.report_json)
     return AttemptDocument(listed_attempt(attempt), report, measured([attempt]))
+
+
+def cause_of(attempt: Attempt) -> Cause | None:
+    """Why an attempt came to nothing, by how it ended and what it reported; None of others."""
+    match attempt.state:
+        case AttemptState.RUNNING | AttemptState.COMMITTED | AttemptState.CANCELLED:
+            return None
+        case AttemptState.CONFLICT:
+            return Cause.CONFLICT
+        case AttemptState.UNKNOWN:
+            return Cause.UNKNOWN
+        case AttemptState.LOST:
+            return Cause.LOST
+        case AttemptState.FAILED:
+            report = report_of(attempt)
+            code = report.result.code if report is not None and isinstance(report.result, Failed) else ""
+            return CAUSES_BY_CODE.get(code, Cause.DEFECT)
