@@ -12,9 +12,10 @@ DEMO_ARGS ?=
 TEST_ARGS ?=
 # Two processes; tests/conftest.py says which takes what. WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-# What is neither on Spark nor with processes of its own: seconds for each folder.
-SLOW := acceptance adversary benchmarks browser docs e2e simulation spark __pycache__
-FAST := $(filter-out $(SLOW:%=tests/%/),$(wildcard tests/*/)) $(wildcard tests/test_*.py)
+# Folders of pure functions and of services over doubles and SQLite.
+SLOW := acceptance adversary app benchmarks browser catalogs client contracts deploy docs e2e identity server simulation \
+	spark store web __pycache__
+FAST := $(filter-out $(SLOW:%=tests/%/),$(wildcard tests/*/))
 B ?=
 
 .PHONY: help setup programs demo test test-fast check bench campaign acceptance docs lock clean
