@@ -20,7 +20,7 @@ from benchmarks.machine import load_now
 from benchmarks.render import render
 from benchmarks.results import Load, Result, loads, save, table
 from benchmarks.rewriters import ICEWRIGHT, PEER
-from benchmarks.session import settings
+from benchmarks.session import DRIVER_MEMORY, settings
 from icewright_spark.session.session import build_session
 
 _ROOT: Final = Path(__file__).parent.parent
@@ -114,6 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "B12: an hour; B13: 500 tables; saved as B7-full and so on",
     )
     parser.add_argument("--render", action="store_true", help=f"only write {_PAGE.relative_to(_ROOT)} from the results")
+    parser.add_argument(
+        "--driver-memory",
+        default=DRIVER_MEMORY,
+        help="of the Spark session; the peer of B9 --full needs 10g, where 2g does not hold its listing",
+    )
     parser.add_argument("--results", type=Path, default=_RESULTS, help="the folder of the results")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in _BENCHMARKS]
@@ -122,17 +127,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.render:
         return _render(options.results)
     form = Form.SHORT if options.short else Form.FULL if options.full else Form.USUAL
-    _measure(options.names or list(_BENCHMARKS), options.seed, form, options.results)
+    _measure(options.names or list(_BENCHMARKS), options.seed, form, options.results, options.driver_memory)
     return 0
 
 
-def _measure(names: Sequence[str], seed: int, form: Form, results: Path) -> None:
+def _measure(names: Sequence[str], seed: int, form: Form, results: Path, driver_memory: str) -> None:
     done: list[Result] = []
     with ExitStack() as stack:
 
         @cache
         def spark() -> SparkSession:
-            session = build_session(settings())
+            session = build_session(settings(driver_memory))
             stack.callback(session.stop)
             return session
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from benchmarks import machine
 from icewright.model.iceberg.sql_urls import SQLITE_PACKAGE
 from icewright.model.work.optimizers import OptimizerSettings
 
 
-def settings() -> OptimizerSettings:
+DRIVER_MEMORY: Final = "2g"
+
+
+def settings(driver_memory: str = DRIVER_MEMORY) -> OptimizerSettings:
     """Its settings, without catalogs: they join the session as the benchmarks make them."""
     return OptimizerSettings(
         server_url="",
@@ -18,7 +23,7 @@ def settings() -> OptimizerSettings:
         batch_tasks=1,
         batch_bytes=1 << 20,
         master=f"local[{machine.cores()}]",
-        driver_memory="2g",
+        driver_memory=driver_memory,
         packages=(SQLITE_PACKAGE,),
         jars=(),
         spark_conf={},
