@@ -8,7 +8,6 @@ from benchmarks import machine
 from icewright.model.iceberg.sql_urls import SQLITE_PACKAGE
 from icewright.model.work.optimizers import OptimizerSettings
 
-
 DRIVER_MEMORY: Final = "2g"
 
 
