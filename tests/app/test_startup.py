@@ -51,6 +51,19 @@ def test_without_the_extra_an_optimizer_says_what_to_install(arguments: list[str
     assert "pip install 'icewright[spark]'" in done.stderr
 
 
+@each_case(
+    ("arguments", "says"),
+    [
+        (["--host", "0.0.0.0"], "--host: server.public_url is missing"),  # noqa: S104 - refused
+        (["--port", "65536"], "--port: server.port"),
+    ],
+)
+def test_options_of_serve_are_held_to_the_rules_of_the_settings(arguments: list[str], says: str) -> None:
+    done = python("-m", "icewright", "serve", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+
+
 def test_it_is_a_module_too() -> None:
     assert python("-m", "icewright", "version").stdout.startswith("icewright 0.")
 
