@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +12,25 @@ import typer
 from icewright.terminal.invocation import LogFormat, LogLevel, begin
 
 
-def serve(context: typer.Context, *, log_format: LogFormat = "console", log_level: LogLevel = "info") -> None:
+def serve(
+    context: typer.Context,
+    *,
+    host: Annotated[str | None, typer.Option("--host", help="Where to listen; over server.host.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="The port; over server.port.")] = None,
+    opens: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    log_format: LogFormat = "console",
+    log_level: LogLevel = "info",
+) -> None:
     """Run the server: it observes, plans, and hands out tasks. Ctrl-C ends it."""
+    from icewright.config.layers import Given  # noqa: PLC0415 - `--help` stays quick
     from icewright.server.server import serve as run  # noqa: PLC0415 - `--help` stays quick
     from icewright.server.tracing import export_spans  # noqa: PLC0415 - `--help` stays quick
     from icewright.terminal.logs import configure_logs  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=False)
+    for name, value in (("host", host), ("port", port)):
+        if value is not None:
+            invocation.flags["server", name] = Given(value, f"--{name}")
     configure_logs(log_format, log_level)
     export_spans(os.environ)
     terminal = invocation.terminal
@@ -26,6 +39,8 @@ def serve(context: typer.Context, *, log_format: LogFormat = "console", log_leve
         terminal.say(f"icewright listens at {url}")
         terminal.say("`icewright login` gives links to it" if link is None else f"Open once in a browser: {link}")
         terminal.out.file.flush()
+        if opens and not webbrowser.open(link or url):
+            terminal.note("no browser could be opened")
 
     run(invocation.config, os.environ, announce=announce)
 
