@@ -113,7 +113,7 @@ def test_a_task_that_its_owner_does_not_want_any_more_is_taken_back() -> None:
     house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
     told = of(ask(house))
     assert [wait.reason.code for wait in told.waits] == ["mode-observe"]
-    assert "taken back with the next look" in told.waits[0].reason.text
+    assert "the next look withdraws it" in told.waits[0].reason.text
 
 
 def test_an_optimizer_that_fell_silent_or_reaches_another_catalog_takes_nothing() -> None:
@@ -147,7 +147,7 @@ def test_a_name_that_leads_to_another_table_is_said_and_not_raised() -> None:
     house.catalog.drop(NAME)
     house.create()
     found = house.control.whys.why(record)
-    assert "is another table by now" in found.answer
+    assert "is another table now" in found.answer
     assert of(found).waits[0].reason.code == TableReplaced.code
 
 

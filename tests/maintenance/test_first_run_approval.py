@@ -118,7 +118,7 @@ def test_x3_an_owner_who_wants_more_to_stay_is_heard_whoever_approves(
 ) -> None:
     one, every = waiting(house), ids(house)
     house.catalog.set_properties(NAME, changed)
-    with pytest.raises(Conflict, match="the owner"):
+    with pytest.raises(Conflict, match="the policy"):
         house.control.dispatcher.approve(one.plan_id, "Ada")
     live_on(house, 2, commits_every_h=100)
     assert (expiries(house), ids(house) >= every) == ([], True)
@@ -155,10 +155,10 @@ def test_x3_what_the_owner_does_not_want_any_more_is_refused_once(house: Lakehou
     live_on(house, 2 * 24)
     one = waiting(house)
     house.catalog.set_properties(NAME, {"history.expire.min-snapshots-to-keep": "50"})
-    with pytest.raises(Conflict, match="the owner"):
+    with pytest.raises(Conflict, match="the policy"):
         house.control.dispatcher.approve(old.plan_id, "Ada")
     assert waiting(house) == one  # another plan than the one that was refused
-    with pytest.raises(Conflict, match="the owner"):
+    with pytest.raises(Conflict, match="the policy"):
         house.control.dispatcher.approve(one.plan_id, "Ada")
     assert list(house.tables.waiting(limit=9)) == []
 

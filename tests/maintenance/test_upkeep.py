@@ -93,7 +93,7 @@ def test_a_table_is_not_touched_every_hour_for_a_single_snapshot_and_none_stays_
     looked = house.control.keeper.look(NAME, plan_anew=True)
     (said,) = looked.upkeep.reasons
     assert said.code in {"too-little-yet", "upkeep-lately"}
-    assert said.text.startswith("Snapshots expire by themselves: ")
+    assert said.text.startswith("Automatic expiry of snapshots: ")
 
 
 def test_a_look_that_found_nothing_is_not_repeated_at_each_commit(monkeypatch: pytest.MonkeyPatch) -> None:

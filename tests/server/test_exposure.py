@@ -144,7 +144,7 @@ def test_a_certificate_that_cannot_be_used_leaves_the_one_in_use(vouched: Certif
         vouched.key.write_bytes(after)
         shown(port, authority)
         assert shown(port, authority) != before
-    assert "certificate not read anew" in {entry["event"] for entry in logs}
+    assert "certificate not read again" in {entry["event"] for entry in logs}
 
 
 def test_a_server_does_not_start_with_a_certificate_that_is_none(vouched: Certificate, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class SeveralServers(World):
             return
         if self.is_fenced:
             self.counted["fenced"] += 1
-            raise StoreTaken("another server leads by now")
+            raise StoreTaken("another server leads now")
         self.stale.append(name)
 
     def look(self) -> None:

@@ -303,7 +303,7 @@ class World:
             self.counted["expiry refused"] += 1
 
     def _halt(self) -> None:
-        """Somebody pauses, drains or stops something, or lets it go on."""
+        """Somebody pauses, drains or stops something, or resumes it."""
         halting = self.house.control.halting
         if self.halted and self.chance.random() < 0.6:
             part = self.chance.choice(self.halted).part

@@ -249,7 +249,7 @@ class TestOthers:
         made = its_lake.carry_out(spec, lambda: coming.pop()() if coming else None)
         assert made.result == Committed(None)
         assert len(its_lake.metadata(name).snapshots) == 2
-        with pytest.raises(Conflict, match="somebody else set statistics"):
+        with pytest.raises(Conflict, match="another client set statistics"):
             its_lake.carry_out(replace(spec, attempt=2))
         assert all(local(path).exists() for path in made.figures.output_paths)
 

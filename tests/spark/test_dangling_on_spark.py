@@ -118,7 +118,8 @@ def test_w5_what_dangles_goes_and_every_row_stays(deleted: Deleted, version: int
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
     assert (
-        task.outcome.reason.text == "2 delete files that applied to nothing went; each data file has the same deletes"
+        task.outcome.reason.text
+        == "2 delete files that applied to no data file were removed; each data file has the same deletes"
     )
     assert contents(deleted.spark, deleted.name) == rows
     assert deleted.delete_files() == listed - gone

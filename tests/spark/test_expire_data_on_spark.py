@@ -236,5 +236,5 @@ def test_w11_c1_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
     arm(None)
     assert {row.id for row in loop.spark.table(sql_name(name)).collect()} == set(range(100, 200))
     assert missing_files(loop.spark, name) == []
-    with pytest.raises(Conflict, match="not in the table any more as it was planned"):
+    with pytest.raises(Conflict, match="no longer in the table as it was planned"):
         carry_out(loop, replace(spec, attempt=9))

@@ -196,7 +196,7 @@ class SessionSeat:
             try:
                 self._session.execute(_END_LEADER, [_END_MS, LOCKS, LEADER])
             except psycopg.errors.InsufficientPrivilege as error:  # it is fenced off by the epoch all the same
-                _log.warning("the session of the last leader goes on", detail=str(error))
+                _log.warning("the session of the last leader is still open", detail=str(error))
             self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
         except psycopg.Error as error:  # the epoch is this server's: its next check joins again, and tries the lock
             _log.warning("the session of this server ended when it began to lead", detail=str(error))

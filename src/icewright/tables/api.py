@@ -105,7 +105,7 @@ def which_wins(policies: Service[PolicyBook], lookups: Looked, uuid: str, catalo
 def list_observations(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """What looks at the table have seen: the last one alone, since no other is kept.
 
-    Its `first_seen` marks tell of looks before it.
+    Its `first_seen` marks are from looks before it.
     """
     return page([lookups.observation(lookups.record(uuid, catalog))], None)
 
@@ -214,7 +214,7 @@ def list_plans(
 @router.post(
     "/{uuid}/plan",
     dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
-    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
+    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name now leads to another table."}),
 )
 def plan_table(
     keeper: Led[TableKeeper],
@@ -222,14 +222,14 @@ def plan_table(
     uuid: str,
     catalog: OfCatalog = None,
 ) -> Response:
-    """Look at the table now and plan it anew. In mode ``auto`` the plan is also queued, as after a commit."""
+    """Look at the table now and plan it again. In mode ``auto`` the plan is also queued, as after a commit."""
     return render(_looked_at(keeper, lookups.record(uuid, catalog)))
 
 
 @router.post(
     "/{uuid}/unpark",
     dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
-    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
+    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name now leads to another table."}),
 )
 def unpark_table(
     keeper: Led[TableKeeper],
@@ -259,7 +259,7 @@ def _looked_at(keeper: TableKeeper, record: TableRecord) -> LookAnswer:
         PlanView,
         status=201,
         accepts=schema_of(Asked),
-        problems={**_NOT_FOUND, 409: "The name leads to another table by now."},
+        problems={**_NOT_FOUND, 409: "The name now leads to another table."},
     ),
 )
 def plan_asked(
@@ -269,7 +269,7 @@ def plan_asked(
     body: Annotated[Any, Depends(json_body())],
     catalog: OfCatalog = None,
 ) -> Response:
-    """Plan what is asked for, and nothing else. It is never queued by itself: apply the plan by its id."""
+    """Plan what is asked for, and nothing else. It is never queued automatically: apply the plan by its id."""
     record = lookups.record(uuid, catalog)
     asked: Asked = from_json(cast("Any", Asked), body)
     return render(plan_view(keeper.plan_asked(record.name, asked, record.table_id)), 201)
@@ -278,5 +278,5 @@ def plan_asked(
 def _same_table(record: TableRecord, plan: Plan) -> Plan:
     """The plan, if it is of the table that was asked for. Raises ``TableReplaced``."""
     if plan.table_id != record.table_id:
-        raise TableReplaced(f"{record.name} is another table by now (uuid {plan.table_id.uuid})")
+        raise TableReplaced(f"{record.name} is another table now (uuid {plan.table_id.uuid})")
     return plan

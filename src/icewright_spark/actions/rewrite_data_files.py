@@ -162,7 +162,7 @@ def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
     action = spec.rewrite
     check_table(table, spec)
     if not table.has_snapshot(action.base_snapshot_id):
-        raise Conflict(f"the planned snapshot {action.base_snapshot_id} is gone")
+        raise Conflict(f"the planned snapshot {action.base_snapshot_id} no longer exists")
     if table.schema_id != action.schema_id:
         raise Conflict(f"the schema changed from {action.schema_id} to {table.schema_id} since the plan was made")
     check_spec(table, action)

@@ -195,7 +195,7 @@ class Batch:
             _log.info("tasks share a job", tasks=len(groups), groups=sum(map(len, groups)))
             outcomes = self._spark.together(job.name, groups, [handed.phase for handed in job.handed])
         except Exception as error:  # noqa: BLE001 - whatever Spark throws, each attempt meets its own share of it alone
-            _log.warning("a shared job failed, its tasks go on alone", code=engine_failure(error).code)
+            _log.warning("a shared job failed, its tasks continue alone", code=engine_failure(error).code)
         finally:
             self._end(job, outcomes)
 
@@ -215,7 +215,7 @@ class Batch:
             if mine.seat.gone:
                 raise _left()
         if not in_time and self._end(job, None):
-            _log.warning("a shared job takes too long, its tasks go on alone")
+            _log.warning("a shared job takes too long, its tasks continue alone")
             self._spark.cancel(job.name)
         return None if job.outcomes is None else job.outcomes[job.handed.index(mine)]
 

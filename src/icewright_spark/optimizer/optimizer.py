@@ -238,7 +238,7 @@ class Optimizer:
             reports = self._engine.probe(requests)
             self._server.probed(self._settings.optimizer_id, ProbeReports(tuple(reports)))
         except Exception as error:  # noqa: BLE001 - whatever Spark throws: nothing was learned, and the server asks again
-            _log.warning("probes came to nothing", tables=len(requests), detail=first_line(error))
+            _log.warning("probes failed", tables=len(requests), detail=first_line(error))
             return
         refused = [str(report.table_name) for report in reports if report.access is WorkerAccess.REFUSED]
         _log.info("storages tried out", tables=len(reports), refused=refused)

@@ -164,7 +164,7 @@ def test_a_folder_that_nobody_may_list_keeps_what_expired_and_the_log_says_what_
 
     def closed(objects: MemoryObjects, root: CanonicalPath) -> Iterator[Listed]:
         if around and not root.startswith(own):
-            raise Unreadable("S3 refuses to tell of it: AccessDenied")
+            raise Unreadable("S3 denies access to it: AccessDenied")
         if not around and root.startswith(f"{own}metadata"):
             raise Unsupported("it is reached through a symbolic link")
         return listing(objects, root)

@@ -253,7 +253,7 @@ def test_a_table_with_an_obstacle_is_left_alone_whatever_its_files_are() -> None
         observation = observe(files, table(**changes))
         plan = plan_table(observation, policy(), verdicts, files, plan_id="plan-1", now=NOW)
         assert plan.is_empty
-        assert plan.reason.text.startswith("nothing, because ")
+        assert plan.reason.text.startswith("nothing to do: ")
 
 
 def test_an_empty_table_has_a_plan_too() -> None:

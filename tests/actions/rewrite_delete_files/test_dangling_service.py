@@ -69,7 +69,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
     task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet"))
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
-    assert task.outcome.reason.text.startswith("2 delete files that applied to nothing went")
+    assert task.outcome.reason.text.startswith("2 delete files that applied to no data file were removed")
     again = house.control.keeper.plan_asked(NAME, ASKED)
     assert again.reason.code == "none-dangling"
     with pytest.raises(NotAllowed):
@@ -101,7 +101,7 @@ def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse)
     [
         (("d0.parquet", "d1.parquet", "d2.parquet"), {}, "that still apply"),
         (("d0.parquet",), {}, "d1.parquet is still listed"),
-        (("d0.parquet", "d1.parquet", "f00000.parquet"), {}, "1 data files went"),
+        (("d0.parquet", "d1.parquet", "f00000.parquet"), {}, "1 data files were removed"),
         (("d0.parquet", "d1.parquet"), {PROOF_KEY: "memory"}, "its proof says"),
         (("d0.parquet", "d1.parquet"), {PROOF_KEY: "delete-application;removed=2;applying=1"}, "its proof says"),
     ],

@@ -1,4 +1,4 @@
-"""Manifests are rewritten by themselves where the owner lets that happen, behind work on files."""
+"""Automatic rewrite of manifests where the owner lets that happen, behind work on files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rewrites(house: Lakehouse) -> list[Task]:
 def said(house: Lakehouse) -> str:
     looked = house.control.keeper.look(NAME, plan_anew=True)
     (reason,) = looked.upkeep.reasons
-    assert reason.text.startswith("Manifests are rewritten by themselves: ")
+    assert reason.text.startswith("Automatic rewrite of manifests: ")
     assert reason.figures["kind"] == "rewrite_manifests"
     return reason.code
 

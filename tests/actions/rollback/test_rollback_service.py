@@ -80,7 +80,7 @@ def test_nobody_but_a_person_applies_it(house: Lakehouse) -> None:
 def test_i4_a_commit_after_the_preview_is_not_lost(house: Lakehouse) -> None:
     plan = planned(house, ids(house)[1])
     newest = house.append(1)
-    with pytest.raises(Conflict, match="by now"):
+    with pytest.raises(Conflict, match="main is at snapshot"):
         house.control.dispatcher.apply(plan.plan_id)
     plan = planned(house, ids(house)[1])
     task = house.control.dispatcher.apply(plan.plan_id)

@@ -274,7 +274,7 @@ class TestEvidence:
     @each_case(
         ("changed", "said"),
         [
-            (replace(CHANGED, manifests_gone=1), "1 manifest that had been there went"),
+            (replace(CHANGED, manifests_gone=1), "1 manifest of before were removed"),
             (replace(CHANGED, other_entries=1), "more than new data files"),
             (Inserted({**CHANGED.shares, old_day(3): Share(1, 1)}), "and 0 were planned at most"),
             (Inserted({**CHANGED.shares, old_day(40): Share(2, ROWS)}), "and 1 were planned at most"),

@@ -160,9 +160,9 @@ def test_asked_for_twice_it_is_registered_once(house: Lakehouse) -> None:
     first, stale = planned(house, expiry), planned(house, expiry)
     assert undone(house, first).state is TaskState.SUCCEEDED
     seen = state(house)
-    assert planned(house, expiry).reason.text == f"nothing, because it is registered as {second_of(first)} already"
+    assert planned(house, expiry).reason.text == f"nothing to do: it is registered as {second_of(first)} already"
     task = undone(house, stale)
-    assert (task.state, "somebody else registered" in said(task)) == (TaskState.SUPERSEDED, True)
+    assert (task.state, "another client registered" in said(task)) == (TaskState.SUPERSEDED, True)
     assert (state(house), len(door.registered)) == (seen, 1)
 
 

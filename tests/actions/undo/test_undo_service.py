@@ -411,7 +411,7 @@ def test_w11_what_somebody_expires_anew_while_the_server_is_down_is_not_put_back
     task = undone(house, house.control.undoer.plan(expiry.task_id))
     assert (task.state, stumbling.carried, len(ids(house))) == (TaskState.SUCCEEDED, 1, 1)
     assert task.outcome is not None
-    assert "gone again since" in task.outcome.reason.text
+    assert "missing again since" in task.outcome.reason.text
 
 
 def test_w11_a_server_that_dies_when_it_has_written_down_what_it_takes_has_taken_nothing(house: Lakehouse) -> None:

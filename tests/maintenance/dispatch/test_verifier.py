@@ -618,7 +618,7 @@ def test_w5_delete_files_may_go_that_apply_to_nothing_and_no_others(deleted_from
     action: RewriteDataFiles = house.only_task().rewrite
     empty = replace(action, groups=())
     proof = replace(snapshot, summary={PROOF_KEY: "m;groups=0;records=0"})
-    assert problem_of(empty, proof, changes) == "1 delete files went that still apply, first new"
+    assert problem_of(empty, proof, changes) == "1 delete files are lost that still apply: new"
     assert problem_of(empty, proof, replace(changes, lost_deletes=())) is None
 
 

@@ -65,7 +65,7 @@ class FakeSeat:
             raise self.trouble
         if self.epoch is not None and self.epoch != self.store.epoch:
             self.epoch = None
-            raise StoreTaken("another server leads by now")
+            raise StoreTaken("another server leads now")
 
     def resign(self) -> None:
         with self.store.lock:
@@ -205,7 +205,7 @@ def test_a_server_whose_loop_ends_by_itself_ends_as_well(machines: tuple[Machine
         assert led is not None
         led.loop.stop()
         assert first.ended.wait(WAIT_S)
-    assert "ended by itself" in str(first.leadership.failure)
+    assert "ended unexpectedly" in str(first.leadership.failure)
 
 
 def test_what_cannot_be_begun_is_tried_again(machines: tuple[Machine, Machine]) -> None:

@@ -73,7 +73,7 @@ def test_q4_i18_an_attempt_that_was_fenced_is_gone_within_thirty_seconds() -> No
         watched.server.error = LeaseLost("another attempt has it")
         watched.lease.beat()
         assert watched.trouble_after(GRACE_S_MAX - 0.1) is None
-        assert watched.trouble_after(0.1) == "task 1 went on after the lease was lost"
+        assert watched.trouble_after(0.1) == "task 1 continued after the lease was lost"
     assert watched.clock.now_s <= 1000 + 30
     assert watched.watchdog.trouble() is None
 

@@ -162,7 +162,7 @@ class Leadership:
         """Lead until this server ends or another one leads. Raises :class:`LoopEnded`."""
         while not self._closing.wait(self._poll_s):
             if not loop.is_alive():
-                raise LoopEnded("the loop of the server has ended by itself", hint="see the log, and start it again")
+                raise LoopEnded("the loop of the server has ended unexpectedly", hint="see the log, and start it again")
             try:
                 if self._gives_up(control.loop.silent_s):
                     _log.error("the loop hangs, and the lead is given away", silent_s=round(control.loop.silent_s))
