@@ -235,7 +235,7 @@ def test_in_mode_approve_every_message_names_the_command_that_works() -> None:
     (waiting,) = [one for one in icewright("approve", "--json").json["items"] if one["table"] == "lake.db.agreed"]
     waiting_id = waiting["plan_id"]
     assert (waiting["kind"], waiting_id) == ("rewrite_data_files", said.out.split()[-1])
-    assert f"approve it: `icewright approve {waiting_id}`" in icewright("why", "db.agreed").out
+    assert f"waits for approval: `icewright approve {waiting_id}`" in icewright("why", "db.agreed").out
     assert icewright("approve", waiting_id, "--show").out.splitlines()[-1] == f"Next: icewright approve {waiting_id}"
     task = read_task(icewright("approve", waiting_id, "--by", "Ada", "--json").json)
     assert (task.state, task.plan_id) == (TaskState.QUEUED, waiting_id)

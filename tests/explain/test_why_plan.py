@@ -115,7 +115,7 @@ class TestTasks:
             ),
             (
                 StartEstimate(NOW, NOW, NOW, Reason("estimated", "nothing ranks before it")),
-                "Next: it starts next: nothing ranks before it.",
+                "Next: it starts as soon as possible: nothing ranks before it.",
             ),
             (
                 StartEstimate(None, NOW + HOUR_MS, None, Reason("not-measured", "too little ended")),

@@ -51,11 +51,11 @@ def test_what_was_said_of_upkeep_is_kept_with_its_figures_while_it_is_passed_ove
     assert said.reason.code == "nothing-expires"
     house.pass_time(20 * MINUTE_MS)
     house.catalog.append(NAME, house.files(1, BONN, 60 * MIB))
-    looked = house.control.keeper.look(NAME)
+    looked = house.control.maintainer.look(NAME)
     assert LOOKED_LATELY in {reason.code for reason in looked.upkeep.reasons}
     assert of(ask(house), EXPIRE).considered == said
     house.pass_time(2 * HOUR_MS)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     again = of(ask(house), EXPIRE).considered
     assert again is not None
     assert again.at > said.at
@@ -66,13 +66,13 @@ def test_what_was_said_outlives_the_server_and_goes_with_the_wish() -> None:
     house.restart()
     assert of(ask(house), EXPIRE).considered is not None
     house.catalog.set_properties(NAME, {"icewright.expire-snapshots.enabled": "false"})
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert [one.kind for one in house.record().considered] == [ActionKind.REWRITE_MANIFESTS]
     assert of(ask(house), EXPIRE).stance is Stance.OFF
 
 
 def asked_expiry(house: Lakehouse) -> Task:
-    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
+    plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     return house.control.dispatcher.apply(plan.plan_id)
 
 

@@ -299,7 +299,7 @@ def test_nothing_to_do_is_explained() -> None:
     assert icewright("plan", "db.good").status == 0
     said = icewright("explain", "db.good")
     assert said.status == 0
-    assert said.out.startswith("lake.db.good: nothing to do:")
+    assert said.out.startswith("lake.db.good: nothing to compact:")
 
 
 @each_case(

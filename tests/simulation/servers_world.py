@@ -27,7 +27,7 @@ WRITES: Final = frozenset(
         "heartbeat",
         "look_at_once",
         "look_by",
-        "note_unfit",
+        "note_exclusion",
         "optimizer_seen",
         "prune",
         "receive",

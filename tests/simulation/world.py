@@ -295,7 +295,7 @@ class World:
         asked = ExpireSnapshotsRequest(self.chance.choice(["PT0S", "PT10M", "PT2H"]), self.chance.randint(1, 4))
         control = self.house.control
         try:
-            plan = self._ask_server(lambda: control.keeper.plan_asked(name, asked))
+            plan = self._ask_server(lambda: control.maintainer.plan_asked(name, asked))
             if plan is not None and plan.actions:
                 self._ask_server(lambda: control.dispatcher.apply(plan.plan_id))
                 self.counted["expiry asked for"] += 1

@@ -275,7 +275,7 @@ def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(spark: Spar
         f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ('icewright.compute-statistics.enabled' = 'true', "
         "'icewright.compute-statistics.columns' = 'city, id')"
     )
-    loop.control.keeper.look(name)
+    loop.control.maintainer.look(name)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None
     loop.control.dispatcher.report(loop.attempt(spec))
@@ -285,4 +285,4 @@ def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(spark: Spar
     assert task.outcome is not None
     assert task.outcome.reason.code == "verified"
     assert counts_of(of, name) == {TYPES["city"]: 4, TYPES["id"]: pytest.approx(6000, rel=0.1)}
-    assert loop.control.keeper.look(name, plan_anew=True).upkeep.enqueued == ()
+    assert loop.control.maintainer.look(name, plan_anew=True).upkeep.enqueued == ()

@@ -308,7 +308,7 @@ def test_w8_w11_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
 def test_from_what_is_asked_for_to_verified(its_lake: ManifestLake) -> None:
     name = make(its_lake, "t")
     rows, loop = contents(its_lake.spark, name), SparkLoop(its_lake.spark, its_lake.entry)
-    plan = loop.control.keeper.plan_asked(name, RewriteManifestsRequest())
+    plan = loop.control.maintainer.plan_asked(name, RewriteManifestsRequest())
     loop.control.dispatcher.apply(plan.plan_id)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None

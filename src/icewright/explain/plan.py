@@ -119,7 +119,7 @@ def _start_said(found: Told, start: StartEstimate, now: Instant) -> str:
         soonest = "" if start.soonest_at is None else f", and not before {_when(start.soonest_at, now)}"
         return f"Next: it is not known when it starts{soonest}" + ("." if is_said else f": {start.reason.text}.")
     if start.at <= now:
-        return f"Next: it starts next: {start.reason.text}."
+        return f"Next: it starts as soon as possible: {start.reason.text}."
     said = f"Next: it starts about {_when(start.at, now)}"
     if start.soonest_at is not None and start.latest_at is not None and start.soonest_at < start.latest_at:
         said += (

@@ -67,8 +67,8 @@ AND datname = current_database() AND pid <> pg_backend_pid())
 """  # noqa: S608 - a name of our own
 
 
-class SessionSeat:
-    """A server's seat at the store until :meth:`close`: a :class:`~icewright.store_admin.leader_lock.Seat`.
+class PostgresLeaderElection:
+    """A :class:`~icewright.store_admin.leader_lock.LeaderElection` of a server, in effect until :meth:`close`.
 
     A store that is to be upgraded is upgraded, where no other server is there. Raises
     :class:`~icewright.core.errors.NotAllowed` where others are, and while somebody has the store alone;
@@ -211,7 +211,7 @@ class SessionSeat:
 def alone(engine: Engine, *, tried_s: float = _TRIED_S) -> Iterator[Engine]:
     """The engine of a store to write by, at the newest schema, while no server is there and none can come.
 
-    Raises :class:`~icewright.core.errors.NotAllowed` while one is there, and as :class:`SessionSeat`.
+    Raises :class:`~icewright.core.errors.NotAllowed` while one is there, and as :class:`PostgresLeaderElection`.
     """
     with _translated(), closing(_open(engine)) as session:
 

@@ -14,7 +14,7 @@ from icewright.explain.service import Explanations
 from icewright.footprint.unneeded_views import UnneededView, unneeded_view
 from icewright.identity.authorization import On, needs
 from icewright.maintenance.explain import plan_view
-from icewright.maintenance.table_keeper import TableKeeper
+from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.model.access.permissions import Permission, Scope, covers
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableId, TableName
@@ -217,13 +217,13 @@ def list_plans(
     **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name now leads to another table."}),
 )
 def plan_table(
-    keeper: Led[TableKeeper],
+    maintainer: Led[TableMaintainer],
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
 ) -> Response:
     """Look at the table now and plan it again. In mode ``auto`` the plan is also queued, as after a commit."""
-    return render(_looked_at(keeper, lookups.record(uuid, catalog)))
+    return render(_looked_at(maintainer, lookups.record(uuid, catalog)))
 
 
 @router.post(
@@ -232,20 +232,20 @@ def plan_table(
     **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name now leads to another table."}),
 )
 def unpark_table(
-    keeper: Led[TableKeeper],
+    maintainer: Led[TableMaintainer],
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
 ) -> Response:
     """Resume the table, which was parked after repeated failures, and look at it as `plan` does."""
     record = lookups.record(uuid, catalog)
-    keeper.unpark(record.table_id)
-    return render(_looked_at(keeper, record))
+    maintainer.unpark(record.table_id)
+    return render(_looked_at(maintainer, record))
 
 
-def _looked_at(keeper: TableKeeper, record: TableRecord) -> LookAnswer:
+def _looked_at(maintainer: TableMaintainer, record: TableRecord) -> LookAnswer:
     """What a look at the table comes to that is taken now."""
-    looked = keeper.look(record.name, plan_anew=True)
+    looked = maintainer.look(record.name, plan_anew=True)
     _same_table(record, looked.plan)
     queued = looked.enqueued
     task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
@@ -263,7 +263,7 @@ def _looked_at(keeper: TableKeeper, record: TableRecord) -> LookAnswer:
     ),
 )
 def plan_asked(
-    keeper: Led[TableKeeper],
+    maintainer: Led[TableMaintainer],
     lookups: Looked,
     uuid: str,
     body: Annotated[Any, Depends(json_body())],
@@ -272,7 +272,7 @@ def plan_asked(
     """Plan what is asked for, and nothing else. It is never queued automatically: apply the plan by its id."""
     record = lookups.record(uuid, catalog)
     asked: Asked = from_json(cast("Any", Asked), body)
-    return render(plan_view(keeper.plan_asked(record.name, asked, record.table_id)), 201)
+    return render(plan_view(maintainer.plan_asked(record.name, asked, record.table_id)), 201)
 
 
 def _same_table(record: TableRecord, plan: Plan) -> Plan:

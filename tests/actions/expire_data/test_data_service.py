@@ -58,7 +58,7 @@ def house() -> Lakehouse:
 
 
 def plan(house: Lakehouse, asked: ExpireDataRequest = ASKED) -> Plan:
-    return house.control.keeper.plan_asked(NAME, asked)
+    return house.control.maintainer.plan_asked(NAME, asked)
 
 
 def claim(house: Lakehouse) -> TaskSpec:

@@ -22,7 +22,7 @@ def tasks(house: Lakehouse) -> list[Task]:
 
 
 def said(house: Lakehouse) -> str:
-    (reason,) = house.control.keeper.look(NAME, plan_anew=True).upkeep.reasons
+    (reason,) = house.control.maintainer.look(NAME, plan_anew=True).upkeep.reasons
     assert reason.text.startswith("Automatic expiry of data: ")
     return reason.code
 

@@ -39,7 +39,7 @@ def commit(house: Lakehouse, *, remove: tuple[CanonicalPath, ...] = ()) -> Canon
 def expire_all_but_the_last(house: Lakehouse) -> str:
     """The id of the task that did."""
     house.pass_time(MINUTE_MS)
-    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
+    plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     task = house.control.dispatcher.apply(plan.plan_id)
     house.rounds(4)
     assert len(house.metadata().snapshots) == 1

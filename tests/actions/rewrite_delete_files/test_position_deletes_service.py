@@ -37,7 +37,7 @@ def house() -> Lakehouse:
 
 
 def claim(house: Lakehouse) -> TaskSpec:
-    plan = house.control.keeper.plan_asked(NAME, ASKED)
+    plan = house.control.maintainer.plan_asked(NAME, ASKED)
     house.control.dispatcher.apply(plan.plan_id)
     return Worker(house).claimed()
 
@@ -84,7 +84,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
         "4 position delete files became 2, and delete the same rows; a scan of their partitions opens 3 delete files "
         "instead of 6"
     )
-    assert house.control.keeper.plan_asked(NAME, ASKED).reason.code == "position-deletes-in-order"
+    assert house.control.maintainer.plan_asked(NAME, ASKED).reason.code == "position-deletes-in-order"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_w5_another_delete_file_that_went_and_applies_is_an_alarm(house: Lakehou
 
 
 def test_an_upgrade_is_not_to_be_overlooked(house: Lakehouse) -> None:
-    action = house.control.keeper.plan_asked(NAME, ASKED).actions[0]
+    action = house.control.maintainer.plan_asked(NAME, ASKED).actions[0]
     metadata = house.metadata()
     house.append(1)
     assert still_applies(action, metadata.table_id, house.metadata()) is None

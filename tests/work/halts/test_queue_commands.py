@@ -89,7 +89,7 @@ def halted_and_resumed(house: House, verb: str, state: str, arguments: tuple[str
     assert shown[0].split() == ["part", "state", "running", "since", "by", "because"]
     assert (shown[1].startswith(f"{part} "), shown[1].endswith(" a move")) == (True, True)
     assert f"{part} is {state}" in icewright("status").out
-    assert icewright("queue", "resume", *resume.split()).out == "it goes on\n"
+    assert icewright("queue", "resume", *resume.split()).out == "resumed\n"
     assert (states(house), icewright("queue").out) == ([], "nothing is paused\n")
 
 
@@ -111,7 +111,7 @@ def test_what_else_is_halted_stays_and_is_shown() -> None:
     icewright("queue", "pause", "all", "--yes")
     icewright("queue", "stop", "--catalog", "lake", "--yes")
     said = icewright("queue", "resume", "all").out.splitlines()
-    assert (said[:2], said[3].startswith("catalog lake  stopped")) == (["it goes on", "Still halted:"], True)
+    assert (said[:2], said[3].startswith("catalog lake  stopped")) == (["resumed", "Still halted:"], True)
     assert icewright("queue", "resume", "--group", "default").out.startswith("no halt of its own\n")
 
 

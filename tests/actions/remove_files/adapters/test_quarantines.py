@@ -292,7 +292,7 @@ def test_a_version_that_somebody_else_has_removed_is_said_to_be_gone(s3: S3Serve
     expected = listed(store)
     held = store.quarantine.quarantine(RUN, expected)
     store.s3.delete_object(Bucket=store.bucket, Key=KEY, VersionId=held.version_id)
-    with pytest.raises(Conflict, match="gone"):
+    with pytest.raises(Conflict, match="does not exist"):
         store.quarantine.restore(RUN, expected, held)
     assert store.quarantine.look(RUN, expected).held is None
 

@@ -74,7 +74,7 @@ class Looked:
     snapshots: tuple[Snapshot, ...] = ()
 
 
-class TableKeeper:
+class TableMaintainer:
     """One look at one table, whatever made us look: an event, the sweep, a task that ended, or a person."""
 
     def __init__(
