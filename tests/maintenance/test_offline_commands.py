@@ -318,7 +318,7 @@ def test_a_migration_is_planned_alone() -> None:
     said = icewright("plan", "db.events", "--migrate", "spec")
     assert said.status == 0
     assert "migrates  spec" in said.out
-    assert "nothing, because all files are of the current partition spec" in said.out
+    assert "nothing to do: all files are of the current partition spec" in said.out
     assert icewright("plan", "db.events", "--migrate", "everything").status == 2
 
 
@@ -326,7 +326,7 @@ def test_nothing_to_do_is_explained() -> None:
     assert icewright("plan", "db.good").status == 0
     said = icewright("explain", "db.good")
     assert said.status == 0
-    assert said.out.startswith("lake.db.good: nothing, because")
+    assert said.out.startswith("lake.db.good: nothing to compact:")
 
 
 @each_case(

@@ -51,7 +51,7 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Play it to its end and verify every step.")] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     clean: Annotated[bool, typer.Option("--clean", help="Only remove what an earlier demo made.")] = False,
-    folder: Annotated[Path, typer.Option("--folder", help="Where the demo's lake lies.")] = Path("icewright-demo"),
+    folder: Annotated[Path, typer.Option("--folder", help="Where the demo's lake is.")] = Path("icewright-demo"),
     days: Annotated[int, typer.Option("--days", min=1, max=365, help="Days of flights that the writer commits.")] = 365,
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="The server's port.")] = 7077,
 ) -> None:

@@ -204,6 +204,6 @@ def _optimizer(given: Mapping[Key, Given], file: str) -> OptimizerConfig:
     if keys is not None and keys.origin != file:
         raise InvalidConfiguration(
             f"{keys.origin}: optimizer.spark_conf_keys belongs into the configuration file alone",
-            hint="it lets whoever sets these keys run any program",
+            hint="these keys allow running any program",
         )
     return OptimizerConfig(**found)

@@ -100,9 +100,7 @@ def _play(options: DemoOptions, folder: DemoFolder, processes: Processes, consol
         if options.once:
             console.print(last_line(narrator, checks), highlight=False)
             return 0 if all(check.held for check in checks) else 1
-        narrator.say(
-            "running", "everything goes on until Ctrl-C; try the commands above, or append to demo.nyc.flights"
-        )
+        narrator.say("running", "everything runs until Ctrl-C; try the commands above, or append to demo.nyc.flights")
         while True:
             time.sleep(_POLL_S)
             _check_alive(processes, folder)

@@ -272,7 +272,7 @@ def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: lis
         names = ", ".join(cut(one.what) for one in missing[:_NAMED_MAX]) + (
             ", ..." if len(missing) > _NAMED_MAX else ""
         )
-        said = f"{names}: the places of these tables are unknown, so no file is removed where theirs may lie"
+        said = f"{names}: the places of these tables are unknown, so no file is removed where theirs may be"
         for line in wrap(said, _WIDTH):
             terminal.say(line)
 

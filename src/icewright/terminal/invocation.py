@@ -133,4 +133,4 @@ def logged_in() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError) as error:  # a container runs as a number that has no name
-        raise Rejected("it cannot be told who approves", hint="say so: --by NAME") from error
+        raise Rejected("the approver is unknown", hint="say so: --by NAME") from error

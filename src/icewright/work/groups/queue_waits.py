@@ -175,5 +175,5 @@ def _nobody(task: Task | ListedTask) -> Wait:
 def _back_off(task: Task | ListedTask, now: Instant) -> Iterator[Wait]:
     if task.not_before_at > now:
         because = "" if task.outcome is None else f": {task.outcome.reason.text}"
-        text = f"try {task.attempt + 1} of {task.attempts_max} comes after a pause{because}"
+        text = f"try {task.attempt + 1} of {task.attempts_max} starts after a pause{because}"
         yield Wait(Reason("back-off", text, {"attempt": task.attempt}), task.not_before_at)

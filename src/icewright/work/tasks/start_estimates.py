@@ -159,7 +159,7 @@ class _Estimate:
         group, found = self._task.resource_group, len(self._took)
         text = (
             f"{wording.count(self._before, 'task')} before it, and how long tasks of group {group} take is not known "
-            f"yet: {wording.count(found, 'one', 'ones')} ended lately, and {MEASURED_MIN} are the least to tell by"
+            f"yet: {wording.count(found, 'one', 'ones')} ended lately, and {MEASURED_MIN} are needed"
         )
         return Reason("not-measured", text, {"before": self._before, "measured": found})
 
