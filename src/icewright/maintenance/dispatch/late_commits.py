@@ -36,7 +36,7 @@ class LateCommits:
     def take_up(self, metadata: TableMetadata) -> list[Task]:
         """The tasks that had ended and are to be verified now.
 
-        One whose table has another task under way waits for a later look.
+        One whose table has another task under way in its slot waits for a later look.
         """
         own = [snapshot for snapshot in reversed(metadata.snapshots) if snapshot.task_id is not None][:_LOOKED_AT]
         found: list[Task] = []
