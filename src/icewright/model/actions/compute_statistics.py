@@ -148,4 +148,7 @@ TRAITS: Final = ActionTraits(
     ComputeStatisticsPrediction,
     names=lambda action: len(action.columns),
     asked=ComputeStatisticsRequest,
+    settings=frozenset(
+        {"ignore_other_optimizers", "statistics_columns", "statistics_min_change", "statistics_interval_ms"}
+    ),
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from icewright.model.access.permissions import Permission
 
 A = TypeVar("A")
+
+ON_MAIN: Final = frozenset({"ignore_other_optimizers", "branch_window_ms"})
+"""The settings that every plan is made from which commits to ``main``."""
 
 
 class RunsOn(StrEnum):
@@ -35,7 +38,8 @@ class ActionTraits(Generic[A]):
     person has to begin it, and has to begin it again after one of them. ``in_mode_observe`` says that it is carried out
     whatever the owner lets be done to the table. ``shareable_bytes`` are read, where all of an action can be carried
     out in a Spark job shared with other tasks; else None. ``asked`` is how a person asks for a plan of it; None where
-    nobody does.
+    nobody does. ``settings`` are the fields of the :class:`~icewright.model.policy.policy.Policy` that a plan of it is
+    made from; None for all that any plan may be made from.
     """
 
     action: type[A]
@@ -49,6 +53,7 @@ class ActionTraits(Generic[A]):
     in_mode_observe: bool = False
     shareable_bytes: Callable[[A], int | None] = _alone
     asked: type[Any] | None = None
+    settings: frozenset[str] | None = None
 
     @property
     def kind(self) -> str:
