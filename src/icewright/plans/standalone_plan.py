@@ -11,6 +11,7 @@ from icewright.model.actions.actions import Action
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Prediction, Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.policy_digest import plan_digest
 
 
 class Decision(Protocol):
@@ -67,4 +68,5 @@ def plan_beside(
         look_again_at=None,
         rules=tuple(notes),
         asked=asked,
+        settings_digest=None if decision.action is None else plan_digest(decision.action.kind, policy),
     )

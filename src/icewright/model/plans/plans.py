@@ -73,6 +73,7 @@ class Plan:
     what is missing until each fires; of an expiry, what stays and why; of
     statistics, which columns have none and why. A plan that is ``asked``, or has a
     ``migration``, was asked for by a person and does nothing else; it is only carried out when that person applies it.
+    ``settings_digest`` is of the settings that it was made from; None in plans of before there was one.
     """
 
     plan_id: str
@@ -90,6 +91,7 @@ class Plan:
     rules: tuple[Reason, ...] = ()
     migration: Migration | None = None
     asked: bool = False
+    settings_digest: str | None = None
 
     @property
     def is_empty(self) -> bool:
