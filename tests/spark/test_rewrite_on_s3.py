@@ -65,12 +65,8 @@ def make_loop(s3: S3Server, spark: SparkSession, tmp_path: Path, request: pytest
 
 
 @pytest.fixture(scope="session")
-def later(s3: S3Server, spark: SparkSession) -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Begins a check that takes long and no CPU; it is waited for, and fails, behind the last test of this process.
-
-    Both servers are there until then.
-    """
-    assert (s3, spark)
+def later(s3: S3Server, spark: SparkSession) -> Iterator[Callable[[Callable[[], None]], None]]:  # noqa: ARG001 - both are there until it ends
+    """Begins a check that takes long and no CPU; it is waited for, and fails, behind the last test of this process."""
     with ThreadPoolExecutor() as pool:
         begun: list[Future[None]] = []
         yield lambda check: begun.append(pool.submit(check))
