@@ -34,7 +34,7 @@ from tests.lakes.stores import sqlite_store
 VICTIM = TableName("lake", ("sales",), "orders")
 POISON = TableName("lake", ("ns0",), "poison")
 NO_NAMES = ("\ud800", "a\udfffb", "\0", "a\0b")
-FLOOD = SHARE_MAX if CAMPAIGN else 5_000
+FLOOD = SHARE_MAX if CAMPAIGN else 2_000
 """Events of one table; the finding had 20,000."""
 
 
