@@ -98,8 +98,8 @@ class Upkeep:
             memory_removals(clock),
             expiries=expiries,
         )
-        plane.keeper.look(name)
-        plan = plane.keeper.plan_asked(name, ExpireSnapshotsRequest(older_than, retain_last))
+        plane.maintainer.look(name)
+        plan = plane.maintainer.plan_asked(name, ExpireSnapshotsRequest(older_than, retain_last))
         if not plan.actions:
             raise RuntimeError(f"nothing was planned: {plan.reason.text}")
         plane.dispatcher.apply(plan.plan_id)
