@@ -9,7 +9,7 @@ from icewright.core.times import Instant
 from icewright.model.events.feed import FactKind
 from icewright.model.events.notifications import Receiver, ReceiverKind
 from icewright.notifications.port import Outgoing
-from icewright.notifications.service import Telling
+from icewright.notifications.service import MessageDelivery
 from tests.doubles.message_store import MemoryMessages
 
 
@@ -32,7 +32,7 @@ class Mailbox:
         return [one.title.removeprefix("icewright: ") for one in self.got]
 
 
-def told(mailbox: Mailbox, clock: Clock, *, name: str = "team") -> Telling:
+def told(mailbox: Mailbox, clock: Clock, *, name: str = "team") -> MessageDelivery:
     """One receiver, which is told of everything at once."""
     receiver = Receiver(name, ReceiverKind.WEBHOOK, tuple(FactKind), (("lake",),), interval_ms=0)
-    return Telling((receiver,), {name: mailbox}, MemoryMessages(clock))
+    return MessageDelivery((receiver,), {name: mailbox}, MemoryMessages(clock))

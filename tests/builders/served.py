@@ -20,7 +20,7 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import PartitionField
 from icewright.model.work.jobs import PROTOCOL_VERSION, OptimizerHello
-from icewright.notifications.service import Telling
+from icewright.notifications.service import MessageDelivery
 from icewright.ports.store import TableStore, TaskStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping
@@ -63,7 +63,7 @@ class Served:
     clock: ManualClock = field(default_factory=ManualClock)
     stores: tuple[TableStore, TaskStore] | None = None
     host: str = "127.0.0.1"
-    telling: Telling | None = None
+    delivery: MessageDelivery | None = None
     history: HistoryProgress | None = None
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class Served:
             expiries={"lake": MemoryExpiry(self.lake)},
             kept=MemoryKept(),
             policies=MemoryPolicies(self.clock),
-            telling=self.telling,
+            delivery=self.delivery,
             keeping=Keeping(prunings=self.prunings, history=self.history),
         )
         self.access = Access(

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, delete, event, insert, select, update
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
 from icewright.actions.remove_files.orphans.sightings_port import Sightings
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.port import AuditLog
 from icewright.audit.sql import SqlAudit
 from icewright.core.clock import Clock
@@ -26,7 +26,7 @@ from icewright.policy.rules.port import PolicyStore
 from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 from icewright.retention.prunings_port import Prunings
 from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.cluster.servers_port import Servers
@@ -90,7 +90,7 @@ class MemoryStores:
     def claims(self) -> ClaimStore:
         return self._claims
 
-    def kept(self) -> KeptStore:
+    def kept(self) -> UndoRecordStore:
         return self._kept
 
     def policies(self) -> PolicyStore:
@@ -143,8 +143,8 @@ class SqlStores:
     def claims(self) -> ClaimStore:
         return SqlClaims(next(self._servers))
 
-    def kept(self) -> KeptStore:
-        return SqlKept(next(self._servers))
+    def kept(self) -> UndoRecordStore:
+        return SqlUndoRecordStore(next(self._servers))
 
     def policies(self) -> PolicyStore:
         return SqlPolicies(next(self._servers), self._clock)

@@ -15,7 +15,7 @@ from icewright.model.actions.deletion import DeletionRun, Intent, IntentState, c
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.approvals import Approval, ApprovalPlace
 from icewright.model.work.retention import RowKind
-from icewright.ports.deletions import HELD_STATES, OPEN_STATES, OVER_STATES, Tally
+from icewright.ports.deletions import HELD_STATES, OPEN_STATES, OVER_STATES, IntentCount
 from tests.doubles.audit import MemoryAudit
 from tests.doubles.names import MemoryNames
 from tests.doubles.table_store import MemoryTableStore
@@ -117,12 +117,12 @@ class MemoryDeletionStore:
             :limit
         ]
 
-    def tally(self, run_id: str) -> Mapping[IntentState, Tally]:
+    def count_intents(self, run_id: str) -> Mapping[IntentState, IntentCount]:
         """See the port."""
         with self._lock:
             found = list(self._intents.get(run_id, {}).values())
         of_state = {state: [one.object.size_bytes for one in found if one.state is state] for state in IntentState}
-        return {state: Tally(len(sizes), sum(sizes)) for state, sizes in of_state.items()}
+        return {state: IntentCount(len(sizes), sum(sizes)) for state, sizes in of_state.items()}
 
     def change(self, epoch: int, changes: Sequence[Intent]) -> Sequence[Intent]:
         """See the port."""

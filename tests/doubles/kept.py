@@ -11,7 +11,7 @@ from icewright.model.work.retention import RowKind
 
 
 class MemoryKept:
-    """A :class:`~icewright.ports.undo_records.KeptStore` that is gone with the process."""
+    """A :class:`~icewright.ports.undo_records.UndoRecordStore` that is gone with the process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

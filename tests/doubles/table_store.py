@@ -14,7 +14,7 @@ from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
 from icewright.model.actions.actions import ActionKind
-from icewright.model.events.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
+from icewright.model.events.events import Channel, CommitEvent, EventFigures, ReportedCommits, StoredEvent
 from icewright.model.events.messages import SHARE_MAX, WAITING_MAX
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -267,20 +267,20 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             return self._inbox.waiting[:limit]
 
-    def told_tables(
+    def reported_tables(
         self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
     ) -> Sequence[TableName]:
         """See the port."""
         with self._lock:
             names = {record.name for record in self._records.values() if record.dropped_at is None}
-            told = self._inbox.told_tables(self._clock.now(), tried=tried)
+            told = self._inbox.reported_tables(self._clock.now(), tried=tried)
             found = [name for name in told if known is None or (name in names) is known]
             return [name for name in found if name.catalog not in without][:limit]
 
-    def told_of(self, name: TableName) -> Mapping[int, int | None]:
+    def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:
         """See the port."""
         with self._lock:
-            return self._inbox.told_of(name)
+            return self._inbox.reported_by_name(name)
 
     def event(self, event_id: int) -> StoredEvent:
         """See the port."""
@@ -309,10 +309,10 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             self._inbox.tried(event_ids, trouble, self._clock.now(), counts=counts)
 
-    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+    def reported_commits(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> ReportedCommits:
         """See the port."""
         with self._lock:
-            return self._inbox.told(name, snapshot_ids, since)
+            return self._inbox.reported_commits(name, snapshot_ids, since)
 
     def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
         """See the port."""

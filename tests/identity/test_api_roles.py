@@ -202,10 +202,10 @@ class World:
 @pytest.fixture(scope="module")
 def world() -> World:
     clock = ManualClock()
-    telling = told(Mailbox(), clock)
-    telling.store.compose("team", None, 0, [Message("msg_1", "team", None, (), {"failed": 1}, 1, 0, 0)])
-    telling.store.failed("msg_1", "status 400", None)
-    served = Served(clock, telling=telling)
+    delivery = told(Mailbox(), clock)
+    delivery.store.compose("team", None, 0, [Message("msg_1", "team", None, (), {"failed": 1}, 1, 0, 0)])
+    delivery.store.failed("msg_1", "status 400", None)
+    served = Served(clock, delivery=delivery)
     uuid = served.table(mode="approve")
     rewrite = served.post(f"/tables/{uuid}/plan")["plan"]["plan_id"]
     expiry = served.post(f"/tables/{uuid}/plans", ExpireSnapshotsRequest("PT0S", 1))["plan_id"]

@@ -59,7 +59,7 @@ class Late:
     due_at: Instant
 
 
-class Told:
+class FeedEntry:
     """The catalog as those see it who set tables back: the writers hear of it."""
 
     def __init__(self, catalog: Any, hear: Callable[[Any], None]) -> None:
@@ -99,7 +99,7 @@ class FilesWorld(World):
         files = CatalogFiles(MemoryTableFiles(catalog), MemoryObjects(storage), self.quarantine)
         store, sightings = (Mortal(one, trouble) for one in (house.removals.store, house.removals.sightings))
         house.removals = RemovalPorts(store, sightings, open_memory_spool, {"lake": files})
-        told: Any = Told(house.catalog, self._set_back)
+        told: Any = FeedEntry(house.catalog, self._set_back)
         house.rollbacks["lake"] = MemoryRollbacks(told, house.writers_clock)
 
     def _set_back(self, metadata: TableMetadata) -> None:

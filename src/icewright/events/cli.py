@@ -120,7 +120,7 @@ def notify(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Tell the server that somebody committed to a table, so that it looks now. Telling twice does no harm."""
+    """Report a commit to a table to the server, so that it looks now. Reporting twice does no harm."""
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)

@@ -39,7 +39,7 @@ def why(
 ) -> None:
     """Say why something happens to a table, or nothing: what was considered, what waits for what, what is next.
 
-    Asks the server and changes nothing. Exit status 0 whatever the answer is.
+    Asks the server and changes nothing. Exit status 0 for any answer.
     """
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above

@@ -18,7 +18,7 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
 from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import REQUESTS, Asked
+from icewright.model.plans.requests import REQUESTS, PlanRequest
 from icewright.model.policy.policy import Mode
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Column, Terminal
@@ -180,11 +180,11 @@ def _asked(
     action: Action | None,
     expiry: ExpireSnapshotsRequest,
     statistics: ComputeStatisticsRequest,
-) -> Asked | None:
+) -> PlanRequest | None:
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
     kind = None if action is None else action.kind
     expiring, computing = expiry != ExpireSnapshotsRequest(), statistics != ComputeStatisticsRequest()
-    aged: dict[ActionKind | None, Asked] = {
+    aged: dict[ActionKind | None, PlanRequest] = {
         ActionKind.REMOVE_ORPHAN_FILES: RemoveOrphanFilesRequest(expiry.older_than),
         ActionKind.EXPIRE_DATA: ExpireDataRequest(expiry.older_than),
     }
@@ -194,7 +194,7 @@ def _asked(
         return expiry
     if migrate is None and kind is ActionKind.COMPUTE_STATISTICS and not expiring:
         return statistics
-    alone: dict[ActionKind | None, Asked] = {
+    alone: dict[ActionKind | None, PlanRequest] = {
         ActionKind(request.kind): request() for request in REQUESTS if not fields(request)
     }
     if migrate is None and kind in alone and not (expiring or computing):
@@ -225,7 +225,7 @@ class Planned(NamedTuple):
         return {"plan": self.view, "from_server": self.from_server, "problem": self.problem}
 
 
-def plan_of(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> Planned:
+def plan_of(invocation: Invocation, table: str, asked: PlanRequest | None, *, show_api: bool) -> Planned:
     """The plan. Without a server that knows the table it is made here, by the catalogs that are configured."""
     from icewright.maintenance.explain import plan_view  # noqa: PLC0415 - see above
     from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
@@ -244,7 +244,7 @@ def plan_of(invocation: Invocation, table: str, asked: Asked | None, *, show_api
         return Planned(plan_view(planned.plan), from_server=False)
 
 
-def _plan_by_server(invocation: Invocation, name: TableName, asked: Asked | None, *, show_api: bool) -> Planned:
+def _plan_by_server(invocation: Invocation, name: TableName, asked: PlanRequest | None, *, show_api: bool) -> Planned:
     from icewright.core.codec import from_json  # noqa: PLC0415 - see above
     from icewright.model.plans.plans import Reason  # noqa: PLC0415 - see above
     from icewright.plans.views import PlanView  # noqa: PLC0415 - see above

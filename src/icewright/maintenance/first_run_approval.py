@@ -54,7 +54,7 @@ class FirstRunApproval:
         self._wanted: dict[TableId, frozenset[ActionKind]] = {}
         """What happens by itself, for which no plan of another kind was found to wait."""
 
-    def wanted(self, kind: ActionKind, metadata: TableMetadata, latest: LatestOf) -> Reason | None:
+    def reason_for_approval(self, kind: ActionKind, metadata: TableMetadata, latest: LatestOf) -> Reason | None:
         """Why a person has to begin this; None where it goes by itself."""
         if kind not in TAKE_BACK:
             return None

@@ -21,7 +21,7 @@ from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rollback import RollbackRequest
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Column
 from icewright.terminal.invocation import AsJson, Invocation, ShowApi, TableArgument, Yes, begin
@@ -71,7 +71,7 @@ _SEEN: Final = (
     Column("bytes", is_number=True),
     Column("of no need since"),
     Column("passes", is_number=True),
-    Column("may go from"),
+    Column("removable from"),
     Column("in doubt"),
 )
 _SEEN_SHOWN: Final = 50
@@ -87,7 +87,7 @@ def orphans(
 ) -> None:
     """Look for orphan files of a table now, and show them with the time from which each may go. Nothing is removed.
 
-    The first pass only remembers what it sees; a file goes once it was seen for long enough. Exit status 1 when
+    The first pass only remembers what it sees; a file is removed once it was seen for long enough. Exit status 1 when
     something may go by now, or when nothing can: the first line then says what is in the way.
     """
     from icewright.core.codec import from_json  # noqa: PLC0415 - see above
@@ -174,7 +174,7 @@ def rollback(
     _shown_or_done(invocation, table, RollbackRequest(to_snapshot, to_time), yes, show_api)
 
 
-def _shown_or_done(invocation: Invocation, table: str, asked: Asked, yes: bool, show_api: bool) -> None:  # noqa: FBT001 - both are the caller's own options
+def _shown_or_done(invocation: Invocation, table: str, asked: PlanRequest, yes: bool, show_api: bool) -> None:  # noqa: FBT001 - both are the caller's own options
     """Plan what is asked for; carry it out where the person said so beforehand."""
     from icewright.maintenance.tasks_cli import read_task  # noqa: PLC0415 - see above
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick

@@ -31,7 +31,7 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.model.work.lifecycle import may_coalesce
@@ -90,16 +90,16 @@ class TableMaintainer:
         *,
         orphans: OrphanPlanner,
         want_pass: Callable[[TableMetadata, Policy, Thresholds], None],
-        firsts: FirstRunApproval,
+        first_runs: FirstRunApproval,
         tidings: FeedPublisher,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
-        self._orphans, self._want_pass, self._firsts, self._tidings = orphans, want_pass, firsts, tidings
+        self._orphans, self._want_pass, self._first_runs, self._tidings = orphans, want_pass, first_runs, tidings
         self._latecomers = LateCommits(tasks)
-        self._upkeep = Upkeep(planner, dispatcher, tables, tasks, firsts)
+        self._upkeep = Upkeep(planner, dispatcher, tables, tasks, first_runs)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
         self._planned_from: dict[TableId, tuple[str, _MadeFrom]] = {}
         """A table's present plan, if it is of this process, and what it was made from."""
@@ -120,7 +120,7 @@ class TableMaintainer:
                     return self._look_once(name, plan_anew=plan_anew)
             return self._look_once(name, plan_anew=plan_anew)
 
-    def plan_asked(self, name: TableName, asked: Asked, table_id: TableId | None = None) -> Plan:
+    def plan_asked(self, name: TableName, asked: PlanRequest, table_id: TableId | None = None) -> Plan:
         """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
 
         A search for orphan files takes as long as it takes, and keeps nobody from looking at tables meanwhile.
@@ -195,7 +195,7 @@ class TableMaintainer:
             kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, limits), of_kind)
             self._want_pass(metadata, self._planner.policy(metadata), limits)
         elif plan.mode is not Mode.AUTO:
-            self._firsts.keep_by_mode(plan, latest)
+            self._first_runs.keep_by_mode(plan, latest)
         # A refused plan is said, and looked at again when it is time, not in each round.
         wished_at = None if before is None else before.next_look_at
         self._save(observation, plan, kept, kept.problem or problem, wished_at)

@@ -28,8 +28,8 @@ from icewright.ports.carriers import MayGoOn
 from icewright.ports.store import TableStore, TaskStore
 
 
-class NothingKept:
-    """A :class:`~.undo_records_port.KeptStore` for those who change no table: it refuses whatever would be taken."""
+class NoUndoRecords:
+    """A :class:`~.undo_records_port.UndoRecordStore` for services that change no table: it refuses to keep anything."""
 
     def keep(self, kept: Kept) -> None:
         """See the port."""

@@ -114,10 +114,15 @@ class Upkeep:
     """Finds out what is due, of each kind that a table's owner lets happen by itself, and queues it."""
 
     def __init__(
-        self, planner: Planner, dispatcher: Dispatcher, tables: TableStore, tasks: TaskStore, firsts: FirstRunApproval
+        self,
+        planner: Planner,
+        dispatcher: Dispatcher,
+        tables: TableStore,
+        tasks: TaskStore,
+        first_runs: FirstRunApproval,
     ) -> None:
         self._planner, self._dispatcher, self._tables, self._tasks = planner, dispatcher, tables, tasks
-        self._firsts = firsts
+        self._first_runs = first_runs
         self._nothing_at: dict[tuple[TableId, ActionKind], _Nothing] = {}
 
     def keep_up(self, look: Look, latest: Callable[[ActionKind], Sequence[TaskHead]]) -> KeptUp:
@@ -127,14 +132,14 @@ class Upkeep:
         if policy.removes_orphan_files:  # looked for elsewhere, of tables that are looked at while their window is open
             kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
         wanted_kinds = by_itself(policy)
-        self._firsts.forget_others(look.observation.metadata.table_id, wanted_kinds)
+        self._first_runs.forget_others(look.observation.metadata.table_id, wanted_kinds)
         for kind in (kind for kind in DUE_RULES if kind in wanted_kinds):
-            wanted = self._firsts.wanted(kind, look.observation.metadata, latest)
-            tasks = latest(kind) if wanted is None else self._firsts.withdraw(latest(kind), wanted)
+            wanted = self._first_runs.reason_for_approval(kind, look.observation.metadata, latest)
+            tasks = latest(kind) if wanted is None else self._first_runs.withdraw(latest(kind), wanted)
             shut = _closed(window, look, tasks)
             kept = _looked_at(kept, shut)
             try:
-                back = self._firsts.rests(kind, latest, look.now)
+                back = self._first_runs.rests(kind, latest, look.now)
                 turn = _Turn(kind, tasks, shut, wanted)
                 reason, enqueued = self._keep_up(look, turn) if back is None else (back, None)
             except PlanRejected as error:
@@ -166,7 +171,7 @@ class Upkeep:
         if resting is None and not look.tell and self._is_known(key, look):
             resting = Reason(LOOKED_LATELY, "nothing was due when it was last looked into")
         if resting is None and (turn.wanted is not None or kind is ActionKind.EXPIRE_DATA):  # what came back waits, too
-            resting = self._firsts.still_waits(metadata.table_id, kind, self._planner.policy(metadata), now, latest)
+            resting = self._first_runs.still_waits(metadata.table_id, kind, self._planner.policy(metadata), now, latest)
             if resting is not None:
                 self._remember(key, look)
         return resting
@@ -184,13 +189,13 @@ class Upkeep:
         if due.keep is None:
             self._remember(key, look, look.observation.metadata.metadata_location)
             if turn.wanted is not None or due.reason.code == NOTHING_EXPIRES:
-                self._firsts.forget(key[0], kind)
+                self._first_runs.forget(key[0], kind)
             return due.reason, None
         if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
             self._remember(key, look)
             return _after_data_files(f"{due.reason.text}; "), None
         plan = due.keep()
-        waits = self._firsts.let_wait(plan, turn.wanted, turn.latest)
+        waits = self._first_runs.let_wait(plan, turn.wanted, turn.latest)
         if waits is not None:
             self._remember(key, look)
             return waits, None

@@ -14,7 +14,7 @@ import structlog
 
 from icewright.core.errors import Conflict, IcewrightError, Rejected
 from icewright.core.times import Instant
-from icewright.model.events.feed import Told
+from icewright.model.events.feed import FeedEntry
 from icewright.model.events.notifications import Message, Receiver, ReceiverState, StoredMessage
 from icewright.notifications import grouping
 from icewright.notifications.grouping import AT_ONCE, Owned
@@ -138,7 +138,7 @@ class Notifier:
                 return
             position = page.through
 
-    def _is_for(self, one: Told) -> bool:
+    def _is_for(self, one: FeedEntry) -> bool:
         """Whether the owner is one of the receiver's; what is about all catalogs is for everybody."""
         if not self._globs or not one.fact.parts:
             return True

@@ -14,7 +14,7 @@ from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Complete, Gap, Gaps, Known, Partial
 from icewright.core.errors import NotFound
 from icewright.core.reasons import Reason
-from icewright.inventory.keepers import keepers
+from icewright.inventory.reference_bits import reference_bits
 from icewright.model.actions.deletion import Needs
 from icewright.model.iceberg.locations import Aliases, CanonicalPath, topmost
 from icewright.model.iceberg.names import TableName
@@ -62,7 +62,7 @@ class TableNeeds:
         with reachable(
             self._files,
             name,
-            lambda metadata: keepers(metadata, (), 0),
+            lambda metadata: reference_bits(metadata, (), 0),
             self._open_spool,
             aliases=self._aliases,
             progress=lambda _step, _done, _total: None,

@@ -42,7 +42,7 @@ class Decided:
     prediction: Prediction | None
 
 
-def plan_beside(
+def build_standalone_plan(
     plan_id: str,
     metadata: TableMetadata,
     policy: Policy,

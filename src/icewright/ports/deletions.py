@@ -16,7 +16,7 @@ HELD_STATES: Final = frozenset({IntentState.QUARANTINED, IntentState.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class IntentCount:
     """Files of a run that are in one state."""
 
     files: int
@@ -71,7 +71,7 @@ class DeletionStore(Protocol):
         """Intents of a run in some states, by number; ``after`` is the number that the last page ended with."""
         ...
 
-    def tally(self, run_id: str) -> Mapping[IntentState, Tally]:
+    def count_intents(self, run_id: str) -> Mapping[IntentState, IntentCount]:
         """What became of a run's files; every state is there."""
         ...
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.access.permissions import EVERYWHERE, Scopes
-from icewright.model.events.events import Channel, CommitEvent, EventFigures, EventState, StoredEvent, Told
+from icewright.model.events.events import Channel, CommitEvent, EventFigures, EventState, ReportedCommits, StoredEvent
 from icewright.model.events.messages import SHARE_MAX, WAITING_MAX
 from icewright.model.iceberg.names import TableName
 
@@ -51,7 +51,7 @@ class Inbox(Protocol):
         """Events not worked on yet and not parked, oldest first."""
         ...
 
-    def told_tables(
+    def reported_tables(
         self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
     ) -> Sequence[TableName]:
         """Tables that events wait of, in turns: of each reporter the one that it told of first, then its second.
@@ -62,7 +62,7 @@ class Inbox(Protocol):
         """
         ...
 
-    def told_of(self, name: TableName) -> Mapping[int, int | None]:
+    def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:
         """The events of a table that were not worked on, parked or not, by id, each with its snapshot id."""
         ...
 
@@ -89,7 +89,7 @@ class Inbox(Protocol):
         """
         ...
 
-    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+    def reported_commits(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> ReportedCommits:
         """Which of these snapshots events told of, worked on or not, and whether one told of the table since then."""
         ...
 

@@ -19,7 +19,7 @@ from icewright.notifications.port import MessageStore
 from icewright.policy.rules.port import PolicyStore
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import ROWS_AT_ONCE_MAX, TableStore, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.prunings_port import Prunings
 
@@ -58,7 +58,7 @@ class Past:
 
     tasks: TaskStore
     tables: TableStore
-    kept: KeptStore
+    kept: UndoRecordStore
     messages: MessageStore
     deletions: DeletionStore
     policies: PolicyStore | None = None

@@ -36,13 +36,13 @@ from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.services import build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
-from icewright.maintenance.undoer import NothingKept, Undoer
+from icewright.maintenance.undoer import NoUndoRecords, Undoer
 from icewright.model.actions.actions import FILE_MOVES, ActionKind
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
 from icewright.model.work.retention import Retention
 from icewright.notifications.owners import Owners
-from icewright.notifications.service import Notifications, Telling
+from icewright.notifications.service import MessageDelivery, Notifications
 from icewright.observation.access import AccessBook
 from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
@@ -57,7 +57,7 @@ from icewright.ports.carriers import Carrier
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_port import Prunings
@@ -93,7 +93,7 @@ class ControlPlane:
     backlogs: Backlogs
     intake: Intake
     policies: PolicyBook
-    whys: Explanations
+    explainer: Explanations
     notifications: Notifications
     queue_waits: QueueWaits
     starts: StartEstimates
@@ -132,12 +132,12 @@ def build_control_plane(
     expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
     places: PlaceRules | None = None,
     claims: ClaimStore | None = None,
-    kept: KeptStore | None = None,
+    kept: UndoRecordStore | None = None,
     pause: Callable[[int], None] = sleep_ms,
     rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
     seconds: Mapping[str, SecondTables] = MappingProxyType({}),
     event_prefixes: Mapping[str, str] = MappingProxyType({}),
-    telling: Telling | None = None,
+    delivery: MessageDelivery | None = None,
     wake: Callable[[], None] | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports.
@@ -153,7 +153,7 @@ def build_control_plane(
     ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``telling`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     """
-    limits, pulse, telling = limits or DispatchLimits(), Liveness(clock), telling or Telling()
+    limits, pulse, delivery = limits or DispatchLimits(), Liveness(clock), delivery or MessageDelivery()
     keeping = keeping or Keeping()
     removals = heard(removals, pulse)
     catalogs = {name: HeardCatalog(catalog, pulse) for name, catalog in catalogs.items()}
@@ -171,7 +171,7 @@ def build_control_plane(
     dispatcher = Dispatcher(
         tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals, groups=queue
     )
-    kept = NothingKept() if kept is None else kept
+    kept = NoUndoRecords() if kept is None else kept
     expired = ExpiredFilesPlanner(
         build_expired_doors(removals, registry, expiries, tasks), kept, tables, tasks, ids, planner.policy
     )
@@ -201,7 +201,7 @@ def build_control_plane(
         clock,
         orphans=orphans,
         want_pass=rounds.want,
-        firsts=FirstRunApproval(tables, tasks, dispatcher, approvals),
+        first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
         tidings=tidings,
         chance=limits.chance,
     )
@@ -231,7 +231,7 @@ def build_control_plane(
         registry=registry,
         removals=rounds,
         pulse=pulse,
-        pruner=Pruner(Past(tasks, tables, kept, telling.store, removals.store, policies), clock, keeping),
+        pruner=Pruner(Past(tasks, tables, kept, delivery.store, removals.store, policies), clock, keeping),
         tidings=tidings,
     )
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
@@ -258,7 +258,7 @@ def build_control_plane(
         Explanations(
             tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts
         ),
-        Notifications(telling, tasks.feed, Owners(tables, source, clock), clock),
+        Notifications(delivery, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,
         starts,
         halting,

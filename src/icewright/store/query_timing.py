@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, event
 _BEGUN = "icewright_statement_begun_s"
 
 
-def tell_times(engine: Engine, tell: Callable[[float], None]) -> None:
+def report_statement_times(engine: Engine, tell: Callable[[float], None]) -> None:
     """Have ``tell`` called with the seconds that each statement took that did not fail."""
 
     @event.listens_for(engine, "before_cursor_execute")

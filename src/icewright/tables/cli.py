@@ -152,8 +152,8 @@ def declare_gone(
     """Declare a former table in the place of TABLE gone. Only shown without --yes.
 
     A table that was dropped without purge and created again at its location leaves files there. Nothing in that place
-    goes while metadata of another table lies in it, since a catalog that is not configured may have that one. Once an
-    administrator has named it, its files are orphans of TABLE: none for seven days, and each by approval. The
+    is removed while metadata of another table is in it, since a catalog that is not configured may have that one. Once
+    an administrator has named it, its files are orphans of TABLE: none for seven days, and each by approval. The
     declaration is in the audit; it does not count where the table was committed to in the seven days before, or since.
     """
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick

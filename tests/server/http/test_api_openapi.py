@@ -21,7 +21,7 @@ from icewright.model.access.identity import NewCode, NewToken, digest
 from icewright.model.access.permissions import OWNER, Role
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
-from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.feed import Fact, FactKind, FeedEntry
 from icewright.model.events.notifications import Mention, Message
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
@@ -355,12 +355,12 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
 def some_messages() -> Iterator[tuple[str, str, Any]]:
     """The operations on notifications."""
     clock, mailbox = ManualClock(), Mailbox()
-    telling = told(mailbox, clock)
+    delivery = told(mailbox, clock)
     fact = Fact(FactKind.CATALOG_AWAY, "lake", Reason("unavailable", "no answer"))
-    message = Message("msg_1", "team", None, (Mention(Told(1, 1, fact), None),), {"catalog-away": 1}, 0, 1, 1)
-    telling.store.compose("team", None, 0, [message])
-    telling.store.failed("msg_1", "status 400", None)
-    served = Served(clock, telling=telling)
+    message = Message("msg_1", "team", None, (Mention(FeedEntry(1, 1, fact), None),), {"catalog-away": 1}, 0, 1, 1)
+    delivery.store.compose("team", None, 0, [message])
+    delivery.store.failed("msg_1", "status 400", None)
+    served = Served(clock, delivery=delivery)
     head = f"{V1}/notifications"
     yield "GET", head, served.http.get(head)
     yield "GET", f"{head}/dead-letters", served.http.get(f"{head}/dead-letters")

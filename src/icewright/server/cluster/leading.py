@@ -23,7 +23,7 @@ class Question:
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
     asked_by: Principal
-    patience_s: float = 30.0
+    timeout_s: float = 30.0
     """How long the answer may take."""
 
 

@@ -33,7 +33,7 @@ def ask(
     :class:`~icewright.core.errors.OutcomeUnknown` when it may have done what was asked for, and nobody heard of it.
     """
     changes = question.method not in ("GET", "HEAD")
-    timeout = httpx2.Timeout(question.patience_s, connect=_CONNECT_S)
+    timeout = httpx2.Timeout(question.timeout_s, connect=_CONNECT_S)
     headers = {
         **question.headers,
         "Authorization": f"Bearer {token}",
