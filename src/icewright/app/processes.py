@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from icewright.terminal.invocation import LogFormat, LogLevel, begin
+from icewright.terminal.invocation import Invocation, LogFormat, LogLevel, plain_command
 
 
-def serve(context: typer.Context, *, log_format: LogFormat = "console", log_level: LogLevel = "info") -> None:
+@plain_command
+def serve(invocation: Invocation, *, log_format: LogFormat = "console", log_level: LogLevel = "info") -> None:
     """Run the server: it observes, plans, and hands out tasks. Ctrl-C ends it."""
     from icewright.server.server import serve as run  # noqa: PLC0415 - `--help` stays quick
     from icewright.server.tracing import export_spans  # noqa: PLC0415 - `--help` stays quick
     from icewright.terminal.logs import configure_logs  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=False)
     configure_logs(log_format, log_level)
     export_spans(os.environ)
     terminal = invocation.terminal
@@ -30,8 +30,9 @@ def serve(context: typer.Context, *, log_format: LogFormat = "console", log_leve
     run(invocation.config, os.environ, announce=announce)
 
 
+@plain_command
 def demo(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     once: Annotated[bool, typer.Option("--once", help="Play it to its end and verify every step.")] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
@@ -43,7 +44,7 @@ def demo(
     """Show the whole loop on a lake of its own: a writer, a server, an optimizer. Ctrl-C leaves nothing running."""
     from icewright.demo import run as play  # noqa: PLC0415 - `--help` stays quick
 
-    console = begin(context, as_json=False).terminal.out
+    console = invocation.terminal.out
     if clean:
         raise typer.Exit(play.clean(folder, console))
     raise typer.Exit(play.run(play.DemoOptions(folder, once, browser, days, port), console))
