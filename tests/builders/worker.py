@@ -250,7 +250,7 @@ def deleted_records(group: FileGroup) -> int:
 
 def claim(house: Lakehouse, asked: Asked) -> TaskSpec:
     """Have that planned which is asked for, and take the task."""
-    house.control.dispatcher.apply(house.control.keeper.plan_asked(NAME, asked).plan_id)
+    house.control.dispatcher.apply(house.control.maintainer.plan_asked(NAME, asked).plan_id)
     return Worker(house).claimed()
 
 

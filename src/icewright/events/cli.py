@@ -24,7 +24,7 @@ from icewright.terminal.invocation import (
     table_name,
 )
 
-app = typer.Typer(help="What others told the server of their commits.", no_args_is_help=True)
+app = typer.Typer(help="Commits that other programs reported to the server.", no_args_is_help=True)
 
 _EVENTS: Final = headings("#event", "state", "table", "#snapshot", "channel", "received", "done", "#tries", "problem")
 

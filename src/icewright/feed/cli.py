@@ -45,7 +45,7 @@ def feed(
             _follow(invocation.terminal, invocation.client, kinds, places)
         return
     page = invocation.client.feed(kinds=kinds, under=places, limit=limit, cursor=cursor)
-    invocation.print_page(page, FactView, _FACTS, _cells, none="nothing was told")
+    invocation.print_page(page, FactView, _FACTS, _cells, none="no facts yet")
 
 
 def _follow(terminal: Terminal, client: Client, kinds: list[str], under: list[str]) -> None:

@@ -46,7 +46,7 @@ def create(
         str, typer.Option("--expires", help="After so many days or hours (90d, 12h), or never.")
     ] = "90d",
 ) -> None:
-    """Create a token and print it: the only time that anybody sees it."""
+    """Create a token and print it: the only time that it is shown."""
     new = NewToken(name, tuple(role or (Role.VIEWER,)), tuple(scope), _lifetime(expires))
     given = from_json(GivenToken, invocation.client.create_token(new))
     if invocation.as_json:
@@ -70,7 +70,7 @@ def revoke(
     invocation: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `icewright token list` shows it.")],
 ) -> None:
-    """Let a token in no more, from now on, on all servers."""
+    """Revoke a token, effective at once, on all servers."""
     revoked = from_json(TokenRecord, invocation.client.revoke_token(name))
     invocation.print_answer(revoked, f"{name} opens nothing any more, since {text.instant(revoked.revoked_at)}")
 
@@ -144,7 +144,7 @@ def logout(invocation: Invocation) -> None:
         address = read_address(path)
         _end(address, invocation.terminal)
         remove_address(path, address)
-    invocation.print_answer({"logged_out": was_in}, "logged out" if was_in else "nobody was logged in")
+    invocation.print_answer({"logged_out": was_in}, "logged out" if was_in else "no session was open")
 
 
 def _kept(path: Path) -> ServerAddress | None:

@@ -39,7 +39,7 @@ def list_sessions(
         SessionView,
         _SESSIONS,
         _cells,
-        none="nobody is logged in",
+        none="no session is open",
     )
 
 
@@ -54,9 +54,9 @@ def end(
     person: Person = None,
     own: Own = False,
 ) -> None:
-    """Log somebody out, from now on, on all servers: one session, or all of a person's, or all your own.
+    """Log out, effective at once, on all servers: one session, or all of a person's, or all your own.
 
-    Whoever the provider still lets in may log in again: have it lock them out first. Tokens are revoked instead, by
+    A person may log in again as long as the provider admits them: lock them out there first. Tokens are revoked by
     `icewright token revoke`.
     """
     if (session_id is not None) + (person is not None) + own != 1:
@@ -68,9 +68,9 @@ def end(
         invocation.terminal.document(ended)
         return
     for one in ended.sessions:
-        invocation.terminal.say(f"{one.session_id} is over: {_who(one)}, logged in since {text.instant(one.begun_at)}")
+        invocation.terminal.say(f"{one.session_id} ended: {_who(one)}, logged in since {text.instant(one.begun_at)}")
     if ended.codes:
-        invocation.terminal.say(f"{text.count(ended.codes, 'one-time code')} that nobody had used: void now")
+        invocation.terminal.say(f"{text.count(ended.codes, 'one-time code')} that were unused: void now")
     elif not ended.sessions:
         invocation.terminal.say("you have no session")
 

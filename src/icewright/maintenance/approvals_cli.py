@@ -110,10 +110,10 @@ def list_approvals(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> None:
-    """List approvals that were given, the latest first: who let which plan go, when, and why it had to wait."""
+    """List approvals, the latest first: who approved which plan, when, and why it had to wait."""
     client = invocation.client
     of_table = None if table is None else client.table(table_name(invocation.config, table))
-    none = "nobody has approved anything"
+    none = "no approvals yet"
     invocation.print_page(
         client.approvals(table=of_table, limit=limit, cursor=cursor), ApprovalView, _GIVEN, approval_cells, none=none
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Receivers of messages: list them, test one, see what did not arrive.", no_args_is_help=True)
 
 _RECEIVERS: Final = headings(
-    "receiver", "kind", "told of", "under", "owners", "#sent", "#failed", "#waiting", "#dead", "trouble"
+    "receiver", "kind", "facts", "under", "owners", "#sent", "#failed", "#waiting", "#dead", "trouble"
 )
 _LETTERS: Final = headings("message", "receiver", "composed", "#tried", "says", "did not arrive because")
 
@@ -25,10 +25,10 @@ _LETTERS: Final = headings("message", "receiver", "composed", "#tried", "says", 
 @app.command("list")
 @api_command
 def list_receivers(invocation: Invocation) -> None:
-    """List who is told by messages, of what, and how that goes."""
+    """List the receivers of messages, what they receive, and the state of delivery."""
     from icewright.notifications.service import ReceiverView  # noqa: PLC0415 - `--help` stays quick
 
-    none = "nobody is told by messages: see [receivers.NAME] of the configuration"
+    none = "no receivers: see [receivers.NAME] of the configuration"
     invocation.print_page(invocation.client.receivers(), ReceiverView, _RECEIVERS, _cells, none=none)
 
 
@@ -71,7 +71,7 @@ def retry(
 ) -> None:
     """Send a message again that was given up."""
     resent = invocation.client.retry_dead_letter(message_id)
-    invocation.print_answer(resent, f"{message_id} is sent again to {resent['receiver']}, behind what waits")
+    invocation.print_answer(resent, f"{message_id} is sent again to {resent['receiver']}, after what waits")
 
 
 def _cells(one: ReceiverView) -> tuple[str, ...]:

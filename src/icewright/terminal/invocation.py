@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from inspect import Parameter
 from pathlib import Path
@@ -25,6 +25,7 @@ from icewright.terminal.found_server import found_server
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
     from icewright.api_client.connection import Page
+    from icewright.config.layers import Given
     from icewright.config.model import Config
     from icewright.model.iceberg.tables import Json
     from icewright.model.policy.policies import Rule
@@ -64,6 +65,8 @@ class Invocation:
     config_path: Path | None
     terminal: Terminal
     show_api: bool = False
+    flags: dict[tuple[str, ...], Given] = field(default_factory=dict)
+    """Settings that options of the command give, above all others; set before the configuration is read."""
 
     @property
     def as_json(self) -> bool:
@@ -75,7 +78,7 @@ class Invocation:
         """The configuration, read on first use; says where catalogs come from if not from icewright.toml."""
         from icewright.configuration.load import load_config  # noqa: PLC0415 - `--help` stays quick
 
-        config = load_config(self.config_path, os.environ, Path.cwd())
+        config = load_config(self.config_path, os.environ, Path.cwd(), self.flags)
         for note in config.notes:
             self.terminal.note(note)
         return config
@@ -208,4 +211,4 @@ def logged_in() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError) as error:  # a container runs as a number that has no name
-        raise Rejected("it cannot be told who approves", hint="say so: --by NAME") from error
+        raise Rejected("the approver is unknown", hint="say so: --by NAME") from error

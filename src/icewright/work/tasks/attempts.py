@@ -28,7 +28,7 @@ def attempts(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> None:
-    """List the tries of a task: who had it, how far it got, how it ended, and why it came to nothing."""
+    """List the tries of a task: who had it, how far it got, how it ended, and why it failed."""
     if number is not None:
         print_attempt(invocation.terminal, from_json(AttemptDocument, invocation.client.attempt(task_id, number)))
         return
