@@ -143,7 +143,6 @@ class History(Protocol):
 
     def end(self) -> Ending | None:
         """Behind which task it ends, None where nothing is in it. Raises ``Unreadable`` where it says nonsense."""
-        ...
 
     def append(self, rows: Sequence[EndedTask], after: Ending | None) -> None:
         """Add rows, the last of which is its end from then on: both in one commit, or neither.
@@ -152,4 +151,3 @@ class History(Protocol):
         committed at the same time, and :class:`~icewright.core.errors.OutcomeUnknown` where nobody can tell: then it is
         asked where it ends.
         """
-        ...
