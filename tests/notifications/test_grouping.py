@@ -10,7 +10,7 @@ from icewright.model.events.notifications import MENTIONS_MAX, GroupBy, Receiver
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
 from icewright.notifications.grouping import GRAVITY, MESSAGES_MAX, Owned, messages
-from icewright.notifications.sending import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX, next_try
+from icewright.notifications.notifier import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX, next_try
 
 ALL = tuple(FactKind)
 OWNERS = Receiver("team", ReceiverKind.WEBHOOK, ALL)

@@ -13,10 +13,9 @@ from icewright.model.events.notifications import Message, Receiver, ReceiverKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
-from icewright.notifications.notifier import FACTS_AT_ONCE, NOTED_MS, Notifier
+from icewright.notifications.notifier import BACK_OFF_MS, FACTS_AT_ONCE, GIVE_UP_MS, NOTED_MS, REFUSALS_MAX, Notifier
 from icewright.notifications.owners import KNOWN_FOR_MS, Owners
 from icewright.notifications.port import TryLater
-from icewright.notifications.sending import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX
 from icewright.notifications.service import LATE_MS, SILENT_MS, MessageDelivery, Notifications
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableRecord

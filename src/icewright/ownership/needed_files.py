@@ -30,7 +30,6 @@ class NeedsOf(Protocol):
 
         Raises ``NotFound`` and ``Unavailable`` as :meth:`~icewright.catalogs.table_files_port.TableFiles.roots` does.
         """
-        ...
 
 
 class TableNeeds:
@@ -77,7 +76,6 @@ class UsersNow(Protocol):
 
     def __call__(self, uuid: str, folders: Collection[str]) -> Known[frozenset[TableName]]:
         """Which tables have this uuid, or a place or files where these folders are."""
-        ...
 
 
 class OtherTables:

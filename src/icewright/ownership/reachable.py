@@ -53,7 +53,6 @@ class Progress(Protocol):
 
     def __call__(self, step: Step, done: int, total: int) -> None:
         """``done`` of ``total`` files of this step are read."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

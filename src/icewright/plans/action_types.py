@@ -115,21 +115,17 @@ class Planning(Protocol):
     @property
     def tables(self) -> TableStore:
         """Where plans are kept."""
-        ...
 
     @property
     def clock(self) -> Clock:
         """What time it is."""
-        ...
 
     @property
     def ids(self) -> Ids:
         """Names for plans."""
-        ...
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

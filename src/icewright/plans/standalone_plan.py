@@ -20,17 +20,14 @@ class Decision(Protocol):
     @property
     def action(self) -> Action | None:
         """None where there is nothing to do."""
-        ...
 
     @property
     def reason(self) -> Reason:
         """Why."""
-        ...
 
     @property
     def prediction(self) -> Prediction | None:
         """As there is an action."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,7 @@ from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.cluster.servers_port import Servers
 from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane, build_control_plane
-from icewright.store.engine import store_engine
-from icewright.store.query_timing import report_statement_times
+from icewright.store.engine import report_statement_times, store_engine
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, require_lead
 from icewright.store_admin.leader_lock import LeaderElection, open_leader_election

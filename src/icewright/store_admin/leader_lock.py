@@ -28,12 +28,10 @@ class LeaderElection(Protocol):
         Its writes are refused (:class:`~icewright.core.errors.StoreTaken`) as soon as another server leads. Raises
         ``Unavailable`` and ``OutcomeUnknown``: then it does not.
         """
-        ...
 
     @property
     def epoch(self) -> int | None:
         """The epoch in which this server leads; None while it follows, and where there is none (SQLite)."""
-        ...
 
     def check(self) -> None:
         """Make sure that the server is still there, and still leads if it did; renew its lease.
@@ -42,11 +40,9 @@ class LeaderElection(Protocol):
         ``StoreUnavailable`` while that cannot be told, and what taking the election raises when it
         was lost and cannot be had again.
         """
-        ...
 
     def resign(self) -> None:
         """Lead no more: another server may."""
-        ...
 
 
 class SqliteLeaderElection:

@@ -24,7 +24,6 @@ class Services(Protocol):
 
     def service(self, kind: type[Any]) -> Any:
         """The one of that type."""
-        ...
 
 
 def _own(request: Request) -> Services:

@@ -324,12 +324,10 @@ class AnyFigures(Protocol):
     @property
     def kind(self) -> str:
         """The tag of the action."""
-        ...
 
     @property
     def base_snapshot_id(self) -> int | None:
         """The snapshot that the action goes on from."""
-        ...
 
 
 ActionFigures: TypeAlias = Annotated[AnyFigures, OneOf(tuple(kind.traits.figures for kind in LISTED))]
@@ -342,12 +340,10 @@ class AnyAction(Protocol):
     @property
     def kind(self) -> str:
         """Its tag."""
-        ...
 
     @property
     def figures(self) -> ActionFigures:
         """The action without its files."""
-        ...
 
 
 Action: TypeAlias = Annotated[AnyAction, OneOf(tuple(kind.traits.action for kind in LISTED))]

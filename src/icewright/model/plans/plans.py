@@ -52,12 +52,10 @@ class AnyPrediction(Protocol):
     @property
     def kind(self) -> str:
         """The tag of its action."""
-        ...
 
     @property
     def call(self) -> str:
         """The Spark statement."""
-        ...
 
 
 Prediction: TypeAlias = Annotated[AnyPrediction, OneOf(tuple(kind.traits.prediction for kind in LISTED))]

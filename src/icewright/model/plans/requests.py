@@ -14,7 +14,6 @@ class AnyRequest(Protocol):
     @property
     def kind(self) -> str:
         """The tag of its action."""
-        ...
 
 
 _FIRST: Final = (

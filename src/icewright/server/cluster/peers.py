@@ -6,9 +6,8 @@ from typing import Final
 
 import httpx2
 
-from icewright.api_client.tls import trusted
 from icewright.core.errors import OutcomeUnknown, Rejected, Unavailable
-from icewright.core.server_urls import client_url
+from icewright.core.server_urls import client_url, trusted
 from icewright.model.access.on_behalf import ON_BEHALF_OF, to_header
 from icewright.server.cluster.leading import Answer, Question
 

@@ -61,7 +61,6 @@ class Needed(Protocol):
 
     def files(self) -> Iterable[ReachableFile]:
         """Each of them once."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
