@@ -22,7 +22,7 @@ from icewright.model.iceberg.tables import (
     Snapshot,
 )
 from icewright.model.plans.group_ids import group_ids_text
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.work.jobs import (
     GROUP_CONFLICT,
     PROTOCOL_VERSION,
@@ -248,7 +248,7 @@ def deleted_records(group: FileGroup) -> int:
     return sum(group.delete_files[position].record_count for file in group.files for position in file.deletes)
 
 
-def claim(house: Lakehouse, asked: Asked) -> TaskSpec:
+def claim(house: Lakehouse, asked: PlanRequest) -> TaskSpec:
     """Have that planned which is asked for, and take the task."""
     house.control.dispatcher.apply(house.control.maintainer.plan_asked(NAME, asked).plan_id)
     return Worker(house).claimed()

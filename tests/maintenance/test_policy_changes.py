@@ -24,7 +24,7 @@ from icewright.model.actions.rewrite_position_deletes import RewritePositionDele
 from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.model.policy.policy import Policy, PolicyRule, Trigger
 from icewright.model.work.tasks import TaskState
@@ -317,7 +317,7 @@ MORE = {
     "icewright.expire-data.field": "at",
     "icewright.expire-data.older-than": "P30D",
 }
-REQUESTS: tuple[Asked, ...] = (
+REQUESTS: tuple[PlanRequest, ...] = (
     ExpireSnapshotsRequest(),
     RewriteManifestsRequest(),
     RemoveDanglingDeletesRequest(),
@@ -329,7 +329,7 @@ REQUESTS: tuple[Asked, ...] = (
 
 @pytest.mark.parametrize("asked", REQUESTS, ids=lambda asked: str(asked.kind))
 def test_a_plan_reads_the_settings_of_its_kind_and_no_other(
-    asked: Asked, reading: Callable[[Lakehouse, Callable[[], object]], set[str]]
+    asked: PlanRequest, reading: Callable[[Lakehouse, Callable[[], object]], set[str]]
 ) -> None:
     house = Lakehouse(rules=(PolicyRule("lake", (), {**AUTO, **MORE}),))
     house.ready_table()

@@ -62,8 +62,9 @@ class ActionTraits(Generic[A]):
     out in a Spark job shared with other tasks; else None. ``asked`` is how a person asks for a plan of it; None where
     nobody does. ``slot`` is what of its table a task of the kind holds; alone with its table unless said otherwise.
     ``protocol_version`` is raised by a change of the action that an older optimizer would misread: those that know
-    another version get no such task. ``settings`` are the fields of the :class:`~icewright.model.policy.policy.Policy` that a plan of it is
-    made from; None for all that any plan may be made from.
+    another version get no such task. ``settings`` are the fields of the
+    :class:`~icewright.model.policy.policy.Policy` that a plan of it is made from; None for all that any plan may be
+    made from.
     """
 
     action: type[A]
