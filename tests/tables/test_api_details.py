@@ -190,6 +190,23 @@ def test_bounds_of_what_is_no_column_are_refused(served: Served) -> None:
     problem(served.http.get(address, params={"column": ["a", "b", "c"]}), 400, "invalid-request")
 
 
+def test_storage_says_what_is_live_and_what_old_snapshots_keep(served: Served) -> None:
+    uuid = sorted_table(served, (), (), sizes=(100, 200))
+    base = served.lake.load(SORTED).current_snapshot_id
+    assert base is not None
+    served.lake.commit_rewrite(
+        SORTED, base_snapshot_id=base, remove=["f0.parquet"], add=[MemoryFile("new.parquet", BONN, 50, 5)]
+    )
+    found = served.get(f"/tables/{uuid}/storage")
+    (data,) = (one for one in found["classes"] if one["file_class"] == "data")
+    assert (data["live"]["files"], data["live"]["size_bytes"]) == (2, 250)
+    assert (data["by_history"]["files"], data["by_history"]["size_bytes"]) == (1, 100)
+    assert isinstance(found["current_snapshot_id"], str)
+    served.app.state.reads = Reads(seconds=-1.0)
+    refused = problem(served.http.get(f"{V1}/tables/{uuid}/storage"), 422, "rejected")
+    assert "icewright table storage" in refused["hint"]
+
+
 class TestBoundedReads:
     def test_a_client_that_goes_ends_its_read(self) -> None:
         begun, seen = threading.Event(), []
