@@ -187,7 +187,8 @@ def test_real_answers_are_as_the_document_says(document: Any, tmp_path: Path) ->
     streams = {
         key for key, operation in described.items() if "text/event-stream" in str(operation["responses"].get("200"))
     }
-    assert streams == {("GET", f"{V1}/feed/stream")}  # has no end: see test_api_feed.py
+    # They have no end: see test_api_feed.py and test_api_lists.py.
+    assert streams == {("GET", f"{V1}/feed/stream"), ("GET", f"{V1}/tables/stream")}
     assert seen == set(described) - streams
 
 
@@ -436,7 +437,9 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield undo
     served.post(f"/plans/{undo[2].json()['plan_id']}/apply")
     yield call("GET", "/tasks/{task_id}", task_id=expiry_id)
-    for path in ("/status", "/tables", "/tasks", "/optimizers", "/feed", "/approvals"):
+    for path in ("/status", "/tables", "/tables/totals", "/catalogs", "/namespaces"):
+        yield call("GET", path)
+    for path in ("/tasks", "/optimizers", "/feed", "/approvals"):
         yield call("GET", path)
     method, path, response = call(
         "GET", "/backlog?resource_group=default&catalog=lake&submitter_id=submitter-1&host=edge-1"
@@ -444,5 +447,10 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield method, path.partition("?")[0], response
     for path in ("", "/observations", "/partitions", "/snapshots", "/refs", "/place", "/why", "/policy-test", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
+    for path in ("/health", "/series", "/files", "/manifests", "/metadata", "/histogram", "/storage"):
+        yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
+    column = served.get(f"/tables/{uuid}/metadata")["columns"][0]["name"]
+    method, path, response = call("GET", f"/tables/{{uuid}}/bounds?column={column}", uuid=uuid)
+    yield method, path.partition("?")[0], response
     for part in ("", "/attempts", "/attempts/{number}"):
         yield call("GET", f"/tasks/{{task_id}}{part}", task_id=task_id, number="1")
