@@ -398,9 +398,8 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
         return method, V1 + template, response
 
     uuid = served.table(mode="approve")
-    for probe in ("/healthz", "/readyz", "/metrics"):
-        yield call("GET", probe)
-    yield call("POST", "/login-codes")
+    for method, path in (("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"), ("POST", "/login-codes")):
+        yield call(method, path)
     looked = call("POST", "/tables/{uuid}/plan", uuid=uuid)
     yield looked
     plan_id = looked[2].json()["plan"]["plan_id"]
@@ -408,9 +407,8 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield call("POST", "/tables/{uuid}/plans", RewriteDataFilesRequest(Migration.ALL), uuid=uuid)
     yield call("POST", "/plans/{plan_id}/apply", plan_id=plan_id)
     task_id = served.get("/tasks")["items"][0]["task_id"]
-    yield call("POST", "/tasks/{task_id}/cancel", task_id=task_id)
-    yield call("POST", "/tasks/{task_id}/retry", task_id=task_id)
-    yield call("POST", "/tasks/{task_id}/expedite", task_id=task_id)
+    for change in ("cancel", "retry", "expedite"):
+        yield call("POST", f"/tasks/{{task_id}}/{change}", task_id=task_id)
     yield call("POST", "/optimizers", hello())
     claim = call("POST", "/optimizers/{optimizer_id}/claims", ANY_TASK, optimizer_id="optimizer-1")
     yield claim
