@@ -435,10 +435,18 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield undo
     served.post(f"/plans/{undo[2].json()['plan_id']}/apply")
     yield call("GET", "/tasks/{task_id}", task_id=expiry_id)
-    for path in ("/status", "/tables", "/tables/totals", "/catalogs", "/namespaces"):
-        yield call("GET", path)
-    for path in ("/tasks", "/optimizers", "/feed", "/approvals"):
-        yield call("GET", path)
+    for path in (
+        "status",
+        "tables",
+        "tables/totals",
+        "catalogs",
+        "namespaces",
+        "tasks",
+        "optimizers",
+        "feed",
+        "approvals",
+    ):
+        yield call("GET", f"/{path}")
     method, path, response = call(
         "GET", "/backlog?resource_group=default&catalog=lake&submitter_id=submitter-1&host=edge-1"
     )
