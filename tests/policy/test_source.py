@@ -104,10 +104,10 @@ def test_rules_are_read_once_per_revision() -> None:
     store = MemoryPolicies(ManualClock())
     configured = PolicyRule("lake", (), {MODE: "approve"})
     source = PolicySource((configured,), store)
-    assert source.present().rules == (configured,)
+    assert list(source.present().rules) == [configured]
     store.apply(new("auto"), 0)
     found = source.present()
-    assert (found.revision, found.rules) == (1, (*new("auto").policies.rules, configured))
+    assert (found.revision, list(found.rules)) == (1, [*new("auto").policies.rules, configured])
     assert source.present() is found
 
 

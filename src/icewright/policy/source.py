@@ -15,6 +15,7 @@ from icewright.model.policy.policies import NO_REVISION, NewRevision, PolicyRevi
 from icewright.model.policy.policy import Policy
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.policy.effective import effective_policy
+from icewright.policy.rules.named_rules import RuleIndex
 from icewright.policy.rules.port import PolicyStore
 
 
@@ -54,7 +55,7 @@ class PresentRules:
     revision: int
     applied_at: Instant
     """By the store's clock; 0 before anything was applied."""
-    rules: tuple[Rule, ...]
+    rules: RuleIndex
     groups: tuple[ResourceGroup, ...] = ()
     """Resource groups as they were applied, over those of the configuration."""
 
@@ -128,5 +129,5 @@ class PolicySource:
 
     def _with(self, revision: PolicyRevision) -> PresentRules:
         policies = revision.policies
-        rules = (*policies.rules, *self.configured)
+        rules = RuleIndex((*policies.rules, *self.configured))
         return PresentRules(revision.number, revision.applied_at, rules, policies.groups)

@@ -39,7 +39,7 @@ from icewright.web.problems import BadRequest, Problem, problem_of, problem_resp
 HEADER: Final = "idempotency-key"
 REPEATED: Final = "Idempotency-Replayed"
 """The header that an answer has which was given before."""
-BYTES_MAX: Final = 4 * 1024 * 1024
+BYTES_MAX: Final = 16 * 1024 * 1024
 """As many as the longest body that can be sent with a key has: policies."""
 
 _KEY: Final = re.compile(r'"(?P<quoted>[ !#-\[\]-~]+)"|(?P<bare>[!#-+\--\[\]-~]+)')

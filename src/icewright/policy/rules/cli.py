@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -240,9 +240,11 @@ def _print_difference(terminal: Terminal, difference: PolicyDifference) -> None:
         terminal.say(f"... and {wording.count(left, 'more table', 'more tables')}")
 
 
-def _rules(invocation: Invocation, files: PolicyFiles | None) -> tuple[Rule, ...]:
+def _rules(invocation: Invocation, files: PolicyFiles | None) -> Sequence[Rule]:
     """The rules to test: of files above those of the configuration, or what is in effect."""
-    return invocation.rules if files is None else (*files.policies.rules, *invocation.config.rules)
+    from icewright.policy.rules.named_rules import RuleIndex  # noqa: PLC0415 - see above
+
+    return RuleIndex(invocation.rules if files is None else (*files.policies.rules, *invocation.config.rules))
 
 
 def _tested(invocation: Invocation, table: str, files: PolicyFiles | None) -> PolicyTest:
@@ -253,7 +255,8 @@ def _tested(invocation: Invocation, table: str, files: PolicyFiles | None) -> Po
     found = OfflineCatalogs(config).catalog(name.catalog).load(name)
     where = "the configuration" if config.path is None else str(config.path)
     configured = GroupSource(where, config.groups, is_configuration=True)
-    present = Said(invocation.rules, (applied_source(applied or NO_REVISION), configured))
+    now = applied or NO_REVISION
+    present = Said(_rules(invocation, None), (applied_source(now.number, now.policies.groups), configured))
     revision = None if applied is None else applied.number
     if files is None:
         return policy_test(found, revision, present)
