@@ -11,19 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import typer
 
 from icewright import __version__
+from icewright.config.model import Config
 from icewright.core.errors import IcewrightError, Unavailable
 from icewright.core.extras import EXTRAS, missing_packages
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND
 from icewright.terminal.invocation import Invocation, command
-
-if TYPE_CHECKING:
-    from icewright.config.model import Config
 
 JAVA_VERSIONS: Final = (17, 21)
 _JAVA_TIMEOUT_S: Final = 20

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from icewright.core.codec import from_json
 from icewright.core.errors import Unreadable
+from icewright.model.iceberg.names import TableName
 from icewright.model.work.why import Stance, Why
+from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import (
     Invocation,
     TableArgument,
     api_command,
     table_name,
 )
-
-if TYPE_CHECKING:
-    from icewright.model.iceberg.names import TableName
-    from icewright.terminal.cli import Terminal
 
 _STYLES: Final = {
     Stance.UNDER_WAY: "bold cyan",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -15,12 +15,9 @@ from icewright.model.access.identity import CODE_PREFIX, PROGRAM_PREFIX, GivenSe
 from icewright.model.access.permissions import Role
 from icewright.terminal import figures as text
 from icewright.terminal.address import ServerAddress, read_address, remove_address, write_address
-from icewright.terminal.cli import headings
+from icewright.terminal.cli import Terminal, headings
 from icewright.terminal.found_server import TOKEN_VARIABLE
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command, command
-
-if TYPE_CHECKING:
-    from icewright.terminal.cli import Terminal
 
 app = typer.Typer(help="Tokens for programs and people: create, list, revoke.", no_args_is_help=True)
 

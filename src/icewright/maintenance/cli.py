@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -19,6 +19,7 @@ from icewright.model.actions.expire_data import ExpireDataRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
+from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Migration, Reason
 from icewright.model.plans.requests import REQUESTS, PlanRequest
 from icewright.model.policy.policy import Mode
@@ -33,10 +34,7 @@ from icewright.terminal.invocation import (
     reads_here,
     table_name,
 )
-
-if TYPE_CHECKING:
-    from icewright.model.iceberg.names import TableName
-    from icewright.work.tasks.task_views import TaskView
+from icewright.work.tasks.task_views import TaskView
 
 _VERDICTS = headings(
     "partition", "verdict", "#files before", "#files after", "#files read", "#bytes read", "#deletes", "by", "because"

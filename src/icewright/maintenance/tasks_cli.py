@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,10 +22,7 @@ from icewright.terminal.invocation import (
     table_name,
 )
 from icewright.work.tasks.attempts import attempts
-from icewright.work.tasks.task_views import TaskDocument, TaskView
-
-if TYPE_CHECKING:
-    from icewright.work.tasks.task_views import ListedAttempt
+from icewright.work.tasks.task_views import ListedAttempt, TaskDocument, TaskView
 
 app = typer.Typer(help="The server's tasks: list, show, cancel, retry, expedite.", no_args_is_help=True)
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
 from icewright.api_client.paging import pages
+from icewright.catalogs.port import Catalog
 from icewright.core.codec import from_json, to_json
 from icewright.core.errors import IcewrightError, NotFound
 from icewright.footprint.cli import storage
 from icewright.model.events.events import Reporting
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
 from icewright.observation.figures import PartitionView, partition_view
 from icewright.observation.rewritten_partitions import optimized_at
 from icewright.ownership.location_views import others_not_looked_at, place_view
+from icewright.plans.action_types import Planned
 from icewright.tables.observations import observation
 from icewright.tables.policy_cli import layout_text, table_document
 from icewright.tables.table_cells import (
@@ -33,6 +37,7 @@ from icewright.tables.table_cells import (
 from icewright.tables.views import (
     RefView,
     SnapshotView,
+    TableView,
     file_view,
     manifest_view,
     observed_table_view,
@@ -51,13 +56,6 @@ from icewright.terminal.invocation import (
     reads_here,
     table_name,
 )
-
-if TYPE_CHECKING:
-    from icewright.catalogs.port import Catalog
-    from icewright.model.iceberg.names import TableName
-    from icewright.model.iceberg.tables import TableMetadata
-    from icewright.plans.action_types import Planned
-    from icewright.tables.views import TableView
 
 V = TypeVar("V")
 

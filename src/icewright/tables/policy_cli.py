@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from icewright.core.codec import from_json
 from icewright.core.errors import Rejected
 from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import PolicyRevision
 from icewright.policy.property_changes import differing, settings_to_set, settings_to_unset, with_changes
 from icewright.policy.rules.cli import apply, history, print_rules, rollback, schema, which_wins
+from icewright.policy.schema_views import LayoutView
 from icewright.policy.views import SAID_OF_MODES, PolicyChangeView, PolicyView, policy_view, property_changes
 from icewright.tables.api_views import TableDocument
-from icewright.terminal.cli import FINE, FOUND, headings
+from icewright.terminal.cli import FINE, FOUND, Terminal, headings
 from icewright.terminal.invocation import (
     Invocation,
     TableArgument,
@@ -23,11 +25,6 @@ from icewright.terminal.invocation import (
     reads_here,
     table_name,
 )
-
-if TYPE_CHECKING:
-    from icewright.model.iceberg.tables import TableMetadata
-    from icewright.policy.schema_views import LayoutView
-    from icewright.terminal.cli import Terminal
 
 app = typer.Typer(
     help="What owners want of tables: their own properties, and policies as files in git.", no_args_is_help=True

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from icewright.observation.figures import PartitionView
+from icewright.tables.views import FileView, ManifestView, RefView, SnapshotView
 from icewright.terminal import figures as text
 from icewright.terminal.cli import headings
-
-if TYPE_CHECKING:
-    from icewright.observation.figures import PartitionView
-    from icewright.tables.views import FileView, ManifestView, RefView, SnapshotView
 
 PARTITIONS = headings(
     "partition",

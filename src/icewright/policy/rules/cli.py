@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Conflict, Rejected
-from icewright.model.policy.policies import NO_REVISION, NewRevision, PolicyRevision
-from icewright.policy.groups.precedence import GroupSource, applied_source, caps_said
+from icewright.model.iceberg.tables import Json
+from icewright.model.policy.policies import NO_REVISION, NewRevision, Policies, PolicyRevision, Rule
+from icewright.model.policy.policy import PolicyProblem
+from icewright.model.policy.resource_groups import ResourceGroup
+from icewright.policy.groups.precedence import GroupSource, GroupWin, applied_source, caps_said
 from icewright.policy.rules.case_files import read_cases
-from icewright.policy.rules.cases import Said, policy_test, run_case
+from icewright.policy.rules.cases import CaseResult, PolicyTest, Said, TestedGroup, policy_test, run_case
 from icewright.policy.rules.difference import PolicyDifference
 from icewright.policy.rules.file_schema import policy_schema
-from icewright.policy.rules.files import read_policies, read_policy_files
+from icewright.policy.rules.files import PolicyFiles, read_policies, read_policy_files
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Terminal, headings
 from icewright.terminal.invocation import (
@@ -31,15 +34,6 @@ from icewright.terminal.invocation import (
     logged_in,
     table_name,
 )
-
-if TYPE_CHECKING:
-    from icewright.model.iceberg.tables import Json
-    from icewright.model.policy.policies import Policies, Rule
-    from icewright.model.policy.policy import PolicyProblem
-    from icewright.model.policy.resource_groups import ResourceGroup
-    from icewright.policy.groups.precedence import GroupWin
-    from icewright.policy.rules.cases import CaseResult, PolicyTest, TestedGroup
-    from icewright.policy.rules.files import PolicyFiles
 
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Policy files, or folders of them.")]
 Files = Annotated[

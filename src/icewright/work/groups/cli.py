@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from icewright.core.codec import from_json
+from icewright.model.work.optimizers import SeenSubmitter
 from icewright.terminal import figures as text
 from icewright.terminal.cli import Terminal, headings
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
 from icewright.work.groups.views import GroupDocument, GroupView
 from icewright.work.halts.cli import said_of
-
-if TYPE_CHECKING:
-    from icewright.model.work.optimizers import SeenSubmitter
 
 app = typer.Typer(help="Resource groups: list, show.", no_args_is_help=True)
 
