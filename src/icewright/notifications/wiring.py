@@ -12,7 +12,8 @@ from icewright.config.model import Config, NotificationsConfig, ReceiverConfig
 from icewright.config.secrets import resolve
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.events.notifications import ReceiverKind
-from icewright.notifications.port import MessageStore, Sender
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.port import Sender
 from icewright.notifications.senders.by_apprise import Address, AppriseSender, parse_address, require_apprise
 from icewright.notifications.senders.guard import Guard
 from icewright.notifications.senders.signatures import parse_secret
@@ -26,11 +27,11 @@ _END_S: Final = 2 * PATIENCE_S
 """How long the end of the server waits for a message that is on its way; one that is cut off is sent again."""
 
 
-def telling(config: Config, environ: Mapping[str, str], store: MessageStore) -> Telling:
+def telling(config: Config, environ: Mapping[str, str], store: SqlMessages) -> Telling:
     """Who is told, by which way. Raises :class:`InvalidConfiguration` for a way that cannot be."""
     context = _context(config.notifications)
     senders = {one.receiver.name: _sender(one, config.notifications, environ, context) for one in config.receivers}
-    return Telling(tuple(one.receiver for one in config.receivers), senders, store)
+    return Telling(store, tuple(one.receiver for one in config.receivers), senders)
 
 
 def unusable_receivers(config: Config, environ: Mapping[str, str]) -> Mapping[str, str]:
