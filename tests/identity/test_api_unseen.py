@@ -39,8 +39,8 @@ def served() -> Served:
     location = served.lake.load(EVENTS).location
     served.lake.create(HIDDEN, partition_fields=BY_CITY, properties={"write.data.path": f"{location}/data"})
     served.append(HIDDEN, "q")
-    served.control.keeper.look(HIDDEN)
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(HIDDEN)
+    served.control.maintainer.look(EVENTS)
     failed = Reason(Unavailable.code, "other.secret_acquisition.project_y does not answer")
     served.control.registry.failed(TableName("lake", ("secret_acquisition",), "project_y"), failed)
     return served
@@ -215,7 +215,7 @@ class TestReasons:
         def refuse(*_: object, **__: object) -> None:
             raise NotAllowed(f"not beside {HIDDEN}", hint=f"drop {HIDDEN}")
 
-        monkeypatch.setattr(told.control.keeper, "look", refuse)
+        monkeypatch.setattr(told.control.maintainer, "look", refuse)
         uuid = told.lake.load(EVENTS).table_id.uuid
         answered = client_of(told, Role.OPERATOR, "lake.db").post(f"{V1}/tables/{uuid}/plan")
         document = problem(answered, 409, "not-allowed")

@@ -51,7 +51,7 @@ from icewright.web import idempotency as once
 from icewright.web.conditional import Conditional
 from icewright.web.messages import render
 from icewright.web.problems import add_handlers
-from icewright.web.redaction import Worded
+from icewright.web.redaction import RedactionMiddleware
 from icewright.web.request_timing import Timed
 from icewright.web.schema import components
 from icewright.work.groups import api as groups
@@ -163,7 +163,7 @@ def create_app(
     add_handlers(app)
     once.add_handler(app)
     app.add_middleware(once.Once, answers=access.answers)  # within the words: what is kept is for whoever asks again
-    app.add_middleware(Worded, words=words)
+    app.add_middleware(RedactionMiddleware, words=words)
     app.add_middleware(Conditional)  # around the words: the tag is that of what is sent
     app.add_middleware(LeaderProxy, leading=leading, routes=tuple(led_routes(app)))  # the leader does all of the above
     app.add_middleware(Door, access=access)  # says who asks, to what is inside

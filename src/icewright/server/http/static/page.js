@@ -228,7 +228,7 @@ function whyLines(why) {
 function unneededLines({ orphans, quarantine }) {
   const lines = [];
   if (orphans?.files) {
-    const may = orphans.seen?.removable.files ? `, ${count(orphans.seen.removable.files)} of them for long enough to go` : "";
+    const may = orphans.seen?.removable.files ? `, ${count(orphans.seen.removable.files)} of them for long enough to be removed` : "";
     lines.push(`Seen without anything that needs it: ${plural(orphans.files, "file")} (${size(orphans.size_bytes)})${may}`);
   }
   if (quarantine.files) lines.push(`In quarantine: ${plural(quarantine.files, "file")} (${size(quarantine.size_bytes)})`);
