@@ -25,6 +25,7 @@ from icewright.model.access.redacted_text import Words
 from icewright.model.events.feed import Fact, FactKind, FeedFilter
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
+from icewright.ports.feed import Feed
 from icewright.server.http.app import create_app
 from icewright.server.server import listen
 from icewright.web.deps import PRINCIPAL
@@ -40,7 +41,7 @@ _HOSTILE = "evil\n\nevent: gap\ndata: {}\n\n"
 Message = MutableMapping[str, Any]
 
 
-def told(feed: SqlFeed, name: str, kind: FactKind = FactKind.PARKED, namespace: str = "db") -> None:
+def told(feed: Feed, name: str, kind: FactKind = FactKind.PARKED, namespace: str = "db") -> None:
     table = TableName("lake", (namespace,), name)
     feed.tell(Fact(kind, "lake", Reason("parked", f"it is {name}"), TableId("lake", "u"), table), f"{namespace}/{name}")
 

@@ -31,6 +31,7 @@ from tests.doubles.lake import MemoryFile
 from tests.doubles.objects import MemoryObjects
 from tests.doubles.quarantine import BEFORE, MemoryQuarantine
 from tests.doubles.rollback import MemoryRollbacks
+from tests.doubles.sightings import MemorySightings
 from tests.doubles.table_files import MemoryTableFiles
 from tests.simulation.files import CLOCKS_MS, DAY_MS, FLOORS_MS, WINDOW_MS, Files
 from tests.simulation.trouble import Killed, Moody, Mortal
@@ -97,7 +98,8 @@ class FilesWorld(World):
         self.quarantine = MemoryQuarantine(storage, HELD, self._at_the_door)
         catalog: Any = Moody(house.catalog, trouble, may_lie=False)
         files = CatalogFiles(MemoryTableFiles(catalog), MemoryObjects(storage), self.quarantine)
-        store, sightings = (Mortal(one, trouble) for one in (house.removals.store, house.removals.sightings))
+        store: Any = Mortal(house.removals.store, trouble)
+        sightings: Any = Mortal(MemorySightings(house.store_clock), trouble)
         house.removals = RemovalPorts(store, sightings, open_disk_spool, {"lake": files})
         told: Any = Told(house.catalog, self._set_back)
         house.rollbacks["lake"] = MemoryRollbacks(told, house.writers_clock)
