@@ -88,7 +88,7 @@ class IcewrightRewriter:
         meter.move(COMMIT, MERGE, groups_s - proof_s)
         meter.move(COMMIT, PROOF, proof_s)
         verified = plane.verifier.verify(plane.tasks.get(spec.task_id))
-        plane.keeper.look(verified.table_name, plan_anew=True)
+        plane.maintainer.look(verified.table_name, plan_anew=True)
         meter.mark(VERIFICATION)
         if verified.state is not TaskState.SUCCEEDED:
             raise Mismatch(f"the rewrite was not verified: {verified.outcome}")
@@ -123,7 +123,7 @@ class IcewrightRewriter:
         return plane
 
     def _plan(self, plane: ControlPlane) -> TaskSpec:
-        looked = plane.keeper.look(self._name)
+        looked = plane.maintainer.look(self._name)
         spec = self._claim(plane)
         if spec is None:
             raise Mismatch(f"nothing was planned: {looked.plan.reason.text}")

@@ -104,8 +104,8 @@ class Upkeep:
             Telling(SqlMessages(store)),
             expiries=expiries,
         )
-        plane.keeper.look(name)
-        plan = plane.keeper.plan_asked(name, ExpireSnapshotsRequest(older_than, retain_last))
+        plane.maintainer.look(name)
+        plan = plane.maintainer.plan_asked(name, ExpireSnapshotsRequest(older_than, retain_last))
         if not plan.actions:
             raise RuntimeError(f"nothing was planned: {plan.reason.text}")
         plane.dispatcher.apply(plan.plan_id)

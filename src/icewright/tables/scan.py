@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
@@ -25,7 +23,6 @@ from icewright.terminal.invocation import AsJson, Invocation, begin
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
-    from icewright.config.model import Config
     from icewright.maintenance.offline import Offline
     from icewright.model.iceberg.names import TableName
     from icewright.model.work.figures import FiguresView
@@ -99,7 +96,7 @@ def scan(
         raise typer.BadParameter("--warehouse goes with --uri")
     if uri is None and not reads_here(invocation):
         _show(invocation, _with_orphans(invocation, list(_served(invocation, catalog))), [])
-    config = invocation.config if uri is None else _config_of(invocation, uri, warehouse)
+    config = invocation.config if uri is None else invocation.with_one_catalog(_GIVEN, uri, warehouse)
     chosen = [config.catalog(name).name for name in catalog or ()]
     names = chosen or [entry.name for entry in config.catalogs]
     offline = Offline(config, invocation.rules if uri is None else ())
@@ -109,14 +106,6 @@ def scan(
     rows = [row if isinstance(one, Missing) else _with_places(row, one, owned) for row, one in looked]
     missing = [one for of_catalog in owned.missing.values() for one in of_catalog]
     _show(invocation, _with_orphans(invocation, rows) if uri is None else rows, missing)
-
-
-def _config_of(invocation: Invocation, uri: str, warehouse: str | None) -> Config:
-    """A configuration with the catalog of ``--uri`` alone; no server knows it."""
-    from icewright.configuration.load import load_config, with_one_catalog  # noqa: PLC0415 - `--help` stays quick
-
-    config = load_config(invocation.config_path, os.environ, Path.cwd())
-    return with_one_catalog(config, _GIVEN, uri, warehouse, os.environ)
 
 
 def _show(invocation: Invocation, rows: list[ScanRow], missing: list[Missing]) -> NoReturn:

@@ -60,6 +60,13 @@ class Invocation:
             self.terminal.note(note)
         return config
 
+    def with_one_catalog(self, name: str, uri: str, warehouse: str | None) -> Config:
+        """The configuration with a catalog of a command's options alone; raises ``InvalidConfiguration``."""
+        from icewright.configuration.load import load_config, with_one_catalog  # noqa: PLC0415 - see above
+
+        config = load_config(self.config_path, os.environ, Path.cwd())
+        return with_one_catalog(config, name, uri, warehouse, os.environ)
+
     @cached_property
     def applied(self) -> PolicyRevision | None:
         """The policies that are applied, as the server says; None where none runs here and none is configured."""
