@@ -67,6 +67,7 @@ class Served:
     host: str = "127.0.0.1"
     telling: Telling | None = None
     history: HistoryProgress | None = None
+    login_code: str = LOGIN_CODE
 
     def __post_init__(self) -> None:
         self.lake = MemoryCatalog("lake", self.clock)
@@ -88,7 +89,7 @@ class Served:
             keeping=Keeping(prunings=self.prunings, history=self.history),
         )
         self.access = access(engine, clock, self.host, PORT)
-        self.access.identities.add_code(digest(LOGIN_CODE), NewCode(OWNER, 100 * HOUR_MS))
+        self.access.identities.add_code(digest(self.login_code), NewCode(OWNER, 100 * HOUR_MS))
         self.app = create_app(self.control, self.access, Shown(state_dir=Path.cwd()))
         self.app.state.streams.is_ending = lambda: True  # a stream would have no end, and the client here waits for it
         self.http = self.client({"Authorization": f"Bearer {TOKEN}"})

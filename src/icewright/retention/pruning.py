@@ -9,7 +9,6 @@ from typing import Final
 
 import structlog
 
-from icewright.actions.undo.undo_records_sql import SqlKept
 from icewright.audit.sql import SqlAudit
 from icewright.core.clock import Clock
 from icewright.core.fault_points import Fault, fault
@@ -20,6 +19,7 @@ from icewright.notifications.message_store import SqlMessages
 from icewright.policy.rules.port import PolicyStore
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import ROWS_AT_ONCE_MAX, TableStore, TaskStore
+from icewright.ports.undo_records import KeptStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.prunings_sql import SqlPrunings
 
@@ -58,7 +58,7 @@ class Past:
 
     tasks: TaskStore
     tables: TableStore
-    kept: SqlKept
+    kept: KeptStore
     messages: SqlMessages
     deletions: DeletionStore
     policies: PolicyStore | None = None

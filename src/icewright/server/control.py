@@ -22,7 +22,6 @@ from icewright.actions.rollback.port import Rollbacks
 from icewright.actions.rollback.service import Rollbacker
 from icewright.actions.undo.second_tables_port import SecondTables
 from icewright.actions.undo.second_tables_service import SecondTabler
-from icewright.actions.undo.undo_records_sql import SqlKept
 from icewright.approvals.service import Approvals
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock, Ids
@@ -58,6 +57,7 @@ from icewright.ports.carriers import Carrier
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.undo_records import KeptStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_sql import SqlPrunings
@@ -122,7 +122,7 @@ def build_control_plane(
     clock: Clock,
     ids: Ids,
     removals: RemovalPorts,
-    kept: SqlKept,
+    kept: KeptStore,
     telling: Telling,
     *,
     rules: Sequence[PolicyRule] = (),

@@ -118,7 +118,7 @@ def test_what_the_store_keeps_of_the_past_is_told_as_it_was_counted_last(served:
 
 def test_two_servers_over_one_store_tell_the_same_of_it(served: Served) -> None:
     served.table()
-    other = Served(clock=served.clock, engine=served.engine)
+    other = Served(clock=served.clock, engine=served.engine, login_code="of-another-server")
     mine, others = ({f.name: f.samples for f in families(one).values()} for one in (served, other))
     of_store = [family.name for family in families(served).values() if family.documentation.startswith("Of the store")]
     assert len(of_store) > 10

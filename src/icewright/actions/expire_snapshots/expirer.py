@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from icewright.actions.expire_snapshots.commit import problem_of_expiry
-from icewright.actions.undo.undo_records_sql import SqlKept
 from icewright.core.errors import Conflict, NotFound
 from icewright.core.fault_points import Fault, fault
 from icewright.model.actions.actions import ActionKind
@@ -19,6 +18,7 @@ from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TaskFilter, TaskStore
+from icewright.ports.undo_records import KeptStore
 
 _TASKS_LOOKED_AT: Final = 2 * len(ActionKind)
 """At most one task of a table and kind of action has not ended."""
@@ -31,7 +31,7 @@ class Expirer:
         self,
         expiries: Mapping[str, SnapshotExpiry],
         tasks: TaskStore,
-        kept: SqlKept,
+        kept: KeptStore,
         namesakes: Callable[[TableName, str], Collection[TableName]] = lambda _name, _uuid: (),
     ) -> None:
         """``kept`` is where it is written down what goes, before it does.

@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Final
 
 from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata, MetadataUuids, TablesAround
-from icewright.actions.undo.undo_records_sql import SqlKept
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core import wording
@@ -39,6 +38,7 @@ from icewright.plans.repository import keep_plan
 from icewright.plans.standalone_plan import Decided, plan_beside
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
+from icewright.ports.undo_records import KeptStore
 
 PATHS_MAX: Final = 500_000
 """Files of expired snapshots that are looked at in one go, some 150 MB; what is beyond is left to other searches."""
@@ -80,7 +80,7 @@ class ExpiredFilesPlanner:
     def __init__(
         self,
         doors: Mapping[str, ExpiredDoors],
-        kept: SqlKept,
+        kept: KeptStore,
         tables: TableStore,
         tasks: TaskStore,
         ids: Ids,

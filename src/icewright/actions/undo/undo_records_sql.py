@@ -13,19 +13,13 @@ from icewright.store.transactions import reading, writing
 
 
 class SqlKept:
-    """What each task took, durable before the task takes it.
-
-    All methods raise :class:`~icewright.core.errors.Unavailable` when the store does not answer.
-    """
+    """The port over an engine of :func:`icewright.store.engine.open_store`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def keep(self, kept: Kept) -> None:
-        """Write down what a task is about to take; a later try of the same task replaces it.
-
-        Raises :class:`~icewright.core.errors.Unsupported` beyond :data:`~icewright.model.actions.undo.KEPT_BYTES_MAX`.
-        """
+        """See the port."""
         check_size(kept)
         row = {
             "task_id": kept.task_id,
@@ -38,7 +32,7 @@ class SqlKept:
             connection.execute(insert(kept_of_tasks), row)
 
     def kept(self, task_id: str) -> Kept | None:
-        """What is kept of a task; None where nothing is, or not any more."""
+        """See the port."""
         with reading(self._engine) as connection:
             row = connection.execute(select(kept_of_tasks).where(kept_of_tasks.c.task_id == task_id)).one_or_none()
         if row is None:
@@ -46,7 +40,7 @@ class SqlKept:
         return Kept(row.task_id, TableId(row.catalog, row.table_uuid), row.kept_at, bytes(row.content))
 
     def forget(self, kept_before: Instant, limit: int) -> int:
-        """Forget at most so many that were kept before an instant, the oldest first; how many there were."""
+        """See the port."""
         old = (
             select(kept_of_tasks.c.task_id)
             .where(kept_of_tasks.c.kept_at < kept_before)

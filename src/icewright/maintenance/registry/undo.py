@@ -15,7 +15,6 @@ from icewright.actions.undo.data_undo_plan import DataUndoDecision
 from icewright.actions.undo.data_undo_service import decide_data_undo
 from icewright.actions.undo.expiry_undo import UndoDecision, decide_undo
 from icewright.actions.undo.second_tables_service import SecondTabler
-from icewright.actions.undo.undo_records_sql import SqlKept
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core import wording
 from icewright.core.clock import Ids
@@ -40,6 +39,7 @@ from icewright.plans.standalone_plan import plan_beside
 from icewright.ports.carriers import MayGoOn
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.undo_records import KeptStore
 
 if TYPE_CHECKING:
     from icewright.ports.carriers import MayGoOn
@@ -65,7 +65,7 @@ class Undoing:
 
     expiries: Mapping[str, SnapshotExpiry]
     files: Mapping[str, TableFiles]
-    kept: SqlKept
+    kept: KeptStore
     restore: Callable[[Task], Plan]
     bring_files_back: BringFilesBack
     seconds: SecondTabler
