@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from benchmarks.lake import BenchTable, Mismatch
 from benchmarks.measure import Meter
 from icewright import __version__
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.codec import dumps, loads
 from icewright.core.system_clock import SystemClock, SystemIds
@@ -20,7 +20,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright.notifications.message_store import SqlMessages
-from icewright.notifications.service import Telling
+from icewright.notifications.service import MessageDelivery
 from icewright.server.control import ControlPlane, build_control_plane
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
@@ -104,8 +104,8 @@ class IcewrightRewriter:
             clock,
             SystemIds(clock),
             removal_ports(store, clock),
-            SqlKept(store),
-            Telling(SqlMessages(store)),
+            SqlUndoRecordStore(store),
+            MessageDelivery(SqlMessages(store)),
             limits=DispatchLimits(lease_ms=_LEASE_MS),
         )
         plane.dispatcher.hello(

@@ -20,7 +20,7 @@ from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
 from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
 from icewright.actions.remove_files.orphans.service import OrphanFinder, OrphansFound, OrphansRefused
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
@@ -37,7 +37,7 @@ from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.tasks import Task, TaskState
 from icewright.notifications.message_store import SqlMessages
-from icewright.notifications.service import Telling
+from icewright.notifications.service import MessageDelivery
 from icewright.ownership.model import Place
 from icewright.server.control import build_control_plane
 from icewright.store.engine import open_store
@@ -91,7 +91,7 @@ class Upkeep:
         """Have snapshots expire that are older than a duration, such as ``P5D``: the reason that the plan gave."""
         name, clock = self._name(table), SystemClock()
         store = new_store()
-        tasks, kept = SqlTaskStore(store), SqlKept(store)
+        tasks, kept = SqlTaskStore(store), SqlUndoRecordStore(store)
         expiries = {self.entry.name: PyIcebergExpiry(self.entry, clock)}
         plane = build_control_plane(
             {self.entry.name: PyIcebergCatalog(self.entry)},
@@ -101,7 +101,7 @@ class Upkeep:
             SystemIds(clock),
             removal_ports(store, clock),
             kept,
-            Telling(SqlMessages(store)),
+            MessageDelivery(SqlMessages(store)),
             expiries=expiries,
         )
         plane.maintainer.look(name)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import typer
 from fastapi.testclient import TestClient
 
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.app.main import app as command_line
 from icewright.audit.sql import SqlAudit
 from icewright.config.layers import ENVIRONMENT_PREFIX
@@ -26,7 +26,7 @@ from icewright.identity.authentication import Access, loopback_hosts
 from icewright.identity.sql import SqlIdentities
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.receivers import RECEIVER
-from icewright.notifications.service import Telling
+from icewright.notifications.service import MessageDelivery
 from icewright.policy import settings as policy_settings
 from icewright.server.control import build_control_plane
 from icewright.server.http.app import create_app
@@ -107,9 +107,9 @@ def routes() -> str:
 def document() -> Any:
     """The OpenAPI document of a server over nothing."""
     store, clock = new_store(), ManualClock()
-    tables, tasks, telling = SqlTableStore(store), SqlTaskStore(store), Telling(SqlMessages(store))
+    tables, tasks, delivery = SqlTableStore(store), SqlTaskStore(store), MessageDelivery(SqlMessages(store))
     control = build_control_plane(
-        {}, tables, tasks, clock, SequentialIds(), removal_ports(store, clock), SqlKept(store), telling
+        {}, tables, tasks, clock, SequentialIds(), removal_ports(store, clock), SqlUndoRecordStore(store), delivery
     )
     hosts = loopback_hosts("127.0.0.1", _PORT)
     app = create_app(control, Access(_NOBODYS_TOKEN, hosts, SqlIdentities(store), SqlAudit(store)))

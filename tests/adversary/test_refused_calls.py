@@ -12,7 +12,7 @@ from icewright.audit.model import AuditEntry
 from icewright.audit.sql import SqlAudit
 from icewright.identity import denials
 from icewright.identity import gate as door
-from icewright.identity.denials import ADDRESSES_TOLD_MAX, FREE_FAILURES, WAITING_OF_ONE_MAX, Denials
+from icewright.identity.denials import ADDRESSES_LOGGED_MAX, FREE_FAILURES, WAITING_OF_ONE_MAX, Denials
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import Role
 from icewright.web.transport import Transport
@@ -121,7 +121,7 @@ def test_s7_strangers_fill_neither_memory_nor_audit(time: Time, monkeypatch: pyt
     assert held.is_due
     held.write()
     entries = audit.entries(limit=10_000, after=0)
-    assert len(entries) <= ADDRESSES_TOLD_MAX + denials.PRINCIPALS_TOLD_MAX + 2
+    assert len(entries) <= ADDRESSES_LOGGED_MAX + denials.PRINCIPALS_LOGGED_MAX + 2
     assert sum(int(entry.detail["calls"]) for entry in entries) == 7_000
     assert len(held._failures) <= 100
 

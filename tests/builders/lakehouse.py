@@ -9,7 +9,7 @@ from typing import cast
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
 from icewright.actions.undo.second_tables_port import SecondTables
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
@@ -26,7 +26,7 @@ from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.work.tasks import Task, TaskState
 from icewright.notifications.message_store import SqlMessages
-from icewright.notifications.service import Telling
+from icewright.notifications.service import MessageDelivery
 from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.carriers import Carrier
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
@@ -123,8 +123,8 @@ class Lakehouse:
             name: MemorySecondTables(catalog) for name, catalog in self.catalogs.items()
         }
         store = new_store()
-        self.kept = SqlKept(store)
-        self.telling = Telling(SqlMessages(store, self.store_clock))
+        self.kept = SqlUndoRecordStore(store)
+        self.delivery = MessageDelivery(SqlMessages(store, self.store_clock))
         self.policies = SqlPolicies(store, self.store_clock)
         self.has_policies = has_policies
         files = {name: memory_files(catalog, self.store_clock) for name, catalog in self.catalogs.items()}
@@ -148,7 +148,7 @@ class Lakehouse:
             self.ids,
             self.removals,
             self.kept,
-            self.telling,
+            self.delivery,
             rules=self.rules,
             groups=self.groups,
             policies=self.policies if self.has_policies else None,

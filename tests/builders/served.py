@@ -13,7 +13,7 @@ import httpx2
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.sql import SqlAudit
 from icewright.core.clock import Clock
 from icewright.core.codec import to_json
@@ -26,7 +26,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import PartitionField
 from icewright.model.work.jobs import PROTOCOL_VERSION, OptimizerHello
 from icewright.notifications.message_store import SqlMessages
-from icewright.notifications.service import Telling
+from icewright.notifications.service import MessageDelivery
 from icewright.policy.rules.sql import SqlPolicies
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping
@@ -65,7 +65,7 @@ class Served:
     clock: ManualClock = field(default_factory=ManualClock)
     engine: Engine = field(default_factory=new_store)
     host: str = "127.0.0.1"
-    telling: Telling | None = None
+    delivery: MessageDelivery | None = None
     history: HistoryProgress | None = None
     login_code: str = LOGIN_CODE
 
@@ -82,8 +82,8 @@ class Served:
             clock,
             SequentialIds(),
             removal_ports(engine, clock, {"lake": memory_files(self.lake, clock)}),
-            SqlKept(engine),
-            self.telling or Telling(SqlMessages(engine, clock)),
+            SqlUndoRecordStore(engine),
+            self.delivery or MessageDelivery(SqlMessages(engine, clock)),
             expiries={"lake": MemoryExpiry(self.lake)},
             policies=SqlPolicies(engine, clock),
             keeping=Keeping(prunings=self.prunings, history=self.history),

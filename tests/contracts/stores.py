@@ -8,7 +8,7 @@ from sqlalchemy import Engine, update
 
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.sql import SqlAudit
 from icewright.core.clock import Clock
 from icewright.events.sources.cursors import SqlCursors
@@ -26,7 +26,7 @@ from icewright.store.transactions import writing
 from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
-from tests.lakes.stores import SharedStore, open_hurried, postgres_store, sqlite_store
+from tests.lakes.stores import SharedStore, open_without_sync, postgres_store, sqlite_store
 
 
 class Stores:
@@ -48,8 +48,8 @@ class Stores:
     def claims(self) -> SqlClaims:
         return SqlClaims(next(self._servers))
 
-    def kept(self) -> SqlKept:
-        return SqlKept(next(self._servers))
+    def kept(self) -> SqlUndoRecordStore:
+        return SqlUndoRecordStore(next(self._servers))
 
     def policies(self) -> PolicyStore:
         return SqlPolicies(next(self._servers), self._clock)
@@ -89,7 +89,7 @@ class _Shared(SharedStore):
 
     def __init__(self, url: str, config: pytest.Config) -> None:
         super().__init__(url)
-        self.servers = self.engine, open_hurried(url)
+        self.servers = self.engine, open_without_sync(url)
         for engine in self.servers:
             config.add_cleanup(engine.dispose)
 

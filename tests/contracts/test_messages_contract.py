@@ -8,7 +8,7 @@ import pytest
 
 from icewright.core.errors import Conflict, NotAllowed, NotFound
 from icewright.model.actions.actions import ActionKind
-from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.feed import Fact, FactKind, FeedEntry
 from icewright.model.events.notifications import (
     RATE_MS,
     Mention,
@@ -44,7 +44,7 @@ def message(number: int, receiver: str = "team", *, first_at: int = 5, name: str
         ActionKind.REWRITE_DATA_FILES,
         1,
     )
-    mentions = (Mention(Told(number, first_at, fact), owner, 2),)
+    mentions = (Mention(FeedEntry(number, first_at, fact), owner, 2),)
     return Message(f"msg_{number}", receiver, owner, mentions, {"succeeded": 4}, 3, number, first_at, is_behind=True)
 
 

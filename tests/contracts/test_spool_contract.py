@@ -15,7 +15,7 @@ from icewright.core.errors import Unavailable
 from icewright.model.actions.orphans import FoundFile, Mention, Sighting
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
-from icewright.model.iceberg.path_aliasing import likeness
+from icewright.model.iceberg.path_aliasing import comparison_key
 from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
 
 SPELLINGS = ("s3://b/a", "s3a://c/a", "s3://b/A", "s3://b/%61", "s3://b//a", "s3://b/a\n", "s3://b/\udc80")
@@ -47,10 +47,12 @@ def test_what_goes_in_comes_out_and_again(given_files: list[Mention], expected: 
             parts = [list(part) for part in spool.parts()]
             order = sorted(given_files, key=repr)
             assert sorted((file for part in parts for file in part), key=repr) == order
-            of_path = [{likeness(file.path) for file in part} for part in parts]
-            assert sum(map(len, of_path)) == len({likeness(file.path) for file in given_files})
+            of_path = [{comparison_key(file.path) for file in part} for part in parts]
+            assert sum(map(len, of_path)) == len({comparison_key(file.path) for file in given_files})
             for part in parts:
-                assert part == [file for file in given_files if likeness(file.path) in {likeness(p.path) for p in part}]
+                assert part == [
+                    file for file in given_files if comparison_key(file.path) in {comparison_key(p.path) for p in part}
+                ]
             if expected == 0:
                 assert len(parts) == 1
 

@@ -9,7 +9,7 @@ import pytest
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.core.completeness import Complete, Known, Partial
 from icewright.core.errors import NotFound, Unavailable, Unreadable
-from icewright.inventory.keepers import CURRENT, keepers
+from icewright.inventory.reference_bits import CURRENT, reference_bits
 from icewright.model.iceberg.files import UNPARTITIONED, Partition
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
@@ -34,7 +34,7 @@ def reach(lake: Lake) -> tuple[Known[Reachable], list[ReachableFile]]:
     with reachable(
         lake.files,
         named(EVENTS),
-        lambda metadata: keepers(metadata, (), 0),
+        lambda metadata: reference_bits(metadata, (), 0),
         open_disk_spool,
         aliases=Aliases(),
         progress=lambda _step, _done, _total: None,

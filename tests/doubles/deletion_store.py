@@ -16,7 +16,7 @@ from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
 from icewright.model.actions.deletion import DeletionRun, Intent, IntentState, changed
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.approvals import Approval, ApprovalPlace
-from icewright.ports.deletions import HELD_STATES, OPEN_STATES, Tally
+from icewright.ports.deletions import HELD_STATES, OPEN_STATES, IntentCount
 
 
 class MemoryDeletionStore:
@@ -100,12 +100,12 @@ class MemoryDeletionStore:
             :limit
         ]
 
-    def tally(self, run_id: str) -> Mapping[IntentState, Tally]:
+    def count_intents(self, run_id: str) -> Mapping[IntentState, IntentCount]:
         """See the port."""
         with self._lock:
             found = list(self._intents.get(run_id, {}).values())
         of_state = {state: [one.object.size_bytes for one in found if one.state is state] for state in IntentState}
-        return {state: Tally(len(sizes), sum(sizes)) for state, sizes in of_state.items()}
+        return {state: IntentCount(len(sizes), sum(sizes)) for state, sizes in of_state.items()}
 
     def change(self, epoch: int, changes: Sequence[Intent]) -> Sequence[Intent]:
         """See the port."""

@@ -17,7 +17,7 @@ from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
 from icewright.model.actions.actions import ActionKind
-from icewright.model.events.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
+from icewright.model.events.events import Channel, CommitEvent, EventFigures, ReportedCommits, StoredEvent
 from icewright.model.events.messages import SHARE_MAX, WAITING_MAX
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -39,6 +39,7 @@ from icewright.ports.store import (
 from icewright.work.launch.submitters import SqlSubmitters
 from tests.doubles.findings import MemoryFindings
 from tests.doubles.inbox import MemoryInbox
+from tests.doubles.table_lists import MemoryTableLists
 from tests.doubles.task_store import MemoryTaskStore
 from tests.lakes.stores import new_store
 
@@ -68,6 +69,7 @@ class MemoryTableStore(MemoryFindings):
         self._inbox = MemoryInbox()
         self._optimizers: dict[str, OptimizerRecord] = {}
         self.submitters = SqlSubmitters(new_store(), clock)
+        self.lists = MemoryTableLists(lambda: list(self._records.values()))
 
     def record(self, table_id: TableId) -> TableRecord | None:
         """See the port."""
@@ -150,7 +152,8 @@ class MemoryTableStore(MemoryFindings):
                 self._change(record, next_look_at=min(AT_ONCE, record.next_look_at - 1))
 
     def _change(self, record: TableRecord, **changes: Any) -> None:
-        self._records[record.table_id] = replace(record, revision=record.revision + 1, **changes)
+        changed = self._records[record.table_id] = replace(record, revision=record.revision + 1, **changes)
+        self.lists.note(changed)
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
         """See the port."""
@@ -258,20 +261,20 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             return self._inbox.waiting[:limit]
 
-    def told_tables(
+    def reported_tables(
         self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
     ) -> Sequence[TableName]:
         """See the port."""
         with self._lock:
             names = {record.name for record in self._records.values() if record.dropped_at is None}
-            told = self._inbox.told_tables(self._clock.now(), tried=tried)
+            told = self._inbox.reported_tables(self._clock.now(), tried=tried)
             found = [name for name in told if known is None or (name in names) is known]
             return [name for name in found if name.catalog not in without][:limit]
 
-    def told_of(self, name: TableName) -> Mapping[int, int | None]:
+    def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:
         """See the port."""
         with self._lock:
-            return self._inbox.told_of(name)
+            return self._inbox.reported_by_name(name)
 
     def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
         """See the port."""
@@ -290,10 +293,10 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             self._inbox.tried(event_ids, trouble, self._clock.now(), counts=counts)
 
-    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+    def reported_commits(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> ReportedCommits:
         """See the port."""
         with self._lock:
-            return self._inbox.told(name, snapshot_ids, since)
+            return self._inbox.reported_commits(name, snapshot_ids, since)
 
     def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
         """See the port."""
@@ -344,6 +347,7 @@ class MemoryTableStore(MemoryFindings):
                 del self._records[table_id]
                 self._inventories.pop(table_id, None)
                 self.forget_unfit(table_id)
+                self.lists.forget(table_id)
                 self._plans = {key: plan for key, plan in self._plans.items() if plan.table_id != table_id}
                 self._waiting = {key: one for key, one in self._waiting.items() if one.table_id != table_id}
             return len(old)

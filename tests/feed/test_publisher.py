@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icewright.feed.publisher import AWAY_TOLD_MS, FeedPublisher
+from icewright.feed.publisher import OUTAGE_REPORTED_MS, FeedPublisher
 from icewright.feed.sql import SqlFeed
 from icewright.model.events.feed import Fact, FactKind, FeedFilter
 from icewright.model.iceberg.names import TableId
@@ -64,7 +64,7 @@ def test_a_catalog_that_is_away_for_a_moment_is_no_news() -> None:
     feed = SqlFeed(new_store(), clock)
     tidings = FeedPublisher(feed, clock)
     tidings.away("lake", "no answer")
-    clock.advance(AWAY_TOLD_MS - 1)
+    clock.advance(OUTAGE_REPORTED_MS - 1)
     tidings.away("lake", "no answer")
     tidings.answers("lake")
     clock.advance(1)
@@ -79,11 +79,11 @@ def test_a_catalog_that_is_away_for_long_is_told_once_and_so_is_its_return() -> 
     tidings = FeedPublisher(feed, clock)
     for _ in range(10):
         tidings.away("lake", "no answer")
-        clock.advance(AWAY_TOLD_MS)
+        clock.advance(OUTAGE_REPORTED_MS)
     tidings.answers("lake")
     tidings.answers("lake")
     assert kinds(feed) == [FactKind.CATALOG_AWAY, FactKind.CATALOG_BACK]
-    assert facts(feed)[1].reason.figures == {"away_ms": 10 * AWAY_TOLD_MS}
+    assert facts(feed)[1].reason.figures == {"away_ms": 10 * OUTAGE_REPORTED_MS}
 
 
 class TestOfTheWholeServer:

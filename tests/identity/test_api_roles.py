@@ -67,7 +67,19 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/audit/head"): ({"policy-admin", "approver", "platform-admin"}, ALL),
     ("POST", "/login-codes"): (READERS, SOME),
     ("GET", "/tables"): (READERS, SOME),
+    ("GET", "/tables/totals"): (READERS, SOME),
+    ("GET", "/tables/stream"): (READERS, SOME),
+    ("GET", "/catalogs"): (READERS, SOME),
+    ("GET", "/namespaces"): (READERS, SOME),
     ("GET", "/tables/{uuid}"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/health"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/series"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/files"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/manifests"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/metadata"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/histogram"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/bounds"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/storage"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/observations"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/partitions"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/snapshots"): (READERS, TABLE),
@@ -203,10 +215,10 @@ class World:
 @pytest.fixture(scope="module")
 def world() -> World:
     clock = ManualClock()
-    telling = told(Mailbox(), clock)
-    telling.store.compose("team", None, 0, [Message("msg_1", "team", None, (), {"failed": 1}, 1, 0, 0)])
-    telling.store.failed("msg_1", "status 400", None)
-    served = Served(clock, telling=telling)
+    delivery = told(Mailbox(), clock)
+    delivery.store.compose("team", None, 0, [Message("msg_1", "team", None, (), {"failed": 1}, 1, 0, 0)])
+    delivery.store.failed("msg_1", "status 400", None)
+    served = Served(clock, delivery=delivery)
     uuid = served.table(mode="approve")
     rewrite = served.post(f"/tables/{uuid}/plan")["plan"]["plan_id"]
     expiry = served.post(f"/tables/{uuid}/plans", ExpireSnapshotsRequest("PT0S", 1))["plan_id"]

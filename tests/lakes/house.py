@@ -20,7 +20,7 @@ from icewright.actions.remove_files.adapters.opened import CatalogObjects, Catal
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
 from icewright.actions.undo.second_tables_iceberg import PyIcebergSecondTables
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.sql import SqlAudit
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
@@ -37,7 +37,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan
 from icewright.model.work.tasks import Task
 from icewright.notifications.message_store import SqlMessages
-from icewright.notifications.service import Telling
+from icewright.notifications.service import MessageDelivery
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import place_rules
 from icewright.ports.store import TaskFilter
@@ -74,7 +74,7 @@ class House:
         self.ids = SystemIds(self.clock)
         self.jumped_ms, self.boot = 0, 1
         """How far the clock is ahead of what the machine has counted, and since which start that counts."""
-        self.telling = Telling(SqlMessages(self.engine, self.clock))
+        self.delivery = MessageDelivery(SqlMessages(self.engine, self.clock))
         self.one_person = False
         self.control = self.restart()
 
@@ -96,8 +96,8 @@ class House:
                 {self.entry.name: own},
                 lambda: Uptime(self.clock.now() - self.jumped_ms, self.boot),
             ),
-            SqlKept(self.engine),
-            self.telling,
+            SqlUndoRecordStore(self.engine),
+            self.delivery,
             expiries={self.entry.name: PyIcebergExpiry(self.entry, self.clock)},
             seconds={self.entry.name: PyIcebergSecondTables(self.entry)} if self.entry.kind is CatalogKind.REST else {},
             places=places,

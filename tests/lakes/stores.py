@@ -63,8 +63,8 @@ def postgres_store(postgres: PostgresServer) -> str:
 def new_store() -> Engine:
     """An empty store on SQLite for one test: it serves the next one as soon as nobody refers to it any more.
 
-    The rows of the test before are deleted: connections and compiled statements stay, which takes a tenth of the time
-    that a new engine takes.
+    The rows of the test before are deleted, which takes less than 2 ms, a new file with its engine 10 ms; compiled
+    statements stay.
     """
     shared = _FREE.pop() if _FREE else SharedStore(sqlite_store(Path(_folder().name) / f"{next(_NUMBERS)}.db"))
     shared.empty()
@@ -74,10 +74,10 @@ def new_store() -> Engine:
 
 
 class SharedStore:
-    """A database at ``url`` for all tests in turn, opened in a hurry where it is SQLite, as PostgreSQL of tests is."""
+    """A database for all tests in turn. Nothing is flushed to the disk."""
 
     def __init__(self, url: str) -> None:
-        self.engine = open_hurried(url)
+        self.engine = open_without_sync(url)
         with reading(self.engine) as connection:
             self._counters = [dict(row) for row in connection.execute(select(counters)).mappings()]
 
@@ -92,7 +92,7 @@ class SharedStore:
             connection.execute(insert(counters), self._counters)
 
 
-def open_hurried(url: str) -> Engine:
+def open_without_sync(url: str) -> Engine:
     """The engine of a store that flushes nothing to the disk."""
     engine = open_store(url)
     if engine.dialect.name == "sqlite":

@@ -19,7 +19,7 @@ from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import GAPS_KEPT_MAX, Complete, Gap, Known, Partial
 from icewright.core.errors import IcewrightError, StorageUnavailable, Unavailable, Unreadable, Unsupported
 from icewright.footprint.storage_views import storage_view
-from icewright.inventory.keepers import Keepers, keepers
+from icewright.inventory.reference_bits import ReferenceBits, reference_bits
 from icewright.inventory.snapshot_retention import retained_snapshots
 from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
@@ -50,8 +50,8 @@ SPELLINGS = ("s3://b/", "s3a://b/", "s3n://b/")
 PATHS_REUSED = 3
 
 
-def bits(metadata: TableMetadata, now: int = 0) -> Keepers:
-    return keepers(metadata, RULES, now)
+def bits(metadata: TableMetadata, now: int = 0) -> ReferenceBits:
+    return reference_bits(metadata, RULES, now)
 
 
 @dataclass

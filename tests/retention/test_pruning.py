@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.model import verify
 from icewright.audit.sql import SqlAudit
 from icewright.model.access.permissions import Act
@@ -41,7 +41,7 @@ class World:
         store = new_store()
         self.audit, self.kept, self.messages = (
             SqlAudit(store, self.clock),
-            SqlKept(store),
+            SqlUndoRecordStore(store),
             SqlMessages(store, self.clock),
         )
         self.tasks, self.tables = SqlTaskStore(store, self.clock), SqlTableStore(store, self.clock)

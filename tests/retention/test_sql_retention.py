@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, event, func, insert, select, text
 
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.model.work.retention import RETENTION, RowKind
 from icewright.model.work.tasks import TaskState
 from icewright.notifications.message_store import SqlMessages
@@ -64,7 +64,7 @@ class TestBounds:
         past = Past(
             SqlTaskStore(engine, clock),
             SqlTableStore(engine, clock),
-            SqlKept(engine),
+            SqlUndoRecordStore(engine),
             SqlMessages(engine, clock),
             SqlDeletionStore(engine, clock),
             SqlPolicies(engine, clock),

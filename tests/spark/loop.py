@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.core.times import Instant
@@ -26,7 +26,7 @@ from icewright.model.work.jobs import (
 from icewright.model.work.storage import ProbeReport, ProbeReports
 from icewright.model.work.tasks import Task
 from icewright.notifications.message_store import SqlMessages
-from icewright.notifications.service import Telling
+from icewright.notifications.service import MessageDelivery
 from icewright.ports.store import TaskFilter
 from icewright.server.control import build_control_plane
 from icewright.work.store.table_store import SqlTableStore
@@ -86,8 +86,8 @@ class SparkLoop:
             self.clock,
             SystemIds(),
             removal_ports(store, self.clock),
-            SqlKept(store),
-            Telling(SqlMessages(store)),
+            SqlUndoRecordStore(store),
+            MessageDelivery(SqlMessages(store)),
             rules=[PolicyRule(entry.name, (), AUTO)],
         )
         self.control.dispatcher.hello(

@@ -21,7 +21,7 @@ from icewright.core.errors import Unavailable
 from icewright.model.actions.orphans import FoundFile, Mention, Sighting
 from icewright.model.iceberg.locations import CanonicalPath, checksummed
 from icewright.model.iceberg.objects import ListedObject
-from icewright.model.iceberg.path_aliasing import likeness
+from icewright.model.iceberg.path_aliasing import comparison_key
 from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
 
 PER_PART: Final = 200_000
@@ -82,7 +82,7 @@ class DiskSpool:
             yield _read(part.file)
 
     def _part_of(self, path: CanonicalPath) -> _Part:
-        alike = likeness(checksummed(path) or path).encode("utf-8", "surrogatepass")
+        alike = comparison_key(checksummed(path) or path).encode("utf-8", "surrogatepass")
         digest = blake2b(alike, digest_size=8, key=self._key).digest()
         return self._parts[int.from_bytes(digest, "little") % len(self._parts)]
 

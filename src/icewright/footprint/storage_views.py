@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from icewright.catalogs.local_spool import OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Complete, Gap, Known, Partial
+from icewright.core.errors import NotFound, Rejected
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.footprint.unneeded_views import UnneededView
 from icewright.inventory.footprint import Amount, ClassShare, ExpiryShare, Footprint, footprint
-from icewright.inventory.keepers import keepers
+from icewright.inventory.reference_bits import reference_bits
 from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
-from icewright.ownership.reachable import Progress, Reachable, reachable
+from icewright.ownership.reachable import Progress, Reachable, Step, reachable
 
 _DAY_MS: Final = 86_400_000
 EXPIRY_RULES: Final = (
@@ -36,7 +37,7 @@ class RefStorageView:
 
     name: str
     type: str
-    snapshot_id: int
+    snapshot_id: str
     reachable: Amount
     only_here: Amount
 
@@ -53,7 +54,7 @@ class StorageView:
     name: str
     uuid: str
     metadata_location: str
-    current_snapshot_id: int | None
+    current_snapshot_id: str | None
     snapshots: int
     observed_at: Instant
     complete: bool
@@ -89,12 +90,44 @@ def storage_view(
     with reachable(
         files,
         name,
-        lambda metadata: keepers(metadata, rules, at),
+        lambda metadata: reference_bits(metadata, rules, at),
         open_spool,
         aliases=aliases,
         progress=progress,
     ) as known:
         return _view(known, at)
+
+
+class StorageReader:
+    """Sums up tables for whoever asks the server that leads: no other has the files of its catalogs in hand."""
+
+    def __init__(
+        self,
+        files: Mapping[str, TableFiles],
+        aliases_of: Callable[[str], Aliases],
+        open_spool: OpenSpool,
+        now: Callable[[], Instant],
+    ) -> None:
+        """``files`` are by catalog."""
+        self._files, self._aliases_of, self._open_spool, self._now = files, aliases_of, open_spool, now
+
+    def view(self, name: TableName, ends: Callable[[], bool]) -> StorageView:
+        """As :func:`storage_view`. Raises ``Rejected`` once ``ends`` is true: half of the sums would tell nothing."""
+        files = self._files.get(name.catalog)
+        if files is None:
+            raise NotFound(f"this server reads no files of the catalog {name.catalog}")
+
+        def progress(step: Step, done: int, total: int) -> None:
+            if ends():
+                raise Rejected(
+                    f"{done:,} of {total:,} {step} were read in the time that there is for an answer",
+                    hint="`icewright table storage` takes as long as it takes",
+                )
+
+        aliases = self._aliases_of(name.catalog)
+        return storage_view(
+            files, name, EXPIRY_RULES, self._open_spool, aliases=aliases, progress=progress, now=self._now
+        )
 
 
 def _view(known: Known[Reachable], at: Instant) -> StorageView:
@@ -103,12 +136,12 @@ def _view(known: Known[Reachable], at: Instant) -> StorageView:
             gaps, count = (), 0
         case Partial(found=found, gaps=gaps, gaps_count=count):
             pass
-    metadata, sums = found.metadata, footprint(found.files(), found.keepers)
+    metadata, sums = found.metadata, footprint(found.files(), found.references)
     return StorageView(
         name=str(metadata.name),
         uuid=metadata.table_id.uuid,
         metadata_location=metadata.metadata_location,
-        current_snapshot_id=metadata.current_snapshot_id,
+        current_snapshot_id=None if metadata.current_snapshot_id is None else str(metadata.current_snapshot_id),
         snapshots=len(metadata.snapshots),
         observed_at=at,
         complete=isinstance(known, Complete),
@@ -118,11 +151,11 @@ def _view(known: Known[Reachable], at: Instant) -> StorageView:
         classes=sums.classes,
         refs=tuple(
             RefStorageView(
-                share.ref.name, share.ref.kind.value, share.ref.snapshot_id, share.reachable, share.only_here
+                share.ref.name, share.ref.kind.value, str(share.ref.snapshot_id), share.reachable, share.only_here
             )
             for share in sums.refs
         ),
-        refs_left_out=found.keepers.other_refs,
+        refs_left_out=found.references.other_refs,
         expiries=sums.expiries,
     )
 

@@ -18,7 +18,7 @@ from icewright.model.actions.deletion import Cause, IntentState
 from icewright.model.actions.orphans import SeenFiles, SeenOrphans, Sighting
 from icewright.model.actions.remove_orphan_files import Doubt
 from icewright.model.iceberg.names import TableId
-from icewright.ports.deletions import DeletionStore, Tally
+from icewright.ports.deletions import DeletionStore, IntentCount
 from icewright.ports.store import TableStore
 
 _RUNS_A_PAGE: Final = 100
@@ -101,7 +101,7 @@ def _orphans(sightings: SqlSightings, deletions: DeletionStore, table_id: TableI
         tally[state]
         for run in deletions.runs(table_id=table_id, limit=_RUNS_SINCE_MAX)
         if run.cause is Cause.ORPHAN and run.begun_at >= last.finished_at
-        for tally in (deletions.tally(run.run_id),)
+        for tally in (deletions.count_intents(run.run_id),)
         for state in (IntentState.QUARANTINED, IntentState.PURGED)
     ]
     return OrphansView(
@@ -152,6 +152,6 @@ def _held(runs: Iterable[QuarantineView]) -> HeldView:
     )
 
 
-def _summed(tallies: Iterable[Tally]) -> SeenFiles:
+def _summed(tallies: Iterable[IntentCount]) -> SeenFiles:
     found = list(tallies)
     return SeenFiles(sum(one.files for one in found), sum(one.bytes for one in found))

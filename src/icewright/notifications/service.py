@@ -44,7 +44,7 @@ SILENT_MS: Final = 5 * NOTED_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class MessageDelivery:
     """Who is told, by which way, and where messages are kept until they arrive."""
 
     store: SqlMessages
@@ -123,12 +123,12 @@ def dead_letter(stored: StoredMessage) -> DeadLetter:
 class Notifications:
     """All receivers of one configuration."""
 
-    def __init__(self, telling: Telling, feed: Feed, owners: Owners, clock: Clock) -> None:
-        self._telling, self._clock = telling, clock
-        self._store = telling.store
+    def __init__(self, delivery: MessageDelivery, feed: Feed, owners: Owners, clock: Clock) -> None:
+        self._telling, self._clock = delivery, clock
+        self._store = delivery.store
         self._notifiers = [
-            Notifier(receiver, telling.senders[receiver.name], telling.store, feed, owners)
-            for receiver in telling.receivers
+            Notifier(receiver, delivery.senders[receiver.name], delivery.store, feed, owners)
+            for receiver in delivery.receivers
         ]
 
     @property

@@ -30,7 +30,7 @@ MOVED: Final = Reason("changed", "it is committed to faster than it can be read"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CatalogPointers:
     """What a catalog said just now: where the pointers of its tables are that were read, and what is not known."""
 
     pointers: Mapping[TableName, str] = field(default_factory=dict)

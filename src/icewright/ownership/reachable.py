@@ -19,7 +19,7 @@ from icewright.core.errors import InvalidLocation, Unreadable, Unsupported
 from icewright.core.times import Instant
 from icewright.inventory.complete_listings import LiveCounts, listed_counts, missing_files
 from icewright.inventory.footprint import distinct
-from icewright.inventory.keepers import Keepers
+from icewright.inventory.reference_bits import ReferenceBits
 from icewright.model.iceberg.locations import Aliases, is_ambiguous
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.reachable_files import (
@@ -53,7 +53,6 @@ class Progress(Protocol):
 
     def __call__(self, step: Step, done: int, total: int) -> None:
         """``done`` of ``total`` files of this step are read."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Reachable:
     """The files of a table as of one metadata file, with what keeps each. Good as long as its spool is open."""
 
     metadata: TableMetadata
-    keepers: Keepers
+    references: ReferenceBits
     spool: DiskSpool
 
     def files(self) -> Iterator[ReachableFile]:
@@ -74,7 +73,7 @@ class Reachable:
 def reachable(
     files: TableFiles,
     name: TableName,
-    keepers_of: Callable[[TableMetadata], Keepers],
+    references_of: Callable[[TableMetadata], ReferenceBits],
     open_spool: OpenSpool,
     *,
     aliases: Aliases,
@@ -85,24 +84,26 @@ def reachable(
     Raises what :meth:`TableFiles.roots` raises, and ``Unavailable`` when catalog or storage stop answering.
     """
     roots = files.roots(name)
-    keepers = keepers_of(roots.metadata)
-    walk = _Walk(files, roots, keepers, aliases, progress)
+    references = references_of(roots.metadata)
+    walk = _Walk(files, roots, references, aliases, progress)
     manifests = walk.manifests()
     expected = len(walk.named) + sum(
         _ENTRIES_GUESSED if one.live_files is None else one.live_files for one in manifests
     )
     with open_spool(expected + len(manifests)) as spool:
         walk.spool(spool, manifests)
-        yield walk.gaps.judge(Reachable(roots.metadata, keepers, spool))
+        yield walk.gaps.judge(Reachable(roots.metadata, references, spool))
 
 
 class _Walk:
     """One pass. What is at hand at a time: all manifests' lines without what is in them, and one manifest."""
 
-    def __init__(self, files: TableFiles, roots: Roots, keepers: Keepers, aliases: Aliases, progress: Progress) -> None:
+    def __init__(
+        self, files: TableFiles, roots: Roots, references: ReferenceBits, aliases: Aliases, progress: Progress
+    ) -> None:
         self.gaps = Gaps()
         self.named = list(roots.files)
-        self._files, self._roots, self._keepers = files, roots, keepers
+        self._files, self._roots, self._references = files, roots, references
         self._aliases, self._progress = aliases, progress
         self._known = FILE_CLASSES[roots.metadata.format_version]
         self._uncounted: list[tuple[Snapshot, Sequence[ListedManifest]]] = []
@@ -126,7 +127,7 @@ class _Walk:
                 text = f"it is at snapshot {ref.snapshot_id}, which no longer exists"
                 self._gap(ref.name, Reason("missing-snapshot", text))
         for number, snapshot in enumerate(table.snapshots, start=1):
-            kept_by = self._keepers.of(snapshot.snapshot_id)
+            kept_by = self._references.of(snapshot.snapshot_id)
             for manifest in self._listed(snapshot):
                 found[manifest] = found.get(manifest, 0) | kept_by
             self._progress(Step.LISTS, number, len(table.snapshots))
@@ -139,7 +140,7 @@ class _Walk:
             size_bytes = named.size_bytes
             if named.file_class is FileClass.METADATA and size_bytes is None and asked < SIZES_ASKED_MAX:
                 size_bytes, asked = self._size_bytes(named.path), asked + 1
-            self._add(spool, named.path, named.file_class, size_bytes, self._keepers.of(named.snapshot_id))
+            self._add(spool, named.path, named.file_class, size_bytes, self._references.of(named.snapshot_id))
         for number, (manifest, kept_by) in enumerate(manifests.items(), start=1):
             self._add(spool, manifest.path, FileClass.MANIFEST, manifest.length_bytes, kept_by)
             counts = LiveCounts()

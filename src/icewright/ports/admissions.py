@@ -42,21 +42,18 @@ class Admissions(Protocol):
         :func:`icewright.work.groups.rank.turn`. Claims by several callers at once never give out the same task, nor
         two of one table that hold one slot, nor more than a group may hold.
         """
-        ...
 
     def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
         """How many tasks :meth:`claim` could give out at this moment, each to an application of its own.
 
         Counted up to ``CLAIMABLE_MAX``; nothing changes.
         """
-        ...
 
     def facts(self, resource_group: str) -> Facts:
         """What the running tasks of a resource group hold, and what waits in it.
 
         What an attempt held that was lost counts for ``icewright.work.groups.admission.HELD_MS`` after its lease.
         """
-        ...
 
     def line(self, task_id: str) -> Line:
         """What waits beside a waiting task: of its own lane what ranks before it, all of the other lanes of its queue.
@@ -65,25 +62,21 @@ class Admissions(Protocol):
         old a task has to be to be aged is :data:`icewright.work.groups.rank.AGED_MS`, its priority counted in.
         Raises :class:`~icewright.core.errors.NotFound`.
         """
-        ...
 
     def lanes(self, resource_group: str) -> Sequence[InLane]:
         """The lanes of a group in which tasks wait, that with most of them first, with all that waits in each.
 
         Its work grows with the number of tasks that wait, unlike that of all else here: for people who ask.
         """
-        ...
 
     def took(self, resource_group: str) -> Sequence[Took]:
         """How long the last attempts took at the ``TOOK_MAX`` tasks of a group that ended last, the latest first.
 
         Of tasks at which nobody worked there are none.
         """
-        ...
 
     def expedite(self, task_id: str, reason: Reason) -> Task:
         """Have a waiting task started before all others of its resource group; harmless where it is so already.
 
         Raises ``NotFound``, and ``NotAllowed`` for one that does not wait.
         """
-        ...

@@ -16,7 +16,6 @@ class Halts(Protocol):
 
     def present(self) -> Sequence[Halt]:
         """All of them, by their parts. Asked for at each heartbeat: cheap."""
-        ...
 
     def halt(self, new: NewHalt) -> Halt:
         """Halt a part from now on, also one that is halted already in another way.
@@ -25,8 +24,6 @@ class Halts(Protocol):
         changes nothing and keeps its time. Raises :class:`~icewright.core.errors.NotAllowed` where there are
         ``HALTS_MAX`` already.
         """
-        ...
 
     def resume(self, part: Part, why: str) -> Halt | None:
         """End the halt of exactly this part; what it was, None where there was none. Others stay."""
-        ...

@@ -19,7 +19,7 @@ from icewright.notifications.message_store import SqlMessages
 from icewright.policy.rules.port import PolicyStore
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import ROWS_AT_ONCE_MAX, TableStore, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.prunings_sql import SqlPrunings
 
@@ -58,7 +58,7 @@ class Past:
 
     tasks: TaskStore
     tables: TableStore
-    kept: KeptStore
+    kept: UndoRecordStore
     messages: SqlMessages
     deletions: DeletionStore
     policies: PolicyStore | None = None

@@ -28,6 +28,7 @@ from icewright.core.clock import Clock, Ids
 from icewright.events.intake import Intake
 from icewright.explain.service import Explanations
 from icewright.feed.publisher import FeedPublisher
+from icewright.footprint.storage_views import StorageReader
 from icewright.maintenance.dispatch.dispatcher import Dispatcher, DispatchLimits, NextRound
 from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
@@ -42,7 +43,7 @@ from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
 from icewright.model.work.retention import Retention
 from icewright.notifications.owners import Owners
-from icewright.notifications.service import Notifications, Telling
+from icewright.notifications.service import MessageDelivery, Notifications
 from icewright.observation.access import AccessBook
 from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
@@ -57,7 +58,7 @@ from icewright.ports.carriers import Carrier
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_sql import SqlPrunings
@@ -93,7 +94,7 @@ class ControlPlane:
     backlogs: Backlogs
     intake: Intake
     policies: PolicyBook
-    whys: Explanations
+    explainer: Explanations
     notifications: Notifications
     queue_waits: QueueWaits
     starts: StartEstimates
@@ -104,6 +105,7 @@ class ControlPlane:
     group_views: GroupViews
     approvals: Approvals
     next_round: NextRound
+    storage: StorageReader
 
     def service(self, kind: type[Any]) -> Any:
         """The service of that type."""
@@ -122,8 +124,8 @@ def build_control_plane(
     clock: Clock,
     ids: Ids,
     removals: RemovalPorts,
-    kept: KeptStore,
-    telling: Telling,
+    kept: UndoRecordStore,
+    delivery: MessageDelivery,
     *,
     rules: Sequence[PolicyRule] = (),
     groups: Sequence[ResourceGroup] = (),
@@ -150,7 +152,7 @@ def build_control_plane(
     is where it is kept what tasks take, and
     ``pause`` waits for so many ms. ``rollbacks`` set
     ``main`` back, and ``seconds`` register tables beside others, by the names of their catalogs.
-    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``telling`` who is told of what happens.
+    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``delivery`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     """
     limits, pulse = limits or DispatchLimits(), Liveness(clock)
@@ -200,7 +202,7 @@ def build_control_plane(
         clock,
         orphans=orphans,
         want_pass=rounds.want,
-        firsts=FirstRunApproval(tables, tasks, dispatcher, approvals),
+        first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
         tidings=tidings,
         chance=limits.chance,
     )
@@ -230,7 +232,7 @@ def build_control_plane(
         registry=registry,
         removals=rounds,
         pulse=pulse,
-        pruner=Pruner(Past(tasks, tables, kept, telling.store, removals.store, policies), clock, keeping),
+        pruner=Pruner(Past(tasks, tables, kept, delivery.store, removals.store, policies), clock, keeping),
         tidings=tidings,
     )
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
@@ -257,7 +259,7 @@ def build_control_plane(
         Explanations(
             tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts
         ),
-        Notifications(telling, tasks.feed, Owners(tables, source, clock), clock),
+        Notifications(delivery, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,
         starts,
         halting,
@@ -267,4 +269,5 @@ def build_control_plane(
         GroupViews(tasks, tables, queue, halting),
         approvals,
         NextRound(wake or loop.wake),
+        StorageReader(files, registry.aliases_of, removals.open_spool, clock.now),
     )

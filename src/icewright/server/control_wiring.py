@@ -19,7 +19,7 @@ from icewright.actions.rollback.iceberg import PyIcebergRollbacks
 from icewright.actions.rollback.port import Rollbacks
 from icewright.actions.undo.second_tables_iceberg import PyIcebergSecondTables
 from icewright.actions.undo.second_tables_port import SecondTables
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.sql import SqlAudit
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
@@ -44,7 +44,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.objects import prefix_of
 from icewright.notifications.message_store import SqlMessages
-from icewright.notifications.wiring import telling
+from icewright.notifications.wiring import open_delivery
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules, place_rules
 from icewright.ownership.own_paths import own_places
@@ -57,8 +57,7 @@ from icewright.retention.pruning import Keeping
 from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane, build_control_plane
-from icewright.store.engine import store_engine
-from icewright.store.query_timing import tell_times
+from icewright.store.engine import report_statement_times, store_engine
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, require_lead
 from icewright.store_admin.leader_lock import LeaderElection, open_leader_election
@@ -149,8 +148,8 @@ class Opened:
             SystemClock(),
             SystemIds(),
             removals,
-            SqlKept(engine),
-            telling(config, self.environ, SqlMessages(engine)),
+            SqlUndoRecordStore(engine),
+            open_delivery(config, self.environ, SqlMessages(engine)),
             rules=config.rules,
             groups=config.groups,
             policies=SqlPolicies(engine),
@@ -228,7 +227,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
         password = resolve(password, key="server.store_password", environ=environ)
     lease_ms = config.server.leader_lease_ms
     engine = store_engine(config.server.store_url, password=password, patience=Timeouts.of_lease(lease_ms))
-    tell_times(engine, note_statement)
+    report_statement_times(engine, note_statement)
     try:
         with open_leader_election(engine, lease_ms) as election:
             catalogs = {entry.name: PyIcebergCatalog(entry, entries) for entry in entries}

@@ -136,7 +136,7 @@ def many(world: World, run_id: str, count: int) -> None:
 
 
 def held(world: World, run_id: str) -> int:
-    return world.store.tally(run_id)[IntentState.QUARANTINED].files
+    return world.store.count_intents(run_id)[IntentState.QUARANTINED].files
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from icewright.model.access.identity import NewCode, NewToken, digest
 from icewright.model.access.permissions import OWNER, Role
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
-from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.feed import Fact, FactKind, FeedEntry
 from icewright.model.events.notifications import Mention, Message
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
@@ -187,7 +187,8 @@ def test_real_answers_are_as_the_document_says(document: Any, tmp_path: Path) ->
     streams = {
         key for key, operation in described.items() if "text/event-stream" in str(operation["responses"].get("200"))
     }
-    assert streams == {("GET", f"{V1}/feed/stream")}  # has no end: see test_api_feed.py
+    # They have no end: see test_api_feed.py and test_api_lists.py.
+    assert streams == {("GET", f"{V1}/feed/stream"), ("GET", f"{V1}/tables/stream")}
     assert seen == set(described) - streams
 
 
@@ -355,12 +356,12 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
 def some_messages() -> Iterator[tuple[str, str, Any]]:
     """The operations on notifications."""
     clock, mailbox = ManualClock(), Mailbox()
-    telling = told(mailbox, clock)
+    delivery = told(mailbox, clock)
     fact = Fact(FactKind.CATALOG_AWAY, "lake", Reason("unavailable", "no answer"))
-    message = Message("msg_1", "team", None, (Mention(Told(1, 1, fact), None),), {"catalog-away": 1}, 0, 1, 1)
-    telling.store.compose("team", None, 0, [message])
-    telling.store.failed("msg_1", "status 400", None)
-    served = Served(clock, telling=telling)
+    message = Message("msg_1", "team", None, (Mention(FeedEntry(1, 1, fact), None),), {"catalog-away": 1}, 0, 1, 1)
+    delivery.store.compose("team", None, 0, [message])
+    delivery.store.failed("msg_1", "status 400", None)
+    served = Served(clock, delivery=delivery)
     head = f"{V1}/notifications"
     yield "GET", head, served.http.get(head)
     yield "GET", f"{head}/dead-letters", served.http.get(f"{head}/dead-letters")
@@ -436,7 +437,9 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield undo
     served.post(f"/plans/{undo[2].json()['plan_id']}/apply")
     yield call("GET", "/tasks/{task_id}", task_id=expiry_id)
-    for path in ("/status", "/tables", "/tasks", "/optimizers", "/feed", "/approvals"):
+    for path in ("/status", "/tables", "/tables/totals", "/catalogs", "/namespaces"):
+        yield call("GET", path)
+    for path in ("/tasks", "/optimizers", "/feed", "/approvals"):
         yield call("GET", path)
     method, path, response = call(
         "GET", "/backlog?resource_group=default&catalog=lake&submitter_id=submitter-1&host=edge-1"
@@ -444,5 +447,10 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield method, path.partition("?")[0], response
     for path in ("", "/observations", "/partitions", "/snapshots", "/refs", "/place", "/why", "/policy-test", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
+    for path in ("/health", "/series", "/files", "/manifests", "/metadata", "/histogram", "/storage"):
+        yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
+    column = served.get(f"/tables/{uuid}/metadata")["columns"][0]["name"]
+    method, path, response = call("GET", f"/tables/{{uuid}}/bounds?column={column}", uuid=uuid)
+    yield method, path.partition("?")[0], response
     for part in ("", "/attempts", "/attempts/{number}"):
         yield call("GET", f"/tasks/{{task_id}}{part}", task_id=task_id, number="1")

@@ -239,12 +239,12 @@ def test_a_stop_that_was_heard_counts_also_when_it_is_resumed_before_the_report(
 def test_why_it_waits_names_who_halted_it_and_what(house: Lakehouse) -> None:
     halt(house, HaltState.PAUSED)
     halt(house, HaltState.STOPPED, table(house))
-    (found,) = [one for one in house.control.whys.why(house.record()).kinds if one.waits]
+    (found,) = [one for one in house.control.explainer.why(house.record()).kinds if one.waits]
     assert found.waits[0].reason.code == "stopped"
     assert "table lake.db.events is stopped, by icewright: a fire" in found.waits[0].reason.text
     house.control.halting.resume(table(house), "")
     house.control.halting.resume(EVERYTHING, "")
-    codes = {wait.reason.code for one in house.control.whys.why(house.record()).kinds for wait in one.waits}
+    codes = {wait.reason.code for one in house.control.explainer.why(house.record()).kinds for wait in one.waits}
     assert not codes & {"paused", "stopped"}
 
 

@@ -300,7 +300,7 @@ class QuarantineScheduler:
             return RESTORED_SINCE
         undone = self._tasks.listed(TaskFilter(table_id=table_id, kind=ActionKind.RESTORE_FILES), limit=1)
         is_undone = bool(undone) and undone[0].task_id > last[0].run_id  # both begin with the time
-        needed = self._store.tally(last[0].run_id)[IntentState.RESTORED].files
+        needed = self._store.count_intents(last[0].run_id)[IntentState.RESTORED].files
         return _TAKEN_BACK if is_undone or needed else None
 
     def _leave_ended(self) -> None:

@@ -64,6 +64,7 @@ from icewright.model.work.tasks import (
 from icewright.observation.access import AccessBook
 from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
+from icewright.plans.policy_digest import policy_changed
 from icewright.policy.groups.definitions import Groups
 from icewright.policy.source import PolicySource
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
@@ -146,7 +147,8 @@ class Dispatcher:
 
         Raises ``NotFound``; :class:`NotAllowed` when there is nothing to do, when the mode was ``observe`` for the plan
         or is (files come back all the same), and when it has to be approved first; and :class:`Conflict` when the table
-        has moved on so that it would not be the plan that was looked at, or ages were told by a clock that was ahead.
+        has moved on so that it would not be the plan that was looked at, or ages were told by a clock that was ahead,
+        or settings that the plan was made from have changed.
         """
         plan = self._tables.plan(plan_id)
         if not plan.actions:
@@ -163,6 +165,13 @@ class Dispatcher:
         now = self._tasks.now()
         obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy, now)
         obstacle = obstacle or planned_ahead(action, now) or self._approvals.unwanted(plan, policy)
+        obstacle = obstacle or policy_changed(
+            action.kind,
+            plan.settings_digest,
+            policy,
+            made_at=plan.planned_at,
+            applied_at=self._policies.applied_at,
+        )
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.

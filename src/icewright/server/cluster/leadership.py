@@ -40,7 +40,7 @@ POLL_S: Final = 0.5
 """How often a server that follows tries to lead, and one that leads makes sure that it does."""
 LOOP_PAUSE_S: Final = 1.0
 """How long the loop rests when nothing wakes it; leases and sweeps are looked at this often."""
-PATIENCE_S: Final = 30.0
+TIMEOUT_S: Final = 30.0
 """How long it is waited for the loop to end its round; then it is left behind, as a server that dies leaves it."""
 
 TRIED_S: Final = 5.0
@@ -193,9 +193,9 @@ class Leadership:
         finally:
             control.loop.stop()
             if self._left is not loop:
-                loop.join(PATIENCE_S)
+                loop.join(TIMEOUT_S)
             if loop.is_alive():
-                _log.warning("round not ended in time", waited_s=PATIENCE_S)
+                _log.warning("round not ended in time", waited_s=TIMEOUT_S)
                 self._left = loop
 
     def _beat(self) -> None:

@@ -41,7 +41,7 @@ class Backlogs:
         since_at, terms = now - SEEN_MS, self._groups.terms(group, holding, frozenset(asked.queues), self._tasks.now)
         return Backlog(
             self._tasks.claimable(group, reached, terms),
-            self._access.wanted(reached),
+            self._access.count_questions(reached),
             {one.hello.optimizer_id: one.seen_at for one in seen if one.seen_at > since_at},
         )
 

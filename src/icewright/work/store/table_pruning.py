@@ -13,6 +13,7 @@ from icewright.events.schema import inbox
 from icewright.model.iceberg.names import TableId
 from icewright.model.work.retention import Retention, RowKind
 from icewright.store.schema import (
+    listed_tables,
     manifests,
     optimizers,
     orphan_passes,
@@ -20,6 +21,7 @@ from icewright.store.schema import (
     partitions,
     plans,
     runs,
+    table_series,
     tables,
     tasks,
     waiting_plans,
@@ -27,7 +29,7 @@ from icewright.store.schema import (
 from icewright.store.table_rows import is_table
 from icewright.store.transactions import reading, writing
 from icewright.work.optimizers.findings import prune_findings
-from icewright.work.optimizers.findings_schema import unfit_files
+from icewright.work.optimizers.findings_schema import exclusion_rows
 
 PLANS_AT_ONCE: Final = 500
 """Plans that go in one transaction: each may be megabytes."""
@@ -38,9 +40,11 @@ OF_TABLES: Final = (
     manifests,
     partitions,
     runs,
-    unfit_files,
+    exclusion_rows,
     orphan_sightings,
     orphan_passes,
+    listed_tables,
+    table_series,
     tables,
 )
 """What goes with a table that was dropped, in the order that constraints ask for."""

@@ -50,7 +50,7 @@ from icewright.work.store import claiming
 from icewright.work.store import task_queries as queries
 from icewright.work.store.admission_queries import Wanted
 from icewright.work.store.census import task_census
-from icewright.work.store.claiming import Asked
+from icewright.work.store.claiming import ClaimSelector
 from icewright.work.store.task_rows import attempt_of, history_of, task_columns
 
 ENQUEUE_TRIES = 3
@@ -108,7 +108,7 @@ class SqlTaskStore:
         terms: Terms = FREE,
     ) -> Task | None:
         """See the port."""
-        asked = Asked(optimizer_id, resource_group, catalogs, lease_ms, shareable_bytes_max, terms)
+        asked = ClaimSelector(optimizer_id, resource_group, catalogs, lease_ms, shareable_bytes_max, terms)
         return self._claims.answer(asked)
 
     def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
@@ -311,7 +311,7 @@ class SqlTaskStore:
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
 
-    def _claim(self, take: Callable[[], Sequence[Asked]]) -> Sequence[Task | None]:
+    def _claim(self, take: Callable[[], Sequence[ClaimSelector]]) -> Sequence[Task | None]:
         with writing(self._engine) as connection:
             return claiming.claim(connection, take(), self._now(connection))
 

@@ -17,7 +17,7 @@ from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetad
 from icewright.actions.remove_files.orphans.plan import SIGHTINGS_MAX, Selection, predict, remove_orphan_files
 from icewright.actions.remove_files.orphans.rules import other_format
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
-from icewright.actions.remove_files.orphans.survey import Survey, counts, keepers_before
+from icewright.actions.remove_files.orphans.survey import Survey, counts, references_before
 from icewright.catalogs.local_spool import DiskSpool, OpenSpool
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
@@ -147,7 +147,7 @@ class OrphanFinder:
                 with reachable(
                     self._files,
                     name,
-                    lambda _after: keepers_before(before),
+                    lambda _after: references_before(before),
                     filled,
                     aliases=self._aliases,
                     progress=self._progress,
