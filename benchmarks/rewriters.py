@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from benchmarks.lake import BenchTable, Mismatch
 from benchmarks.measure import Meter
 from icewright import __version__
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.codec import dumps, loads
 from icewright.core.system_clock import SystemClock, SystemIds
@@ -19,13 +20,16 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.tasks import TaskState
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.service import MessageDelivery
 from icewright.server.control import ControlPlane, build_control_plane
+from icewright.work.store.table_store import SqlTableStore
+from icewright.work.store.task_store import SqlTaskStore
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.rewrite_data_files import Rewrite, rewrite_data_files
 from icewright_spark.iceberg.java_api import SparkTable
-from tests.doubles.removals import memory_removals
-from tests.doubles.table_store import MemoryTableStore
-from tests.doubles.task_store import MemoryTaskStore
+from tests.doubles.removals import removal_ports
+from tests.lakes.stores import new_store
 
 PEER = "peer"
 ICEWRIGHT = "icewright"
@@ -93,13 +97,16 @@ class IcewrightRewriter:
     def _control_plane(self) -> ControlPlane:
         clock = _LaterClock()
         catalogs = {self._entry.name: PyIcebergCatalog(self._entry)}
+        store = new_store()
         plane = build_control_plane(
             catalogs,
-            MemoryTableStore(clock),
-            MemoryTaskStore(clock),
+            SqlTableStore(store),
+            SqlTaskStore(store),
             clock,
             SystemIds(clock),
-            memory_removals(clock),
+            removal_ports(store, clock),
+            SqlUndoRecordStore(store),
+            MessageDelivery(SqlMessages(store)),
             limits=DispatchLimits(lease_ms=_LEASE_MS),
         )
         plane.dispatcher.hello(

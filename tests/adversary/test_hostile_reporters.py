@@ -24,8 +24,6 @@ from icewright.model.iceberg.names import TableName
 from icewright.ports.inbox import EventFilter
 from icewright.server.loop import BATCH_MAX
 from icewright.store.engine import open_store
-from icewright.work.store.table_store import SqlTableStore
-from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.served import EVENTS, V1, Served, problem
 from tests.conftest import CAMPAIGN
 from tests.doubles.clock import ManualClock
@@ -41,8 +39,8 @@ FLOOD = SHARE_MAX if CAMPAIGN else 2_000
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """A real application over a store on disk, whose catalog is a double that can fail at one name."""
-    engine, clock = open_store(sqlite_store(tmp_path / "store.db")), ManualClock()
-    yield Served(clock, (SqlTableStore(engine, clock), SqlTaskStore(engine, clock)))
+    engine = open_store(sqlite_store(tmp_path / "store.db"))
+    yield Served(ManualClock(), engine)
     engine.dispose()
 
 

@@ -26,8 +26,6 @@ from icewright.ports.store import WaitingPlan
 from icewright.store.engine import open_store
 from icewright.store.schema import tables
 from icewright.store.table_rows import record_row
-from icewright.work.store.table_store import SqlTableStore
-from icewright.work.store.task_store import SqlTaskStore
 from tests.app.test_startup import python
 from tests.builders.command_line import write_configuration
 from tests.builders.served import EVENTS, V1, Served, hello, problem
@@ -47,8 +45,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 @pytest.fixture
 def served(engine: Engine) -> Served:
-    clock = ManualClock()
-    return Served(clock, (SqlTableStore(engine, clock), SqlTaskStore(engine, clock)))
+    return Served(ManualClock(), engine)
 
 
 def filled(served: Served, engine: Engine) -> None:

@@ -8,9 +8,10 @@ from icewright.core.clock import Clock
 from icewright.core.times import Instant
 from icewright.model.events.feed import FactKind
 from icewright.model.events.notifications import Receiver, ReceiverKind
+from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.port import Outgoing
 from icewright.notifications.service import MessageDelivery
-from tests.doubles.message_store import MemoryMessages
+from tests.lakes.stores import new_store
 
 
 class Mailbox:
@@ -35,4 +36,4 @@ class Mailbox:
 def told(mailbox: Mailbox, clock: Clock, *, name: str = "team") -> MessageDelivery:
     """One receiver, which is told of everything at once."""
     receiver = Receiver(name, ReceiverKind.WEBHOOK, tuple(FactKind), (("lake",),), interval_ms=0)
-    return MessageDelivery((receiver,), {name: mailbox}, MemoryMessages(clock))
+    return MessageDelivery(SqlMessages(new_store(), clock), (receiver,), {name: mailbox})

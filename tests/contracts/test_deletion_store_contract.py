@@ -1,4 +1,4 @@
-"""What every store of deletions must do, on memory, SQLite and PostgreSQL."""
+"""What the store of deletions must do, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

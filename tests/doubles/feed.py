@@ -1,4 +1,4 @@
-"""The feed in memory: the plainest statement of the port."""
+"""The feed of the queue in memory, for the simulation."""
 
 from __future__ import annotations
 
@@ -56,11 +56,6 @@ class MemoryFeed:
                 self._forgotten = old[-1].sequence
                 self._told = [kept for kept in self._told if kept[0].sequence > self._forgotten]
             return len(old)
-
-    def ages(self) -> list[Instant]:
-        """When each fact was told."""
-        with self._lock:
-            return [one.at for one, _ in self._told]
 
     def _append(self, fact: Fact, key: str | None) -> None:
         self._last += 1

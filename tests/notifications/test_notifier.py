@@ -8,23 +8,24 @@ from dataclasses import replace
 import pytest
 
 from icewright.core.errors import Rejected, StoreUnavailable, Unavailable
+from icewright.feed.sql import SqlFeed
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.events.notifications import Message, Receiver, ReceiverKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
+from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.notifier import BACK_OFF_MS, FACTS_AT_ONCE, GIVE_UP_MS, NOTED_MS, REFUSALS_MAX, Notifier
 from icewright.notifications.owners import KNOWN_FOR_MS, Owners
 from icewright.notifications.port import TryLater
 from icewright.notifications.service import LATE_MS, SILENT_MS, MessageDelivery, Notifications
+from icewright.policy.rules.sql import SqlPolicies
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableRecord
+from icewright.work.store.table_store import SqlTableStore
 from tests.builders.mailbox import Mailbox
 from tests.doubles.clock import ManualClock
-from tests.doubles.feed import MemoryFeed
-from tests.doubles.message_store import MemoryMessages
-from tests.doubles.policies import MemoryPolicies
-from tests.doubles.table_store import MemoryTableStore
+from tests.lakes.stores import new_store
 
 MINUTE_MS = 60_000
 INTERVAL_MS = 5 * MINUTE_MS
@@ -36,10 +37,11 @@ class FeedEntry:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.feed = MemoryFeed(self.clock)
-        self.tables = MemoryTableStore(self.clock)
-        self.policies = MemoryPolicies(self.clock)
-        self.store = MemoryMessages(self.clock)
+        store = new_store()
+        self.feed = SqlFeed(store, self.clock)
+        self.tables = SqlTableStore(store, self.clock)
+        self.policies = SqlPolicies(store, self.clock)
+        self.store = SqlMessages(store, self.clock)
         self.mailbox = Mailbox()
         self._said = 0
 
@@ -326,7 +328,7 @@ class TestAll:
     @pytest.fixture
     def notifications(self, told: FeedEntry) -> Notifications:
         receiver = Receiver("team", ReceiverKind.WEBHOOK, tuple(FactKind), (("lake", "a.b"),), interval_ms=0)
-        delivery = MessageDelivery((receiver,), {"team": told.mailbox}, told.store)
+        delivery = MessageDelivery(told.store, (receiver,), {"team": told.mailbox})
         return Notifications(delivery, told.feed, told.owners, told.clock)
 
     def test_a_receiver_and_how_it_is(self, told: FeedEntry, notifications: Notifications) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icewright.catalogs.spool_port import OpenSpool
+from icewright.catalogs.local_spool import OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Complete, Gap, Known, Partial
 from icewright.core.errors import NotFound, Rejected

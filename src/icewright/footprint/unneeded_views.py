@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from icewright.actions.remove_files.orphans.file_names import written_by
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.views import QuarantineView, quarantine_view
 from icewright.core.times import Instant
 from icewright.model.actions.deletion import Cause, IntentState
@@ -84,7 +84,7 @@ class UnneededView:
 
 
 def unneeded_view(
-    sightings: Sightings, deletions: DeletionStore, tables: TableStore, table_id: TableId, files: int = 0
+    sightings: SqlSightings, deletions: DeletionStore, tables: TableStore, table_id: TableId, files: int = 0
 ) -> UnneededView:
     """What the store has of one table, and up to ``files`` of its orphans one by one.
 
@@ -93,7 +93,7 @@ def unneeded_view(
     return UnneededView(_orphans(sightings, deletions, table_id, files), _held(_runs_held(deletions, tables, table_id)))
 
 
-def _orphans(sightings: Sightings, deletions: DeletionStore, table_id: TableId, files: int) -> OrphansView | None:
+def _orphans(sightings: SqlSightings, deletions: DeletionStore, table_id: TableId, files: int) -> OrphansView | None:
     last = sightings.finished(table_id)
     if last is None:
         return None

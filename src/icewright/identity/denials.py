@@ -18,7 +18,8 @@ from typing import Final
 
 import structlog
 
-from icewright.audit.port import AuditLog, acting_as
+from icewright.audit.acting import acting_as
+from icewright.audit.sql import SqlAudit
 from icewright.core.errors import IcewrightError
 from icewright.model.access.permissions import Act
 from icewright.web.problems import Problem
@@ -58,7 +59,7 @@ class Denials:
 
     def __init__(
         self,
-        audit: AuditLog,
+        audit: SqlAudit,
         *,
         now_s: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

@@ -18,9 +18,10 @@ from icewright.model.events.feed import FeedEntry
 from icewright.model.events.notifications import Message, Receiver, ReceiverState, StoredMessage
 from icewright.notifications import grouping
 from icewright.notifications.grouping import AT_ONCE, Owned
+from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.message_text import outgoing
 from icewright.notifications.owners import Owners
-from icewright.notifications.port import MessageStore, Sender, TryLater
+from icewright.notifications.port import Sender, TryLater
 from icewright.policy.rules.name_patterns import glob
 from icewright.ports.feed import Feed
 
@@ -36,7 +37,7 @@ NOTED_MS: Final = 60_000
 class Notifier:
     """One receiver. Not for use by several threads at once."""
 
-    def __init__(self, receiver: Receiver, sender: Sender, store: MessageStore, feed: Feed, owners: Owners) -> None:
+    def __init__(self, receiver: Receiver, sender: Sender, store: SqlMessages, feed: Feed, owners: Owners) -> None:
         self.receiver = receiver
         self._sender, self._store, self._feed, self._owners = sender, store, feed, owners
         self._globs = [glob(text) for text in receiver.owners]

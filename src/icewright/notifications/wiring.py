@@ -13,7 +13,8 @@ from icewright.config.secrets import resolve
 from icewright.core.errors import InvalidConfiguration
 from icewright.core.extras import require_extra
 from icewright.model.events.notifications import ReceiverKind
-from icewright.notifications.port import MessageStore, Sender
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.port import Sender
 from icewright.notifications.senders.by_apprise import Address, AppriseSender, parse_address
 from icewright.notifications.senders.guard import Guard
 from icewright.notifications.senders.signatures import parse_secret
@@ -27,11 +28,11 @@ _END_S: Final = 2 * TIMEOUT_S
 """How long the end of the server waits for a message that is on its way; one that is cut off is sent again."""
 
 
-def open_delivery(config: Config, environ: Mapping[str, str], store: MessageStore) -> MessageDelivery:
+def open_delivery(config: Config, environ: Mapping[str, str], store: SqlMessages) -> MessageDelivery:
     """Who is told, by which way. Raises :class:`InvalidConfiguration` for a way that cannot be."""
     context = _context(config.notifications)
     senders = {one.receiver.name: _sender(one, config.notifications, environ, context) for one in config.receivers}
-    return MessageDelivery(tuple(one.receiver for one in config.receivers), senders, store)
+    return MessageDelivery(store, tuple(one.receiver for one in config.receivers), senders)
 
 
 def unusable_receivers(config: Config, environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from icewright.catalogs.spool_port import OpenSpool
+from icewright.catalogs.local_spool import OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Complete, Gap, Gaps, Known, Partial
 from icewright.core.errors import NotFound

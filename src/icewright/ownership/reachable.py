@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from icewright.catalogs.spool_port import OpenSpool, Spool
+from icewright.catalogs.local_spool import DiskSpool, OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Gap, Gaps, Known
 from icewright.core.errors import InvalidLocation, Unreadable, Unsupported
@@ -61,7 +61,7 @@ class Reachable:
 
     metadata: TableMetadata
     references: ReferenceBits
-    spool: Spool
+    spool: DiskSpool
 
     def files(self) -> Iterator[ReachableFile]:
         """Each file once, part by part; to be iterated as often as needed."""
@@ -133,7 +133,7 @@ class _Walk:
             self._progress(Step.LISTS, number, len(table.snapshots))
         return found
 
-    def spool(self, spool: Spool, manifests: Mapping[ListedManifest, int]) -> None:
+    def spool(self, spool: DiskSpool, manifests: Mapping[ListedManifest, int]) -> None:
         """Put everything into the spool."""
         asked = 0
         for named in self.named:
@@ -198,7 +198,7 @@ class _Walk:
 
     def _add(
         self,
-        spool: Spool,
+        spool: DiskSpool,
         location: str,
         file_class: FileClass,
         size_bytes: int | None,

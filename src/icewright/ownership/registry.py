@@ -25,7 +25,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.claim_book import HALF_READ, MOVED, NOT_YET, UNREAD, CatalogPointers, ClaimBook, within
 from icewright.ownership.claims import claim, claim_of_other, followed, outside, uuid_of
-from icewright.ownership.claims_port import ClaimStore
+from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules
 from icewright.ownership.model import Claim, Missing, Place, SeenClaim, key_of, packed_keys, unpacked_keys
 from icewright.ownership.ownership import Ownership, ownership
@@ -64,7 +64,7 @@ class Registry:
         catalogs: Mapping[str, Catalog],
         clock: Clock,
         rules: PlaceRules | None = None,
-        store: ClaimStore | None = None,
+        store: SqlClaims | None = None,
     ) -> None:
         self._catalogs, self._clock, self._rules = catalogs, clock, rules or PlaceRules()
         self._book = ClaimBook(store)

@@ -10,7 +10,7 @@ class Halts(Protocol):
     """All halts, the same for all servers of a store; each claim reads them in its own transaction.
 
     Each method is one transaction, with an entry in the audit and a fact in the feed for each change, on behalf of
-    :func:`icewright.audit.port.acting`. All raise :class:`~icewright.core.errors.Unavailable` when the store does
+    :func:`icewright.audit.acting.acting`. All raise :class:`~icewright.core.errors.Unavailable` when the store does
     not answer.
     """
 

@@ -13,7 +13,7 @@ from icewright.actions.remove_files.clock_watch import ClockWatch
 from icewright.actions.remove_files.expired_files import ExpiredFilesPlanner
 from icewright.actions.remove_files.orphans.gone_tables import GoneUuids
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.quarantine_scheduler import Plans, QuarantineScheduler
 from icewright.actions.remove_files.removals_port import RemovalPorts
 from icewright.actions.remove_files.restores import RestorePlanner
@@ -37,7 +37,7 @@ from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.services import build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
-from icewright.maintenance.undoer import NoUndoRecords, Undoer
+from icewright.maintenance.undoer import Undoer
 from icewright.model.actions.actions import FILE_MOVES, ActionKind
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
@@ -47,7 +47,7 @@ from icewright.notifications.service import MessageDelivery, Notifications
 from icewright.observation.access import AccessBook
 from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
-from icewright.ownership.claims_port import ClaimStore
+from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules
 from icewright.ownership.registry import Registry
 from icewright.policy.apply import PolicyBook
@@ -61,7 +61,7 @@ from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.undo_records import UndoRecordStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
-from icewright.retention.prunings_port import Prunings
+from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.liveness import HeardCatalog, Liveness, heard
 from icewright.server.loop import Loop
 from icewright.work.groups.queue_waits import QueueWaits
@@ -89,7 +89,7 @@ class ControlPlane:
     undoer: Undoer
     loop: Loop
     deletions: DeletionStore
-    sightings: Sightings
+    sightings: SqlSightings
     removal_rounds: QuarantineScheduler
     backlogs: Backlogs
     intake: Intake
@@ -99,7 +99,7 @@ class ControlPlane:
     queue_waits: QueueWaits
     starts: StartEstimates
     halting: Halting
-    prunings: Prunings | None
+    prunings: SqlPrunings | None
     retention: Retention
     history: HistoryProgress | None
     group_views: GroupViews
@@ -124,6 +124,8 @@ def build_control_plane(
     clock: Clock,
     ids: Ids,
     removals: RemovalPorts,
+    kept: UndoRecordStore,
+    delivery: MessageDelivery,
     *,
     rules: Sequence[PolicyRule] = (),
     groups: Sequence[ResourceGroup] = (),
@@ -133,13 +135,11 @@ def build_control_plane(
     carriers: Mapping[ActionKind, Carrier] = MappingProxyType({}),
     expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
     places: PlaceRules | None = None,
-    claims: ClaimStore | None = None,
-    kept: UndoRecordStore | None = None,
+    claims: SqlClaims | None = None,
     pause: Callable[[int], None] = sleep_ms,
     rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
     seconds: Mapping[str, SecondTables] = MappingProxyType({}),
     event_prefixes: Mapping[str, str] = MappingProxyType({}),
-    delivery: MessageDelivery | None = None,
     wake: Callable[[], None] | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports.
@@ -149,13 +149,13 @@ def build_control_plane(
     ``keeping`` is how long the store keeps what is of the past, ``carriers`` are what the server carries out itself.
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
     ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``kept``
-    is where it is kept what tasks take, without which none takes anything, and
+    is where it is kept what tasks take, and
     ``pause`` waits for so many ms. ``rollbacks`` set
     ``main`` back, and ``seconds`` register tables beside others, by the names of their catalogs.
-    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``telling`` who is told of what happens.
+    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``delivery`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     """
-    limits, pulse, delivery = limits or DispatchLimits(), Liveness(clock), delivery or MessageDelivery()
+    limits, pulse = limits or DispatchLimits(), Liveness(clock)
     keeping = keeping or Keeping()
     removals = heard(removals, pulse)
     catalogs = {name: HeardCatalog(catalog, pulse) for name, catalog in catalogs.items()}
@@ -173,7 +173,6 @@ def build_control_plane(
     dispatcher = Dispatcher(
         tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals, groups=queue
     )
-    kept = NoUndoRecords() if kept is None else kept
     expired = ExpiredFilesPlanner(
         build_expired_doors(removals, registry, expiries, tasks), kept, tables, tasks, ids, planner.policy
     )

@@ -25,7 +25,7 @@ from icewright.core.system_clock import SystemIds
 from icewright.events.listeners import listening_to_events
 from icewright.events.sources.cursors import SqlCursors
 from icewright.identity.authentication import Access
-from icewright.identity.port import IdentityStore
+from icewright.identity.sql import SqlIdentities
 from icewright.identity.wiring import open_logins
 from icewright.notifications.wiring import deliver_messages
 from icewright.retention.history_wiring import keeping_history
@@ -131,7 +131,7 @@ def _first_link(access: Access, url: str) -> str:
     return f"{access.public_url or url}/?token={access.new_login_code(lifetime_ms=FIRST_CODE_MS)}"
 
 
-def _listen_safely(config: Config, identities: IdentityStore) -> socket.socket:
+def _listen_safely(config: Config, identities: SqlIdentities) -> socket.socket:
     has_people = config.oidc.issuer is not None and bool(config.oidc.roles)
     require_somebody(config.server, has_tokens=identities.has_tokens(), has_people=has_people)
     return listen(config.server.host, config.server.port)

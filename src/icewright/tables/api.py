@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.core.codec import from_json
 from icewright.core.errors import TableReplaced
 from icewright.explain.service import Explanations
@@ -174,7 +174,7 @@ def show_place(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
     "/{uuid}/unneeded", dependencies=[needs(Permission.READ, On.TABLE)], **operation(UnneededView, problems=_NOT_FOUND)
 )
 def show_unneeded(
-    sightings: Service[Sightings],
+    sightings: Service[SqlSightings],
     deletions: Service[DeletionStore],
     table_store: Service[TableStore],
     lookups: Looked,

@@ -23,7 +23,7 @@ from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TableStore, TaskStore
 from tests.builders.lakehouse import BONN, NAME, SECOND_MS, Lakehouse
 from tests.builders.worker import Worker
-from tests.contracts.stores import sql_stores
+from tests.contracts.stores import stores_on
 
 Stores = Callable[[Clock], tuple[TableStore, TaskStore]]
 
@@ -33,7 +33,7 @@ def house(request: pytest.FixtureRequest) -> Lakehouse:
     """A table with eight small files that are to be merged."""
 
     def stores(clock: Clock) -> tuple[TableStore, TaskStore]:
-        found = sql_stores("sqlite", request, clock)
+        found = stores_on("sqlite", request, clock)
         return found.tables(), found.tasks()
 
     house = Lakehouse(stores=None if request.param == "memory" else stores)

@@ -19,7 +19,7 @@ from icewright.actions.remove_files.clock_watch import ClockWatch
 from icewright.actions.remove_files.expired_files import EXPIRIES_LOOKED_AT, GRACE_MS, ExpiredFilesPlanner, ended_lately
 from icewright.actions.remove_files.orphans.plan import DOUBTFUL
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.service import Remover
 from icewright.approvals.service import RESTORED_SINCE, Approvals
 from icewright.core.errors import IcewrightError, NotFound, StoreUnavailable
@@ -108,7 +108,7 @@ class QuarantineScheduler:
         dispatcher: ServerQueue,
         tasks: TaskStore,
         store: DeletionStore,
-        sightings: Sightings,
+        sightings: SqlSightings,
     ) -> None:
         self._housekeeper, self._remover, self._plans = housekeeper, remover, plans
         self._approvals, self._dispatcher, self._tasks = approvals, dispatcher, tasks

@@ -30,7 +30,7 @@ from icewright.core.servers import (
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.plans.plans import Reason
 from icewright.server.cluster.leading import Answer, Question
-from icewright.server.cluster.servers_port import Servers
+from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane
 from icewright.store_admin.leader_lock import LeaderElection
 
@@ -60,7 +60,7 @@ class Leadership:
         self,
         election: LeaderElection,
         build: Callable[[Engine], ControlPlane],
-        servers: Servers,
+        servers: SqlServers,
         own: Server,
         *,
         ask: Callable[[str, Question], Answer],
