@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, event, update
 
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.events.feed import FeedFilter
 from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
 from icewright.model.work.admission import FREE, Holding, Lane, Terms, Urgency
@@ -67,6 +67,7 @@ def asked_by(chance: random.Random, count: int) -> list[ClaimSelector]:
             60_000,
             None,
             Terms(GROUP, Holding(chance.randrange(1, 3), 10), joins=chance.random() < 0.2),
+            EVERY_KIND,
         )
         for _ in range(count)
     ]
