@@ -1,5 +1,6 @@
 """The OpenAPI document is true: it is complete, its references resolve, and real answers are as it says."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from icewright.model.work.storage import ProbeReport, ProbeReports
 from icewright.model.work.tasks import Progress
 from icewright.server.http.app import create_app
 from icewright.web.examples import EXAMPLES
+from icewright.web.schema import schema_of
 from icewright.work.halts.api import PartAsked
 from scripts import write_reference
 from tests.builders.mailbox import Mailbox, told
@@ -191,6 +193,12 @@ def test_real_answers_are_as_the_document_says(document: Any, tmp_path: Path) ->
     # They have no end: see test_api_feed.py and test_api_lists.py.
     assert streams == {("GET", f"{V1}/feed/stream"), ("GET", f"{V1}/tables/stream")}
     assert seen == set(described) - streams
+
+
+def test_two_classes_of_one_name_are_refused_since_the_document_has_room_for_one() -> None:
+    stranger = dataclasses.make_dataclass("ProblemDocument", [("other", int)], frozen=True)
+    with pytest.raises(TypeError, match="ProblemDocument"):
+        schema_of(stranger)
 
 
 def test_a_refusal_is_as_the_document_says(document: Any) -> None:
