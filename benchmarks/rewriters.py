@@ -9,22 +9,27 @@ from pyspark.sql import SparkSession
 from benchmarks.lake import BenchTable, Mismatch
 from benchmarks.measure import Meter
 from icewright import __version__
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.codec import dumps, loads
 from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.tasks import TaskState
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.service import MessageDelivery
 from icewright.server.control import ControlPlane, build_control_plane
+from icewright.work.store.table_store import SqlTableStore
+from icewright.work.store.task_store import SqlTaskStore
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.rewrite_data_files import Rewrite, rewrite_data_files
 from icewright_spark.iceberg.java_api import SparkTable
-from tests.doubles.removals import memory_removals
-from tests.doubles.table_store import MemoryTableStore
-from tests.doubles.task_store import MemoryTaskStore
+from tests.doubles.removals import removal_ports
+from tests.lakes.stores import new_store
 
 PEER = "peer"
 ICEWRIGHT = "icewright"
@@ -84,7 +89,7 @@ class IcewrightRewriter:
         meter.move(COMMIT, MERGE, groups_s - proof_s)
         meter.move(COMMIT, PROOF, proof_s)
         verified = plane.verifier.verify(plane.tasks.get(spec.task_id))
-        plane.keeper.look(verified.table_name, plan_anew=True)
+        plane.maintainer.look(verified.table_name, plan_anew=True)
         meter.mark(VERIFICATION)
         if verified.state is not TaskState.SUCCEEDED:
             raise Mismatch(f"the rewrite was not verified: {verified.outcome}")
@@ -92,13 +97,16 @@ class IcewrightRewriter:
     def _control_plane(self) -> ControlPlane:
         clock = _LaterClock()
         catalogs = {self._entry.name: PyIcebergCatalog(self._entry)}
+        store = new_store()
         plane = build_control_plane(
             catalogs,
-            MemoryTableStore(clock),
-            MemoryTaskStore(clock),
+            SqlTableStore(store),
+            SqlTaskStore(store),
             clock,
             SystemIds(clock),
-            memory_removals(clock),
+            removal_ports(store, clock),
+            SqlUndoRecordStore(store),
+            MessageDelivery(SqlMessages(store)),
             limits=DispatchLimits(lease_ms=_LEASE_MS),
         )
         plane.dispatcher.hello(
@@ -111,12 +119,13 @@ class IcewrightRewriter:
                 catalogs=(self._entry.name,),
                 spark_version=self._spark.version,
                 iceberg_version="",
+                actions=OPTIMIZER_ACTIONS,
             )
         )
         return plane
 
     def _plan(self, plane: ControlPlane) -> TaskSpec:
-        looked = plane.keeper.look(self._name)
+        looked = plane.maintainer.look(self._name)
         spec = self._claim(plane)
         if spec is None:
             raise Mismatch(f"nothing was planned: {looked.plan.reason.text}")

@@ -20,6 +20,7 @@ from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
 from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
 from icewright.actions.remove_files.orphans.service import OrphanFinder, OrphansFound, OrphansRefused
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
@@ -35,14 +36,16 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.tasks import Task, TaskState
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.service import MessageDelivery
 from icewright.ownership.model import Place
 from icewright.server.control import build_control_plane
 from icewright.store.engine import open_store
+from icewright.work.store.table_store import SqlTableStore
+from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.clock import ManualClock
-from tests.doubles.kept import MemoryKept
-from tests.doubles.removals import memory_removals
-from tests.doubles.table_store import MemoryTableStore
-from tests.doubles.task_store import MemoryTaskStore
+from tests.doubles.removals import removal_ports
+from tests.lakes.stores import new_store
 
 READY: Final = "ready"
 LOOK: Final = "look"
@@ -87,23 +90,26 @@ class Upkeep:
     def expire(self, table: list[str], older_than: str, retain_last: int) -> dict[str, Any]:
         """Have snapshots expire that are older than a duration, such as ``P5D``: the reason that the plan gave."""
         name, clock = self._name(table), SystemClock()
-        tasks = MemoryTaskStore(clock)
+        store = new_store()
+        tasks, kept = SqlTaskStore(store), SqlUndoRecordStore(store)
         expiries = {self.entry.name: PyIcebergExpiry(self.entry, clock)}
         plane = build_control_plane(
             {self.entry.name: PyIcebergCatalog(self.entry)},
-            MemoryTableStore(clock),
+            SqlTableStore(store),
             tasks,
             clock,
             SystemIds(clock),
-            memory_removals(clock),
+            removal_ports(store, clock),
+            kept,
+            MessageDelivery(SqlMessages(store)),
             expiries=expiries,
         )
-        plane.keeper.look(name)
-        plan = plane.keeper.plan_asked(name, ExpireSnapshotsRequest(older_than, retain_last))
+        plane.maintainer.look(name)
+        plan = plane.maintainer.plan_asked(name, ExpireSnapshotsRequest(older_than, retain_last))
         if not plan.actions:
             raise RuntimeError(f"nothing was planned: {plan.reason.text}")
         plane.dispatcher.apply(plan.plan_id)
-        carriers = {ActionKind.EXPIRE_SNAPSHOTS: Expirer(expiries, tasks, MemoryKept())}
+        carriers = {ActionKind.EXPIRE_SNAPSHOTS: Expirer(expiries, tasks, kept)}
         (task,) = ServerTaskRunner(plane.dispatcher, carriers, clock).work(2, lambda: frozenset(plane.catalogs))
         require_verified(plane.verifier.verify(task))
         return {"said": plan.reason.text}

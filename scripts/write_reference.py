@@ -16,23 +16,27 @@ from typing import Any, Final
 import typer
 from fastapi.testclient import TestClient
 
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.app.main import app as command_line
+from icewright.audit.sql import SqlAudit
 from icewright.config.layers import ENVIRONMENT_PREFIX
 from icewright.config.setting import Kind, Setting
 from icewright.config.settings import CATALOG, SECTIONS
 from icewright.identity.authentication import Access, loopback_hosts
+from icewright.identity.sql import SqlIdentities
+from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.receivers import RECEIVER
+from icewright.notifications.service import MessageDelivery
 from icewright.policy import settings as policy_settings
 from icewright.server.control import build_control_plane
 from icewright.server.http.app import create_app
+from icewright.work.store.table_store import SqlTableStore
+from icewright.work.store.task_store import SqlTaskStore
 from scripts.compare_api import breaking
-from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock
-from tests.doubles.identity import MemoryIdentities
 from tests.doubles.ids import SequentialIds
-from tests.doubles.removals import memory_removals
-from tests.doubles.table_store import MemoryTableStore
-from tests.doubles.task_store import MemoryTaskStore
+from tests.doubles.removals import removal_ports
+from tests.lakes.stores import new_store
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 OPENAPI: Final = DOCS / "openapi.json"
@@ -102,12 +106,13 @@ def routes() -> str:
 
 def document() -> Any:
     """The OpenAPI document of a server over nothing."""
-    clock = ManualClock()
-    stores = MemoryTableStore(clock), MemoryTaskStore(clock)
-    control = build_control_plane({}, *stores, clock, SequentialIds(), memory_removals(clock))
-    app = create_app(
-        control, Access(_NOBODYS_TOKEN, loopback_hosts("127.0.0.1", _PORT), MemoryIdentities(clock), MemoryAudit(clock))
+    store, clock = new_store(), ManualClock()
+    tables, tasks, delivery = SqlTableStore(store), SqlTaskStore(store), MessageDelivery(SqlMessages(store))
+    control = build_control_plane(
+        {}, tables, tasks, clock, SequentialIds(), removal_ports(store, clock), SqlUndoRecordStore(store), delivery
     )
+    hosts = loopback_hosts("127.0.0.1", _PORT)
+    app = create_app(control, Access(_NOBODYS_TOKEN, hosts, SqlIdentities(store), SqlAudit(store)))
     with TestClient(app, f"http://127.0.0.1:{_PORT}", headers={"Authorization": f"Bearer {_NOBODYS_TOKEN}"}) as client:
         return client.get(_DOCUMENT).raise_for_status().json()
 

@@ -13,7 +13,7 @@ from icewright.maintenance.registry.services import ACTION_TYPES
 from icewright.model.actions.actions import Action, ActionFigures, ActionKind
 from icewright.model.actions.traits import BESIDE, RunsOn, TableSlot
 from icewright.model.plans.plans import Prediction
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 
 STORED = {
     "RewriteDataFiles": "rewrite_data_files",
@@ -44,7 +44,7 @@ def test_each_kind_is_registered_once_on_each_floor() -> None:
         ([kind.traits.figures for kind in ActionKind], ActionFigures),
         ([kind.traits.prediction for kind in ActionKind], Prediction),
         ([its.action for its in ACTION_TYPES.values()], Action),
-        ([its.plan_asked.asked for its in ACTION_TYPES.values() if its.plan_asked], Asked),
+        ([its.plan_asked.asked for its in ACTION_TYPES.values() if its.plan_asked], PlanRequest),
         ([words.prediction for words in ACTION_WORDS], Prediction),
         ([words.figures for words in ACTION_WORDS], ActionFigures),
     )

@@ -113,7 +113,7 @@ def the_way_of_a_new_user(house: House) -> None:
     assert icewright("scan").status in (0, 1)
     seen = icewright("orphans", name)
     assert (seen.status, [path for path in left if path not in seen.out]) == (0, [])
-    assert "may go from" in seen.out
+    assert "removable from" in seen.out
     house.days(8, a_day=1)
     task_id = approved(icewright("orphans", name, "--json"))
     house.round()

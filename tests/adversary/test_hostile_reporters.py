@@ -24,8 +24,6 @@ from icewright.model.iceberg.names import TableName
 from icewright.ports.inbox import EventFilter
 from icewright.server.loop import BATCH_MAX
 from icewright.store.engine import open_store
-from icewright.work.store.table_store import SqlTableStore
-from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.served import EVENTS, V1, Served, problem
 from tests.conftest import CAMPAIGN
 from tests.doubles.clock import ManualClock
@@ -34,15 +32,15 @@ from tests.lakes.stores import sqlite_store
 VICTIM = TableName("lake", ("sales",), "orders")
 POISON = TableName("lake", ("ns0",), "poison")
 NO_NAMES = ("\ud800", "a\udfffb", "\0", "a\0b")
-FLOOD = SHARE_MAX if CAMPAIGN else 5_000
+FLOOD = SHARE_MAX if CAMPAIGN else 2_000
 """Events of one table; the finding had 20,000."""
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """A real application over a store on disk, whose catalog is a double that can fail at one name."""
-    engine, clock = open_store(sqlite_store(tmp_path / "store.db")), ManualClock()
-    yield Served(clock, (SqlTableStore(engine, clock), SqlTaskStore(engine, clock)))
+    engine = open_store(sqlite_store(tmp_path / "store.db"))
+    yield Served(ManualClock(), engine)
     engine.dispose()
 
 
@@ -192,8 +190,8 @@ def test_s4_tables_of_one_reporter_take_turns_with_those_of_others(served: Serve
     many = [CommitEvent(TableName("lake", ("ns0",), f"t{number}"), 1) for number in range(3 * BATCH_MAX)]
     tables.receive(*many, reporter="token:mallory")
     tables.receive(CommitEvent(VICTIM, 1), CommitEvent(EVENTS, 1), reporter="token:alice")
-    assert tables.told_tables(4) == [many[0].table_name, VICTIM, many[1].table_name, EVENTS]
-    assert tables.told_tables(4, without={"lake"}) == []
+    assert tables.reported_tables(4) == [many[0].table_name, VICTIM, many[1].table_name, EVENTS]
+    assert tables.reported_tables(4, without={"lake"}) == []
 
 
 def test_s4_a_reporter_fills_its_share_and_no_more(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

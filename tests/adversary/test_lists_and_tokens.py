@@ -21,13 +21,11 @@ from icewright.maintenance.dispatch import optimizers_api
 from icewright.model.actions.actions import ActionKind
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.notifications.wiring import telling, unusable_receivers
+from icewright.notifications.wiring import open_delivery, unusable_receivers
 from icewright.ports.store import WaitingPlan
 from icewright.store.engine import open_store
 from icewright.store.schema import tables
 from icewright.store.table_rows import record_row
-from icewright.work.store.table_store import SqlTableStore
-from icewright.work.store.task_store import SqlTaskStore
 from tests.app.test_startup import python
 from tests.builders.command_line import write_configuration
 from tests.builders.served import EVENTS, V1, Served, hello, problem
@@ -47,8 +45,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 @pytest.fixture
 def served(engine: Engine) -> Served:
-    clock = ManualClock()
-    return Served(clock, (SqlTableStore(engine, clock), SqlTaskStore(engine, clock)))
+    return Served(ManualClock(), engine)
 
 
 def filled(served: Served, engine: Engine) -> None:
@@ -197,7 +194,7 @@ def test_s10_what_serve_refuses_of_a_receiver_is_said_by_config_show(tmp_path: P
     environ = {"S10_SECRET": "too short"}
     assert "receivers.team" in unusable_receivers(config, environ)["team"]
     with pytest.raises(InvalidConfiguration):
-        telling(config, environ, None)  # type: ignore[arg-type]  # it fails before it is used
+        open_delivery(config, environ, None)  # type: ignore[arg-type]  # it fails before it is used
 
 
 SERVER = """

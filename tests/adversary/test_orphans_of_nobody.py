@@ -92,7 +92,7 @@ def plan_of(house: House) -> Plan:
 def moved(house: House) -> int:
     """Files that were moved in any run, live or not."""
     runs = house.control.deletions.runs(limit=100)
-    return sum(house.control.deletions.tally(run.run_id)[IntentState.QUARANTINED].files for run in runs)
+    return sum(house.control.deletions.count_intents(run.run_id)[IntentState.QUARANTINED].files for run in runs)
 
 
 def test_f3_files_of_somebody_never_go_without_a_question(house: House) -> None:
@@ -654,7 +654,7 @@ def test_a_removal_that_died_three_times_says_so_in_its_own_words(house: House) 
     assert said.text.endswith("of 5 files 3 in quarantine, 2 at their places")
     record = house.control.tables.record(task.table_id)
     assert record is not None
-    assert said.text in dumps(house.control.whys.why(record))
+    assert said.text in dumps(house.control.explainer.why(record))
     told = house.control.tasks.feed.after(0, 1_000, FeedFilter()).told
     assert [one.fact.reason for one in told if one.fact.fact is FactKind.FAILED] == [said]
     assert all_there(table)

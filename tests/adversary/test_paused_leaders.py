@@ -348,7 +348,7 @@ def test_s3_a_leader_stopped_between_two_files_moves_one_more_at_most(postgres: 
         while not (batch := world.deleter().advance("run-1")).is_done:
             assert batch.waits is None or batch.waits.code == "resting"
             world.clock.advance(60_000)
-        assert world.store.tally("run-1")[IntentState.QUARANTINED].files == FILES == moved()
+        assert world.store.count_intents("run-1")[IntentState.QUARANTINED].files == FILES == moved()
     finally:
         child.kill()
         election.close()

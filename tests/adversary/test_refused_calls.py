@@ -9,15 +9,16 @@ import pytest
 from fastapi.testclient import TestClient
 
 from icewright.audit.model import AuditEntry
+from icewright.audit.sql import SqlAudit
 from icewright.identity import denials
 from icewright.identity import gate as door
-from icewright.identity.denials import ADDRESSES_TOLD_MAX, FREE_FAILURES, WAITING_OF_ONE_MAX, Denials
+from icewright.identity.denials import ADDRESSES_LOGGED_MAX, FREE_FAILURES, WAITING_OF_ONE_MAX, Denials
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import Role
 from icewright.web.transport import Transport
 from tests.builders.served import V1, Served, problem
-from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock
+from tests.lakes.stores import new_store
 
 
 class Time:
@@ -85,7 +86,7 @@ def test_s7_guessing_is_slowed_and_valid_credentials_are_not(served: Served, tim
 
 
 def test_s7_who_waits_takes_no_place_of_others(time: Time) -> None:
-    held = Denials(MemoryAudit(ManualClock()), now_s=time.now, sleep=lambda _: asyncio.Event().wait())  # type: ignore[arg-type,return-value]  # it never ends
+    held = Denials(SqlAudit(new_store(), ManualClock()), now_s=time.now, sleep=lambda _: asyncio.Event().wait())  # type: ignore[arg-type,return-value]  # it never ends
 
     async def guess() -> list[int]:
         for _ in range(FREE_FAILURES):
@@ -104,7 +105,7 @@ def test_s7_who_waits_takes_no_place_of_others(time: Time) -> None:
 
 def test_s7_strangers_fill_neither_memory_nor_audit(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(denials, "ADDRESSES_MAX", 100)
-    audit = MemoryAudit(ManualClock())
+    audit = SqlAudit(new_store(), ManualClock())
     held = Denials(audit, now_s=time.now, sleep=time.sleep)
 
     async def flood() -> None:
@@ -120,7 +121,7 @@ def test_s7_strangers_fill_neither_memory_nor_audit(time: Time, monkeypatch: pyt
     assert held.is_due
     held.write()
     entries = audit.entries(limit=10_000, after=0)
-    assert len(entries) <= ADDRESSES_TOLD_MAX + denials.PRINCIPALS_TOLD_MAX + 2
+    assert len(entries) <= ADDRESSES_LOGGED_MAX + denials.PRINCIPALS_LOGGED_MAX + 2
     assert sum(int(entry.detail["calls"]) for entry in entries) == 7_000
     assert len(held._failures) <= 100
 

@@ -1,12 +1,16 @@
-"""A whole lakehouse on in-memory ports: catalog, writers, control plane; for tests, stories and the simulation."""
+"""A whole lakehouse in memory: catalog, writers, queue, control plane; for tests, stories and the simulation."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
-from icewright.actions.remove_files.removals_port import CatalogFiles
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
+from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
 from icewright.actions.undo.second_tables_port import SecondTables
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
+from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
 from icewright.core.times import Instant
@@ -21,24 +25,27 @@ from icewright.model.iceberg.tables import PartitionField, Snapshot, TableMetada
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.work.tasks import Task, TaskState
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.service import MessageDelivery
+from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.carriers import Carrier
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.server.control import ControlPlane, build_control_plane
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
+from tests.doubles.deletion_store import MemoryDeletionStore
 from tests.doubles.expiry import MemoryExpiry
 from tests.doubles.ids import SequentialIds
-from tests.doubles.kept import MemoryKept
 from tests.doubles.lake import MemoryFile
 from tests.doubles.objects import MemoryObjects, MemoryStorage
-from tests.doubles.policies import MemoryPolicies
 from tests.doubles.quarantine import MemoryQuarantine
-from tests.doubles.removals import memory_files, memory_removals
+from tests.doubles.removals import memory_files
 from tests.doubles.rollback import MemoryRollbacks
 from tests.doubles.second_tables import MemorySecondTables
 from tests.doubles.table_files import MemoryTableFiles
 from tests.doubles.table_store import MemoryTableStore
 from tests.doubles.task_store import MemoryTaskStore
+from tests.lakes.stores import new_store
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -70,7 +77,7 @@ class ShiftedClock:
 def in_memory(clock: Clock) -> tuple[TableStore, TaskStore]:
     """Stores that are gone with the test."""
     tasks = MemoryTaskStore(clock)
-    return MemoryTableStore(clock, tasks), tasks
+    return cast("TableStore", MemoryTableStore(clock, tasks)), cast("TaskStore", tasks)
 
 
 class Lakehouse:
@@ -88,8 +95,12 @@ class Lakehouse:
         stores: Callable[[Clock], tuple[TableStore, TaskStore]] | None = None,
         has_files: bool = False,
         groups: Sequence[ResourceGroup] = (),
+        has_policies: bool = True,
     ) -> None:
-        """``has_files``: all files of the catalog ``lake`` are objects on a storage with a quarantine."""
+        """``has_files``: all files of the catalog ``lake`` are objects on a storage with a quarantine.
+
+        ``has_policies``: policies can be applied, so that each look asks the store for them.
+        """
         self.clock = ManualClock()
         self.server_clock, self.store_clock, self.writers_clock = (ShiftedClock(self.clock) for _ in range(3))
         self.storage_clock = ShiftedClock(self.clock)
@@ -111,13 +122,17 @@ class Lakehouse:
         self.seconds: dict[str, SecondTables] = {
             name: MemorySecondTables(catalog) for name, catalog in self.catalogs.items()
         }
-        self.kept = MemoryKept()
-        self.policies = MemoryPolicies(self.store_clock)
+        store = new_store()
+        self.kept = SqlUndoRecordStore(store)
+        self.delivery = MessageDelivery(SqlMessages(store, self.store_clock))
+        self.policies = SqlPolicies(store, self.store_clock)
+        self.has_policies = has_policies
         files = {name: memory_files(catalog, self.store_clock) for name, catalog in self.catalogs.items()}
         if self.storage is not None:
             objects, quarantine = MemoryObjects(self.storage), MemoryQuarantine(self.storage, HELD)
             files["lake"] = CatalogFiles(MemoryTableFiles(self.catalog), objects, quarantine)
-        self.removals = memory_removals(self.store_clock, files)
+        deletions, sightings = MemoryDeletionStore(self.store_clock), SqlSightings(store, self.store_clock)
+        self.removals = RemovalPorts(deletions, sightings, open_disk_spool, files)
         self._files = 0
         self.control = self.restart()
 
@@ -132,13 +147,14 @@ class Lakehouse:
             self.server_clock,
             self.ids,
             self.removals,
+            self.kept,
+            self.delivery,
             rules=self.rules,
             groups=self.groups,
-            policies=self.policies,
+            policies=self.policies if self.has_policies else None,
             limits=limits,
             carriers=self.carriers,
             expiries=self.expiries,
-            kept=self.kept,
             pause=self.pass_time,
             rollbacks=self.rollbacks,
             seconds=self.seconds,

@@ -8,9 +8,10 @@ from icewright.core.clock import Clock
 from icewright.core.times import Instant
 from icewright.model.events.feed import FactKind
 from icewright.model.events.notifications import Receiver, ReceiverKind
+from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.port import Outgoing
-from icewright.notifications.service import Telling
-from tests.doubles.message_store import MemoryMessages
+from icewright.notifications.service import MessageDelivery
+from tests.lakes.stores import new_store
 
 
 class Mailbox:
@@ -32,7 +33,7 @@ class Mailbox:
         return [one.title.removeprefix("icewright: ") for one in self.got]
 
 
-def told(mailbox: Mailbox, clock: Clock, *, name: str = "team") -> Telling:
+def told(mailbox: Mailbox, clock: Clock, *, name: str = "team") -> MessageDelivery:
     """One receiver, which is told of everything at once."""
     receiver = Receiver(name, ReceiverKind.WEBHOOK, tuple(FactKind), (("lake",),), interval_ms=0)
-    return Telling((receiver,), {name: mailbox}, MemoryMessages(clock))
+    return MessageDelivery(SqlMessages(new_store(), clock), (receiver,), {name: mailbox})

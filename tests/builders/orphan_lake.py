@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
 from icewright.actions.remove_files.orphans.service import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
+from icewright.catalogs.local_spool import OpenSpool, open_disk_spool
 from icewright.catalogs.objects import Objects
-from icewright.catalogs.spool_port import OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Gap, Gaps, Known
 from icewright.core.reasons import Reason
@@ -42,8 +42,7 @@ from icewright.model.iceberg.tables import (
 from icewright.ownership.model import Place
 from tests.doubles.clock import ManualClock
 from tests.doubles.objects import MemoryObjects, MemoryStorage
-from tests.doubles.sightings import MemorySightings
-from tests.doubles.spool import open_memory_spool
+from tests.lakes.stores import new_store
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -202,7 +201,7 @@ class OrphanLake:
 
     clock: ManualClock = field(default_factory=lambda: ManualClock(START))
     store_clock: ManualClock = field(default_factory=lambda: ManualClock(START))
-    open_spool: OpenSpool = open_memory_spool
+    open_spool: OpenSpool = open_disk_spool
     tables: list[LakeTable] = field(default_factory=list)
     reads: int = 0
     fault_at: int | None = None
@@ -210,7 +209,7 @@ class OrphanLake:
 
     def __post_init__(self) -> None:
         self.storage = MemoryStorage(self.clock)
-        self.sightings: Sightings = MemorySightings(self.store_clock)
+        self.sightings: SqlSightings = SqlSightings(new_store(), self.store_clock)
         self.objects: Objects = LakeObjects(self)
 
     def table(self, location: str = "s3://b/t", spelled: Callable[[str], str] = lambda path: path) -> LakeTable:

@@ -11,39 +11,42 @@ from typing import Any
 
 import httpx2
 from fastapi.testclient import TestClient
+from sqlalchemy import Engine
 
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
+from icewright.audit.sql import SqlAudit
+from icewright.core.clock import Clock
 from icewright.core.codec import to_json
 from icewright.identity.authentication import Access, loopback_hosts
+from icewright.identity.sql import SqlIdentities
 from icewright.model.access.identity import NewCode, digest
 from icewright.model.access.permissions import OWNER
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import PartitionField
 from icewright.model.work.jobs import PROTOCOL_VERSION, OptimizerHello
-from icewright.notifications.service import Telling
-from icewright.ports.store import TableStore, TaskStore
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.service import MessageDelivery
+from icewright.policy.rules.sql import SqlPolicies
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping
+from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.control import ControlPlane, build_control_plane
 from icewright.server.http.app import create_app
 from icewright.server.http.metrics import Shown
 from icewright.server.server import listen
 from icewright.server.web import web_server
-from tests.doubles.answers import MemoryAnswers
-from tests.doubles.audit import MemoryAudit
+from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.store.table_store import SqlTableStore
+from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.expiry import MemoryExpiry
-from tests.doubles.identity import MemoryIdentities
 from tests.doubles.ids import SequentialIds
-from tests.doubles.kept import MemoryKept
 from tests.doubles.lake import MemoryFile
-from tests.doubles.names import MemoryNames
-from tests.doubles.policies import MemoryPolicies
-from tests.doubles.prunings import MemoryPrunings
-from tests.doubles.removals import memory_files, memory_removals
-from tests.doubles.table_store import MemoryTableStore
-from tests.doubles.task_store import MemoryTaskStore
+from tests.doubles.removals import memory_files, removal_ports
+from tests.lakes.stores import new_store
 
 PORT = 7077
 HOST = f"127.0.0.1:{PORT}"
@@ -61,40 +64,33 @@ class Served:
     """A control plane over one catalog, served in this process."""
 
     clock: ManualClock = field(default_factory=ManualClock)
-    stores: tuple[TableStore, TaskStore] | None = None
+    engine: Engine = field(default_factory=new_store)
     host: str = "127.0.0.1"
-    telling: Telling | None = None
+    delivery: MessageDelivery | None = None
     history: HistoryProgress | None = None
+    login_code: str = LOGIN_CODE
 
     def __post_init__(self) -> None:
         self.lake = MemoryCatalog("lake", self.clock)
         self.other = MemoryCatalog("other", self.clock)
-        self.audit = MemoryAudit(self.clock)
-        names = MemoryNames()
-        queue = MemoryTaskStore(self.clock, self.audit, names)
-        tables, tasks = self.stores or (MemoryTableStore(self.clock, queue), queue)
-        self.prunings = MemoryPrunings(self.clock, self.audit)
+        engine, clock = self.engine, self.clock
+        self.audit = SqlAudit(engine, clock)
+        self.prunings = SqlPrunings(engine, clock)
         self.control: ControlPlane = build_control_plane(
             {"lake": self.lake, "other": self.other},
-            tables,
-            tasks,
-            self.clock,
+            SqlTableStore(engine, clock),
+            SqlTaskStore(engine, clock),
+            clock,
             SequentialIds(),
-            memory_removals(self.clock, {"lake": memory_files(self.lake, self.clock)}, self.audit, names),
+            removal_ports(engine, clock, {"lake": memory_files(self.lake, clock)}),
+            SqlUndoRecordStore(engine),
+            self.delivery or MessageDelivery(SqlMessages(engine, clock)),
             expiries={"lake": MemoryExpiry(self.lake)},
-            kept=MemoryKept(),
-            policies=MemoryPolicies(self.clock),
-            telling=self.telling,
+            policies=SqlPolicies(engine, clock),
             keeping=Keeping(prunings=self.prunings, history=self.history),
         )
-        self.access = Access(
-            TOKEN,
-            loopback_hosts(self.host, PORT),
-            MemoryIdentities(self.clock, self.audit),
-            self.audit,
-            answers=MemoryAnswers(self.clock),
-        )
-        self.access.identities.add_code(digest(LOGIN_CODE), NewCode(OWNER, 100 * HOUR_MS))
+        self.access = access(engine, clock, self.host, PORT)
+        self.access.identities.add_code(digest(self.login_code), NewCode(OWNER, 100 * HOUR_MS))
         self.app = create_app(self.control, self.access, Shown(state_dir=Path.cwd()))
         self.app.state.streams.is_ending = lambda: True  # a stream would have no end, and the client here waits for it
         self.http = self.client({"Authorization": f"Bearer {TOKEN}"})
@@ -130,6 +126,12 @@ class Served:
         return answer(self.http.post(V1 + path, json=None if body is None else to_json(body)))
 
 
+def access(engine: Engine, clock: Clock, host: str, port: int) -> Access:
+    """Who comes in by :data:`TOKEN`, or by what is added to the store."""
+    identities, answers = SqlIdentities(engine, clock), SqlAnswers(engine, clock)
+    return Access(TOKEN, loopback_hosts(host, port), identities, SqlAudit(engine, clock), answers=answers)
+
+
 def answer(response: httpx2.Response) -> Any:
     assert response.is_success, (response.status_code, response.text)
     return None if response.status_code == 204 else response.json()
@@ -146,7 +148,9 @@ def problem(response: httpx2.Response, status: int, code: str) -> Any:
 
 
 def hello(optimizer_id: str = "optimizer-1", *, protocol_version: int = PROTOCOL_VERSION) -> OptimizerHello:
-    return OptimizerHello(protocol_version, optimizer_id, "0.1.0", "default", 2, ("lake",), "4.1.4", "1.12.0")
+    return OptimizerHello(
+        protocol_version, optimizer_id, "0.1.0", "default", 2, ("lake",), "4.1.4", "1.12.0", actions=OPTIMIZER_ACTIONS
+    )
 
 
 @contextmanager
@@ -154,9 +158,7 @@ def at_a_port(control: ControlPlane, port: int = 0) -> Iterator[str]:
     """The control plane behind a real socket, for programs of their own; its URL. The token is :data:`TOKEN`."""
     with listen("127.0.0.1", port) as listening:
         taken = int(listening.getsockname()[1])
-        identities, audit = MemoryIdentities(control.clock), MemoryAudit(control.clock)
-        hosts, answers = loopback_hosts("127.0.0.1", taken), MemoryAnswers(control.clock)
-        app = create_app(control, Access(TOKEN, hosts, identities, audit, answers=answers))
+        app = create_app(control, access(new_store(), control.clock, "127.0.0.1", taken))
         web = web_server(app)
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from icewright.core.errors import Conflict, NotFound, TableReplaced
-from icewright.model.actions.actions import FileGroup, RewriteDataFiles
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS, FileGroup, RewriteDataFiles
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.tables import (
     ATTEMPT_KEY,
@@ -22,6 +22,7 @@ from icewright.model.iceberg.tables import (
     Snapshot,
 )
 from icewright.model.plans.group_ids import group_ids_text
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.work.jobs import (
     GROUP_CONFLICT,
     PROTOCOL_VERSION,
@@ -39,7 +40,7 @@ from icewright.model.work.jobs import (
     TaskSpec,
 )
 from icewright.model.work.tasks import Progress, Task
-from tests.builders.lakehouse import Lakehouse
+from tests.builders.lakehouse import NAME, Lakehouse
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.lake import MemoryFile
 
@@ -52,7 +53,17 @@ STOPPED = Cancelled("cancelled before the commit")
 def hello(optimizer_id: str, catalogs: tuple[str, ...] = ("lake",), protocol: int = PROTOCOL_VERSION) -> OptimizerHello:
     """How an optimizer introduces itself."""
     return OptimizerHello(
-        protocol, optimizer_id, "0.1.0", "default", 1, catalogs, "4.1.4", "1.12.0", cores=2, memory_bytes=1 << 30
+        protocol,
+        optimizer_id,
+        "0.1.0",
+        "default",
+        1,
+        catalogs,
+        "4.1.4",
+        "1.12.0",
+        cores=2,
+        memory_bytes=1 << 30,
+        actions=OPTIMIZER_ACTIONS,
     )
 
 
@@ -245,3 +256,20 @@ def share(whole: int, number: int, count: int) -> range:
 def deleted_records(group: FileGroup) -> int:
     """The rows that the deletes of a group remove: here each names other rows, of one file alone."""
     return sum(group.delete_files[position].record_count for file in group.files for position in file.deletes)
+
+
+def claim(house: Lakehouse, asked: PlanRequest) -> TaskSpec:
+    """Have that planned which is asked for, and take the task."""
+    house.control.dispatcher.apply(house.control.maintainer.plan_asked(NAME, asked).plan_id)
+    return Worker(house).claimed()
+
+
+def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
+    """Say how an attempt ended."""
+    said = TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)
+    return house.control.dispatcher.report(said)
+
+
+def verified(house: Lakehouse, spec: TaskSpec, snapshot: Snapshot) -> Task:
+    """Say that an attempt committed a snapshot, and have the table looked at."""
+    return house.control.verifier.verify(report(house, spec, Committed(snapshot.snapshot_id)))

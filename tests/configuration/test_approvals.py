@@ -25,5 +25,5 @@ def test_one_person_approves_alone_only_where_no_other_comes_in() -> None:
         replace(alone, trusted_proxies=("10.0.0.7",)),
         replace(alone, public_url="https://icewright.example.com"),
     ):
-        with pytest.raises(InvalidConfiguration, match="others may come in"):
+        with pytest.raises(InvalidConfiguration, match="others may have access"):
             check_approvals(reached, has_provider=False, origin="x")

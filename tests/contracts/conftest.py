@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contracts.stores import IMPLEMENTATIONS, Stores, stores_for
+from tests.contracts.stores import DATABASES, Stores, stores_on
 from tests.doubles.clock import ManualClock
 
 
@@ -13,6 +13,6 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=IMPLEMENTATIONS)
+@pytest.fixture(params=DATABASES)
 def stores(request: pytest.FixtureRequest, clock: ManualClock) -> Stores:
-    return stores_for(request, clock)
+    return stores_on(request.param, request, clock)

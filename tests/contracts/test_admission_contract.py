@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from icewright.core.errors import NotAllowed, NotFound
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
-from icewright.model.work import lifecycle
 from icewright.model.work.admission import (
     FREE,
     Holding,
@@ -27,7 +26,7 @@ from icewright.model.work.admission import (
     Urgency,
 )
 from icewright.model.work.tasks import AttemptState, NewTask, Outcome, Task, TaskState
-from icewright.ports.store import Change, TaskFilter, TaskStore
+from icewright.ports.store import Change, TaskStore
 from icewright.store.schema import state_is
 from icewright.work.groups.admission import HELD_MS
 from icewright.work.groups.rank import AGED_MS
@@ -36,7 +35,6 @@ from icewright.work.store import task_queries as queries
 from tests.contracts.samples import OUTCOME, REASON, new_task
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
-from tests.doubles.task_store import MemoryTaskStore
 
 LAKE = frozenset({"lake"})
 LEASE_MS = 60_000
@@ -379,32 +377,21 @@ def is_within(running: Sequence[Task]) -> bool:
 
 
 @contextmanager
-def sampled(store: TaskStore, seen: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def sampled(seen: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Look at all that runs each time that a claim was written, before it is committed and anybody else goes on."""
-    running = TaskFilter(frozenset({TaskState.RUNNING}))
 
     def look(tasks: Sequence[Task]) -> None:
         assert is_within(tasks)
         seen.append(len(tasks))
 
-    if isinstance(store, MemoryTaskStore):
-        write = store._write
+    write_all = claiming._written
 
-        def written(step: lifecycle.Step) -> Task:
-            task = write(step)
-            look(store.tasks(running, limit=99))
-            return task
+    def all_written(connection: Connection, *args: Any) -> dict[str, Task]:
+        tasks = write_all(connection, *args)
+        look(queries.whole(connection, queries.WHOLE.where(state_is(TaskState.RUNNING))))
+        return tasks
 
-        monkeypatch.setattr(store, "_write", written)
-    else:
-        write_all = claiming._written
-
-        def all_written(connection: Connection, *args: Any) -> dict[str, Task]:
-            tasks = write_all(connection, *args)
-            look(queries.whole(connection, queries.WHOLE.where(state_is(TaskState.RUNNING))))
-            return tasks
-
-        monkeypatch.setattr(claiming, "_written", all_written)
+    monkeypatch.setattr(claiming, "_written", all_written)
     yield
 
 
@@ -440,7 +427,7 @@ def test_caps_are_never_exceeded_by_claims_at_once(
                 return done
         return done
 
-    with sampled(first, seen, monkeypatch), ThreadPoolExecutor(CALLERS) as pool:
+    with sampled(seen, monkeypatch), ThreadPoolExecutor(CALLERS) as pool:
         done = sum(pool.map(work, range(CALLERS)))
     assert done == 48
     assert len(seen) >= (48 if processes > 1 else 1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from icewright.web.idempotent_answers import AnotherRequest, Answer, Answered, First, KeyedRequest, UnderWay
-from icewright.web.idempotent_answers_port import Answers
+from icewright.web.idempotent_answers_sql import SqlAnswers
 from tests.contracts.samples import HOSTILE_PARTS
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
@@ -17,7 +17,7 @@ DAY_MS = 24 * 3_600_000
 
 
 @pytest.fixture
-def store(stores: Stores) -> Answers:
+def store(stores: Stores) -> SqlAnswers:
     return stores.answers()
 
 
@@ -30,7 +30,7 @@ def test_a_request_is_begun_once_and_then_has_its_answer(stores: Stores) -> None
     assert first.begin(REQUEST, DAY_MS) == Answered(ANSWER)
 
 
-def test_another_request_under_the_same_key_is_none_of_it(store: Answers) -> None:
+def test_another_request_under_the_same_key_is_none_of_it(store: SqlAnswers) -> None:
     other = replace(REQUEST, fingerprint="f2")
     store.begin(REQUEST, DAY_MS)
     assert store.begin(other, DAY_MS) == AnotherRequest()
@@ -41,20 +41,20 @@ def test_another_request_under_the_same_key_is_none_of_it(store: Answers) -> Non
     assert store.begin(other, DAY_MS) == AnotherRequest()
 
 
-def test_keys_of_others_are_others(store: Answers) -> None:
+def test_keys_of_others_are_others(store: SqlAnswers) -> None:
     assert store.begin(REQUEST, DAY_MS) == First()
     assert store.begin(replace(REQUEST, principal="token:cd", fingerprint="f2"), DAY_MS) == First()
     assert store.begin(replace(REQUEST, principal="token:c", key="ik"), DAY_MS) == First()
 
 
-def test_what_changed_nothing_may_come_again(store: Answers) -> None:
+def test_what_changed_nothing_may_come_again(store: SqlAnswers) -> None:
     store.begin(REQUEST, DAY_MS)
     store.forget(REQUEST)
     assert store.begin(REQUEST, DAY_MS) == First()
     store.forget(replace(REQUEST, key="never begun"))
 
 
-def test_a_key_is_forgotten_when_its_time_is_over_answered_or_not(store: Answers, clock: ManualClock) -> None:
+def test_a_key_is_forgotten_when_its_time_is_over_answered_or_not(store: SqlAnswers, clock: ManualClock) -> None:
     open_one = replace(REQUEST, key="open")
     store.begin(REQUEST, DAY_MS)
     store.keep(REQUEST, ANSWER)
@@ -65,7 +65,7 @@ def test_a_key_is_forgotten_when_its_time_is_over_answered_or_not(store: Answers
     assert (store.begin(REQUEST, DAY_MS), store.begin(open_one, DAY_MS)) == (First(), First())
 
 
-def test_an_answer_that_comes_when_the_key_is_forgotten_is_kept_nowhere(store: Answers) -> None:
+def test_an_answer_that_comes_when_the_key_is_forgotten_is_kept_nowhere(store: SqlAnswers) -> None:
     store.keep(REQUEST, ANSWER)
     assert store.begin(REQUEST, DAY_MS) == First()
 
@@ -78,7 +78,7 @@ def test_of_many_at_once_one_is_the_first(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("part", HOSTILE_PARTS)
-def test_names_and_answers_of_any_characters(store: Answers, part: str) -> None:
+def test_names_and_answers_of_any_characters(store: SqlAnswers, part: str) -> None:
     request = KeyedRequest(f"oidc:{part}", part, "f1")
     answer = Answer(200, {"etag": f'"{part}"'}, part)
     assert store.begin(request, DAY_MS) == First()

@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
+from icewright.audit.acting import acting_as
 from icewright.audit.model import GENESIS, PRUNED, SERVER, verify
-from icewright.audit.port import AuditLog, acting_as
+from icewright.audit.sql import SqlAudit
 from icewright.model.access.permissions import Act
 from icewright.model.plans.approvals import Approval
 from icewright.model.plans.plans import Reason
@@ -19,11 +20,11 @@ DETAIL: dict[str, int | str] = {"files": 2**62, "said": "\x00 \ud800 é", "": -1
 
 
 @pytest.fixture
-def log(stores: Stores) -> AuditLog:
+def log(stores: Stores) -> SqlAudit:
     return stores.audit()
 
 
-def test_t12_an_entry_says_who_did_what_when_and_follows_the_one_before(log: AuditLog, clock: ManualClock) -> None:
+def test_t12_an_entry_says_who_did_what_when_and_follows_the_one_before(log: SqlAudit, clock: ManualClock) -> None:
     assert (log.head(), log.start()) == (GENESIS, GENESIS)
     first = log.append(Act("a", HOSTILE_PARTS[1], DETAIL))
     clock.advance(5)
@@ -55,7 +56,7 @@ def test_t12_writers_at_once_make_one_chain(stores: Stores) -> None:
     assert (found.entries, found.broken_at) == (20, None)
 
 
-def test_t12_old_entries_go_and_the_chain_still_verifies(log: AuditLog, clock: ManualClock) -> None:
+def test_t12_old_entries_go_and_the_chain_still_verifies(log: SqlAudit, clock: ManualClock) -> None:
     for _ in range(6):
         log.append(Act("a", "x"))
         clock.advance(10)
@@ -72,7 +73,7 @@ def test_t12_old_entries_go_and_the_chain_still_verifies(log: AuditLog, clock: M
     assert verify(entries).broken_at == 4
 
 
-def test_t12_the_latest_entry_stays_and_numbers_go_on(log: AuditLog, clock: ManualClock) -> None:
+def test_t12_the_latest_entry_stays_and_numbers_go_on(log: SqlAudit, clock: ManualClock) -> None:
     assert log.prune(clock.now() + 1, 10) == 0
     log.append(Act("a", "x"))
     last = log.append(Act("a", "x"))

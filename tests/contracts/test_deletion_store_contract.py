@@ -1,4 +1,4 @@
-"""What every store of deletions must do, on memory, SQLite and PostgreSQL."""
+"""What the store of deletions must do, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.objects import ListedObject
 from icewright.model.plans.approvals import Approval, ApprovalPlace, ApprovedPlan
 from icewright.model.plans.plans import Reason
-from icewright.ports.deletions import OPEN_STATES, DeletionStore, Tally
+from icewright.ports.deletions import OPEN_STATES, DeletionStore, IntentCount
 from tests.cases import for_each
 from tests.contracts.samples import HOSTILE_PARTS, REASON, new_task, plan, table_id
 from tests.contracts.stores import Stores
@@ -100,7 +100,7 @@ def test_a_run_and_its_intents_come_back_as_they_were(store: DeletionStore, stor
 
 def test_q8_an_intent_is_there_for_everybody_before_begin_returns(store: DeletionStore, stores: Stores) -> None:
     store.begin(a_run(store), some_intents(500))
-    assert stores.deletions().tally("run-1")[IntentState.PLANNED] == Tally(500, sum(range(10, 510)))
+    assert stores.deletions().count_intents("run-1")[IntentState.PLANNED] == IntentCount(500, sum(range(10, 510)))
 
 
 def test_the_id_of_a_run_is_for_one_plan(store: DeletionStore) -> None:
@@ -142,7 +142,7 @@ def test_an_intent_changes_with_all_that_is_known_of_it(store: DeletionStore, cl
     )
     assert store.intents("run-1", frozenset({IntentState.QUARANTINED}), limit=9) == [moved]
     assert (moved.held, moved.checked, moved.why, moved.version) == (held, checked, why, 2)
-    assert store.tally("run-1")[IntentState.QUARANTINED] == Tally(1, 10)
+    assert store.count_intents("run-1")[IntentState.QUARANTINED] == IntentCount(1, 10)
     assert store.with_held(limit=9) == ["run-1"]
     assert store.with_held(limit=9, before="run-1") == []
     assert store.with_held(table_id=table_id(1), limit=9) == ["run-1"]
@@ -154,7 +154,7 @@ def test_a_change_is_of_what_was_read_and_of_all_or_nothing(store: DeletionStore
     store.change(store.epoch(), [replace(second, state=IntentState.UNKNOWN, step=Step.QUARANTINE)])
     with pytest.raises(Conflict):
         store.change(store.epoch(), [replace(one, state=IntentState.UNKNOWN) for one in (first, second, third)])
-    assert store.tally("run-1")[IntentState.PLANNED] == Tally(2, 22)
+    assert store.count_intents("run-1")[IntentState.PLANNED] == IntentCount(2, 22)
     with pytest.raises(NotFound):
         store.change(store.epoch(), [replace(first, number=99, state=IntentState.UNKNOWN)])
     with pytest.raises(NotAllowed):
@@ -190,7 +190,7 @@ def test_q1_a_server_that_was_replaced_writes_nothing_more(store: DeletionStore,
     ):
         with pytest.raises(StoreTaken):
             write()
-    assert store.tally("run-1")[IntentState.PLANNED].files == 3
+    assert store.count_intents("run-1")[IntentState.PLANNED].files == 3
 
 
 def test_a_run_rests(store: DeletionStore) -> None:
@@ -253,7 +253,7 @@ class TestPruning:
         assert [run.run_id for run in store.runs(limit=9)] == ["run-2"]
         with pytest.raises(NotFound):
             store.run("run-1")
-        assert store.tally("run-1")[IntentState.PURGED] == Tally(0, 0)
+        assert store.count_intents("run-1")[IntentState.PURGED] == IntentCount(0, 0)
         assert store.prune(first + 10, 9) == 0
         assert store.prune(first + 11, 9) == 3
 

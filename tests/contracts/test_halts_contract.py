@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.audit.port import acting_as
+from icewright.audit.acting import acting_as
 from icewright.core.errors import InvalidMessage, NotAllowed
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
@@ -17,11 +17,12 @@ from icewright.model.work import halts
 from icewright.model.work.halts import EVERYTHING, Halt, HaltState, NewHalt, Part, PartKind, halt_over
 from icewright.model.work.tasks import Task
 from icewright.ports.store import TaskStore
+from icewright.work.store.task_store import SqlTaskStore
 from tests.cases import each_case
 from tests.contracts.samples import new_task, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
-from tests.doubles.task_store import MemoryTaskStore
+from tests.lakes.stores import new_store
 
 NAME = TableName("lake", ("ns",), "t1")
 TABLE = Part(PartKind.TABLE, str(NAME), table_id(1))
@@ -215,7 +216,7 @@ def test_nothing_is_given_out_after_the_answer_whoever_claims_meanwhile(stores: 
 def test_what_may_be_given_out_is_what_no_halt_is_over(
     changes: list[tuple[Part, HaltState | None]], table: int, catalog: str, group: str
 ) -> None:
-    store = MemoryTaskStore(ManualClock())
+    store = SqlTaskStore(new_store(), ManualClock())
     store.enqueue(new_task("task-1", table=table, catalog=catalog, resource_group=group))
     wanted: dict[Part, HaltState] = {}
     for part, state in changes:

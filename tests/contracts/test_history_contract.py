@@ -11,7 +11,7 @@ import pytest
 from icewright.core.errors import Conflict
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.history import EndedTask, Ending
-from icewright.retention.history_port import History
+from icewright.retention.history import History
 from icewright.retention.history_table import PyIcebergHistory
 from tests.doubles.history import MemoryHistory
 from tests.lakes.sqlite import make_lake

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from icewright.audit.port import acting_as
+from icewright.audit.acting import acting_as
 from icewright.core.errors import InvalidMessage, InvalidName, NotAllowed, NotFound
-from icewright.identity.port import IdentityStore
+from icewright.identity.sql import SqlIdentities
 from icewright.model.access.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, Ended, NewCode, NewToken, Session
 from icewright.model.access.permissions import OWNER, Grant, Principal, Role, Scope
 from tests.cases import each_case
@@ -20,11 +20,11 @@ ADA = Principal("oidc:Ada \ud800", (Grant(Role.APPROVER, Scope("lake")),))
 
 
 @pytest.fixture
-def store(stores: Stores) -> IdentityStore:
+def store(stores: Stores) -> SqlIdentities:
     return stores.identities()
 
 
-def whose(store: IdentityStore, digest: str, *, attended: bool = True) -> Principal | None:
+def whose(store: SqlIdentities, digest: str, *, attended: bool = True) -> Principal | None:
     """Whose session it is, if it lasts."""
     found = store.session(digest, attended=attended)
     return None if found is None else found.principal
@@ -48,7 +48,7 @@ def test_a_token_is_known_by_its_digest_to_every_server(stores: Stores, clock: M
     assert entry.detail["grants"] == "operator on lake.db, operator on other, viewer on lake.db, viewer on other"
 
 
-def test_that_a_token_was_used_is_written_down_once_a_minute(store: IdentityStore, clock: ManualClock) -> None:
+def test_that_a_token_was_used_is_written_down_once_a_minute(store: SqlIdentities, clock: ManualClock) -> None:
     store.add_token(CI, "d1", "icw_", "owner")
     used = []
     for _ in range(3):
@@ -60,7 +60,7 @@ def test_that_a_token_was_used_is_written_down_once_a_minute(store: IdentityStor
     assert store.tokens(limit=9)[0].last_used_at == used[2]
 
 
-def test_a_token_expires(store: IdentityStore, clock: ManualClock) -> None:
+def test_a_token_expires(store: SqlIdentities, clock: ManualClock) -> None:
     assert not store.has_tokens()
     store.add_token(NewToken("short", (Role.VIEWER,), ("*",), lifetime_ms=1_000), "d1", "icw_", "owner")
     assert store.has_tokens()
@@ -91,7 +91,7 @@ def test_a_revoked_token_opens_nothing_from_now_on_nor_do_sessions_of_it(stores:
     assert actions == ["token.created", "session.opened", "token.revoked"]
 
 
-def test_a_name_is_given_once_also_after_it_was_revoked(store: IdentityStore) -> None:
+def test_a_name_is_given_once_also_after_it_was_revoked(store: SqlIdentities) -> None:
     store.add_token(CI, "d1", "icw_", "owner")
     store.revoke("ci")
     with pytest.raises(NotAllowed, match="ci"):
@@ -114,7 +114,7 @@ def test_a_name_is_given_once_also_after_it_was_revoked(store: IdentityStore) ->
         NewToken("a", (Role.PLATFORM_ADMIN,), ("lake",)),
     ],
 )
-def test_what_makes_no_token_is_refused(store: IdentityStore, wrong: NewToken) -> None:
+def test_what_makes_no_token_is_refused(store: SqlIdentities, wrong: NewToken) -> None:
     with pytest.raises(InvalidMessage):
         store.add_token(wrong, "d1", "icw_", "owner")
     with pytest.raises(InvalidName):
@@ -122,7 +122,7 @@ def test_what_makes_no_token_is_refused(store: IdentityStore, wrong: NewToken) -
     assert store.tokens(limit=9) == []
 
 
-def test_tokens_are_listed_by_name_in_pages(store: IdentityStore) -> None:
+def test_tokens_are_listed_by_name_in_pages(store: SqlIdentities) -> None:
     for name in ("b", "a", "c"):
         store.add_token(NewToken(name, (Role.VIEWER,), ("*",)), f"d{name}", "icw_", "owner")
     assert [one.name for one in store.tokens(limit=2)] == ["a", "b"]
@@ -146,7 +146,7 @@ def test_a_code_opens_one_session_however_many_come_at_once(stores: Stores) -> N
     assert [whose(stores.identities(), f"s{n}") for n in range(4)].count(ADA) == 1
 
 
-def test_a_code_that_is_too_old_or_was_never_given_opens_nothing(store: IdentityStore, clock: ManualClock) -> None:
+def test_a_code_that_is_too_old_or_was_never_given_opens_nothing(store: SqlIdentities, clock: ManualClock) -> None:
     store.add_code("c1", NewCode(OWNER, 1_000))
     assert store.log_in("c2", "s1") is None
     clock.advance(1_000)
@@ -193,7 +193,7 @@ def test_t11_that_of_a_program_ends_after_its_time_alone(stores: Stores, clock: 
     assert store.sessions(limit=9) == []
 
 
-def test_t11_a_session_ends_when_nobody_does_anything(store: IdentityStore, clock: ManualClock) -> None:
+def test_t11_a_session_ends_when_nobody_does_anything(store: SqlIdentities, clock: ManualClock) -> None:
     store.open_session("s1", ADA)
     clock.advance(IDLE_MS - 1)
     assert whose(store, "s1", attended=True) == ADA
@@ -203,7 +203,7 @@ def test_t11_a_session_ends_when_nobody_does_anything(store: IdentityStore, cloc
     assert store.session("s1", attended=True) is None
 
 
-def test_t11_a_session_ends_however_much_is_done(store: IdentityStore, clock: ManualClock) -> None:
+def test_t11_a_session_ends_however_much_is_done(store: SqlIdentities, clock: ManualClock) -> None:
     store.open_session("s1", ADA)
     for _ in range(SESSION_MS // IDLE_MS * 2 - 1):
         clock.advance(IDLE_MS // 2)
@@ -212,7 +212,7 @@ def test_t11_a_session_ends_however_much_is_done(store: IdentityStore, clock: Ma
     assert store.session("s1", attended=True) is None
 
 
-def test_a_clock_that_goes_back_makes_no_session_last_longer(store: IdentityStore, clock: ManualClock) -> None:
+def test_a_clock_that_goes_back_makes_no_session_last_longer(store: SqlIdentities, clock: ManualClock) -> None:
     store.open_session("s1", ADA)
     clock.advance(-1)
     assert store.session("s1", attended=True) is None

@@ -7,12 +7,12 @@ import pytest
 from icewright.core.errors import Unsupported
 from icewright.model.actions.undo import KEPT_BYTES_MAX, Kept
 from icewright.model.iceberg.names import TableId
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 from tests.contracts.stores import Stores
 
 
 @pytest.fixture
-def store(stores: Stores) -> KeptStore:
+def store(stores: Stores) -> UndoRecordStore:
     return stores.kept()
 
 
@@ -26,7 +26,7 @@ def test_what_was_kept_is_there_for_the_next_server(stores: Stores) -> None:
     assert stores.kept().kept("task-2") is None
 
 
-def test_a_later_try_replaces_it(store: KeptStore) -> None:
+def test_a_later_try_replaces_it(store: UndoRecordStore) -> None:
     store.keep(kept(1, 1, b"a"))
     store.keep(kept(2, 1, b"b"))
     store.keep(kept(1, 2, b"c"))
@@ -34,7 +34,7 @@ def test_a_later_try_replaces_it(store: KeptStore) -> None:
     assert store.kept("task-2") == kept(2, 1, b"b")
 
 
-def test_what_is_old_is_forgotten_oldest_first(store: KeptStore) -> None:
+def test_what_is_old_is_forgotten_oldest_first(store: UndoRecordStore) -> None:
     for number in range(5):
         store.keep(kept(number, at=10 - number))
     assert store.forget(9, 2) == 2
@@ -44,7 +44,7 @@ def test_what_is_old_is_forgotten_oldest_first(store: KeptStore) -> None:
     assert [number for number in range(5) if store.kept(f"task-{number}") is not None] == [0, 1]
 
 
-def test_more_than_can_be_kept_is_refused_and_what_was_kept_stays(store: KeptStore) -> None:
+def test_more_than_can_be_kept_is_refused_and_what_was_kept_stays(store: UndoRecordStore) -> None:
     store.keep(kept(1, content=b"a"))
     with pytest.raises(Unsupported, match="can be kept"):
         store.keep(kept(1, content=bytes(KEPT_BYTES_MAX + 1)))

@@ -8,7 +8,7 @@ import pytest
 
 from icewright.core.errors import Conflict, NotAllowed, NotFound
 from icewright.model.actions.actions import ActionKind
-from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.feed import Fact, FactKind, FeedEntry
 from icewright.model.events.notifications import (
     RATE_MS,
     Mention,
@@ -20,14 +20,14 @@ from icewright.model.events.notifications import (
 )
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
-from icewright.notifications.port import MessageStore
+from icewright.notifications.message_store import SqlMessages
 from tests.contracts.samples import HOSTILE_PARTS, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
 
 
 @pytest.fixture
-def store(stores: Stores) -> MessageStore:
+def store(stores: Stores) -> SqlMessages:
     return stores.messages()
 
 
@@ -44,11 +44,11 @@ def message(number: int, receiver: str = "team", *, first_at: int = 5, name: str
         ActionKind.REWRITE_DATA_FILES,
         1,
     )
-    mentions = (Mention(Told(number, first_at, fact), owner, 2),)
+    mentions = (Mention(FeedEntry(number, first_at, fact), owner, 2),)
     return Message(f"msg_{number}", receiver, owner, mentions, {"succeeded": 4}, 3, number, first_at, is_behind=True)
 
 
-def waiting(store: MessageStore, receiver: str = "team") -> StoredMessage:
+def waiting(store: SqlMessages, receiver: str = "team") -> StoredMessage:
     first = store.state(receiver).first
     assert first is not None
     return first
@@ -59,7 +59,7 @@ def ids(found: Sequence[StoredMessage]) -> list[str]:
 
 
 class TestCursor:
-    def test_a_receiver_is_nowhere_before_the_first_look(self, store: MessageStore, clock: ManualClock) -> None:
+    def test_a_receiver_is_nowhere_before_the_first_look(self, store: SqlMessages, clock: ManualClock) -> None:
         assert store.state("team") == ReceiverState(clock.now())
         assert store.figures() == {}
 
@@ -74,7 +74,7 @@ class TestCursor:
         assert (store.state("team").position, waiting(store).message) == (2**40, message(1))
         store.compose("team", 2**40, 2**40 + 1, ())
 
-    def test_each_receiver_has_its_own(self, store: MessageStore) -> None:
+    def test_each_receiver_has_its_own(self, store: SqlMessages) -> None:
         store.compose("team", None, 7, [message(1)])
         store.compose("other", None, 3, [message(2, "other")])
         assert (store.state("team").position, store.state("other").position) == (7, 3)
@@ -83,7 +83,7 @@ class TestCursor:
         assert store.state("team").first is None
         assert ids([waiting(store, "other")]) == ["msg_2"]
 
-    def test_what_cannot_be_kept_moves_nothing(self, store: MessageStore) -> None:
+    def test_what_cannot_be_kept_moves_nothing(self, store: SqlMessages) -> None:
         store.compose("team", None, 1, [message(1)])
         with pytest.raises(Exception):  # noqa: B017, PT011 - what an implementation makes of a mistake of ours
             store.compose("team", 1, 2, [message(2), message(1)])
@@ -110,7 +110,7 @@ class TestMessages:
         figures = store.figures()["team"]
         assert (figures.sent, figures.failed, figures.waiting) == (2, 0, 0)
 
-    def test_one_that_fails_waits_and_stays_the_first(self, store: MessageStore, clock: ManualClock) -> None:
+    def test_one_that_fails_waits_and_stays_the_first(self, store: SqlMessages, clock: ManualClock) -> None:
         store.compose("team", None, 2, [message(1), message(2)])
         store.failed("msg_1", "status 503", clock.now() + 70)
         store.failed("msg_1", "status \x00\ud800 504", clock.now() + 90)
@@ -119,7 +119,7 @@ class TestMessages:
         assert (first.problem, first.state) == ("status \x00\ud800 504", MessageState.WAITING)
         assert store.dead_letters(limit=9) == []
 
-    def test_one_that_is_given_up_is_a_dead_letter(self, store: MessageStore, clock: ManualClock) -> None:
+    def test_one_that_is_given_up_is_a_dead_letter(self, store: SqlMessages, clock: ManualClock) -> None:
         store.compose("team", None, 3, [message(n) for n in (1, 2, 3)])
         for number in (1, 2):
             store.failed(f"msg_{number}", "status 400", clock.now() + 5)
@@ -138,7 +138,7 @@ class TestMessages:
         figures = store.figures()["team"]
         assert (figures.sent, figures.failed, figures.given_up, figures.dead_letters) == (0, 4, 2, 2)
 
-    def test_a_dead_letter_is_sent_again_behind_what_waits(self, store: MessageStore, clock: ManualClock) -> None:
+    def test_a_dead_letter_is_sent_again_behind_what_waits(self, store: SqlMessages, clock: ManualClock) -> None:
         store.compose("team", None, 2, [message(1), message(2)])
         store.failed("msg_1", "status 400", None)
         with pytest.raises(NotAllowed):
@@ -154,7 +154,7 @@ class TestMessages:
         assert waiting(store) == again
         assert store.dead_letters(limit=9) == []
 
-    def test_t3_names_of_strangers_come_back_as_they_are(self, store: MessageStore) -> None:
+    def test_t3_names_of_strangers_come_back_as_they_are(self, store: SqlMessages) -> None:
         for number, part in enumerate(HOSTILE_PARTS):
             store.compose("team", None if number == 0 else number - 1, number, [message(number, name=part, owner=part)])
             assert waiting(store).message == message(number, name=part, owner=part)
@@ -162,7 +162,7 @@ class TestMessages:
 
 
 class TestFigures:
-    def test_what_was_composed_lately_is_counted(self, store: MessageStore, clock: ManualClock) -> None:
+    def test_what_was_composed_lately_is_counted(self, store: SqlMessages, clock: ManualClock) -> None:
         store.compose("team", None, 2, [message(1), message(2)])
         store.sent("msg_1")
         clock.advance(RATE_MS - 1)
@@ -172,7 +172,7 @@ class TestFigures:
         clock.advance(1)
         assert store.state("team").composed == 1
 
-    def test_how_long_facts_wait_and_when_somebody_looked(self, store: MessageStore, clock: ManualClock) -> None:
+    def test_how_long_facts_wait_and_when_somebody_looked(self, store: SqlMessages, clock: ManualClock) -> None:
         store.compose("team", None, 2, [message(1, first_at=70), message(2, first_at=60)])
         looked_at = clock.now()
         clock.advance(5)
@@ -181,7 +181,7 @@ class TestFigures:
         store.sent("msg_2")
         assert store.figures()["team"].waiting_since == 70
 
-    def test_old_messages_are_forgotten_and_counts_stay(self, store: MessageStore, clock: ManualClock) -> None:
+    def test_old_messages_are_forgotten_and_counts_stay(self, store: SqlMessages, clock: ManualClock) -> None:
         store.compose("team", None, 4, [message(n) for n in (1, 2, 3, 4)])
         for number in (1, 2):
             store.sent(f"msg_{number}")

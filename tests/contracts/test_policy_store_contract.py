@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from icewright.audit.port import acting_as
+from icewright.audit.acting import acting_as
 from icewright.core.errors import Conflict, NotFound
 from icewright.model.policy.policies import NO_REVISION, NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
 from icewright.policy.rules.port import PolicyStore

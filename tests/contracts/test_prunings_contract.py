@@ -13,7 +13,7 @@ from icewright.model.plans.observation import WorkerAccess
 from icewright.model.policy.policies import NewRevision, Policies
 from icewright.model.work.retention import Pruned, RowKind, Rows
 from icewright.model.work.storage import AccessRecord
-from icewright.retention.prunings_port import Prunings
+from icewright.retention.prunings_sql import SqlPrunings
 from tests.contracts.samples import REASON, hello, new_task, plan, record
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import a_run, approval, remove
@@ -24,16 +24,16 @@ NAME = TableName("lake", ("db",), "t")
 
 
 @pytest.fixture
-def prunings(stores: Stores) -> Prunings:
+def prunings(stores: Stores) -> SqlPrunings:
     return stores.prunings()
 
 
-def test_nothing_is_there_at_first(prunings: Prunings) -> None:
+def test_nothing_is_there_at_first(prunings: SqlPrunings) -> None:
     assert prunings.rows() == dict.fromkeys(RowKind, Rows())
     assert prunings.pruned() == {}
 
 
-def test_each_kind_is_counted_with_its_oldest(stores: Stores, prunings: Prunings, clock: ManualClock) -> None:
+def test_each_kind_is_counted_with_its_oldest(stores: Stores, prunings: SqlPrunings, clock: ManualClock) -> None:
     begun = clock.now()
     for number in range(2):
         fill(stores, clock, number)
@@ -77,7 +77,7 @@ def fill(stores: Stores, clock: ManualClock, number: int) -> None:
 
 
 def test_what_went_is_added_up_and_what_is_left_is_as_it_was_noted_last(
-    stores: Stores, prunings: Prunings, clock: ManualClock
+    stores: Stores, prunings: SqlPrunings, clock: ManualClock
 ) -> None:
     begun = clock.now()
     prunings.note({RowKind.TASKS: 3, RowKind.FEED: 0}, {RowKind.TASKS: Rows(7, 5)})

@@ -1,4 +1,4 @@
-"""Lists of scopes, on memory, SQLite and PostgreSQL: the filter of the whole list, page by page, and its totals."""
+"""Lists of scopes, on SQLite and PostgreSQL: the filter of the whole list, page by page, and its totals."""
 
 from __future__ import annotations
 

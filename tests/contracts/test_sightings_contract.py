@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.core.errors import Conflict
 from icewright.model.actions.orphans import FinishedPass, SeenFiles, SeenOrphans, Sighting
 from icewright.model.iceberg.locations import CanonicalPath
@@ -22,7 +22,7 @@ fresh = count(100)
 
 
 @pytest.fixture
-def store(stores: Stores) -> Sightings:
+def store(stores: Stores) -> SqlSightings:
     return stores.sightings()
 
 
@@ -45,7 +45,7 @@ def test_the_clock_is_the_stores(stores: Stores, clock: ManualClock) -> None:
     assert stores.sightings().now() == before + 5
 
 
-def test_before_the_first_pass_nothing_is_known(store: Sightings) -> None:
+def test_before_the_first_pass_nothing_is_known(store: SqlSightings) -> None:
     assert store.finished(ONE) is None
     assert list(store.sightings(ONE)) == []
 
@@ -65,7 +65,7 @@ def test_a_pass_counts_once_it_is_finished_and_for_everybody(stores: Stores) -> 
     assert list(stores.sightings().sightings(OTHER)) == []
 
 
-def test_what_a_pass_does_not_put_is_forgotten(store: Sightings) -> None:
+def test_what_a_pass_does_not_put_is_forgotten(store: SqlSightings) -> None:
     for names in ("abc", "bd"):
         number = store.begin(ONE)
         store.add(ONE, number, [sighting(name) for name in names])
@@ -73,7 +73,7 @@ def test_what_a_pass_does_not_put_is_forgotten(store: Sightings) -> None:
     assert {one.path for one in store.sightings(ONE)} == {"s3://b/b", "s3://b/d"}
 
 
-def test_a_pass_that_never_finishes_changes_nothing(store: Sightings) -> None:
+def test_a_pass_that_never_finishes_changes_nothing(store: SqlSightings) -> None:
     number = store.begin(ONE)
     store.add(ONE, number, [sighting("a")])
     store.finish(ONE, finished(number))
@@ -91,7 +91,7 @@ def test_numbers_are_never_used_twice(stores: Stores) -> None:
     assert numbers == sorted(set(numbers))
 
 
-def test_of_two_passes_at_once_the_first_one_is_told_that_it_is_too_late(store: Sightings) -> None:
+def test_of_two_passes_at_once_the_first_one_is_told_that_it_is_too_late(store: SqlSightings) -> None:
     first = store.begin(ONE)
     store.add(ONE, first, [sighting("first")])
     second = store.begin(ONE)
@@ -110,7 +110,7 @@ def test_of_two_passes_at_once_the_first_one_is_told_that_it_is_too_late(store: 
         store.finish(OTHER, finished(1))
 
 
-def test_a_pass_may_see_nothing(store: Sightings) -> None:
+def test_a_pass_may_see_nothing(store: SqlSightings) -> None:
     number = store.begin(ONE)
     store.finish(ONE, finished(number, 0))
     assert list(store.sightings(ONE)) == []
@@ -131,7 +131,7 @@ def test_a_pass_may_see_nothing(store: Sightings) -> None:
     )
 )
 def test_whatever_a_file_is_called_it_is_remembered(
-    store: Sightings, rows: list[tuple[str, int, int | None, str | None]]
+    store: SqlSightings, rows: list[tuple[str, int, int | None, str | None]]
 ) -> None:
     table = table_id(next(fresh))
     number = store.begin(table)
@@ -141,7 +141,7 @@ def test_whatever_a_file_is_called_it_is_remembered(
     assert {one.path: one for one in store.sightings(table)} == {one.path: one for one in put}
 
 
-def test_many_orphans_take_little_room(store: Sightings) -> None:
+def test_many_orphans_take_little_room(store: SqlSightings) -> None:
     """A table with millions of them must not break the store; chunks are read one after the other."""
     number = store.begin(ONE)
     for chunk in range(4):

@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
+from icewright.catalogs.local_spool import open_disk_spool
 from icewright.core.completeness import Complete, Known, Partial
 from icewright.core.errors import NotFound, Unavailable, Unreadable
-from icewright.inventory.keepers import CURRENT, keepers
+from icewright.inventory.reference_bits import CURRENT, reference_bits
 from icewright.model.iceberg.files import UNPARTITIONED, Partition
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
@@ -17,7 +18,6 @@ from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.ownership.reachable import Reachable, reachable
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, loaded, make_lake
-from tests.doubles.spool import open_memory_spool
 
 
 @pytest.fixture(params=KINDS)
@@ -34,8 +34,8 @@ def reach(lake: Lake) -> tuple[Known[Reachable], list[ReachableFile]]:
     with reachable(
         lake.files,
         named(EVENTS),
-        lambda metadata: keepers(metadata, (), 0),
-        open_memory_spool,
+        lambda metadata: reference_bits(metadata, (), 0),
+        open_disk_spool,
         aliases=Aliases(),
         progress=lambda _step, _done, _total: None,
     ) as known:

@@ -14,8 +14,8 @@ from icewright.model.events.events import (
     EventFigures,
     EventState,
     Lag,
+    ReportedCommits,
     Reporting,
-    Told,
     UnreportedTable,
 )
 from icewright.model.iceberg.files import Partition
@@ -495,10 +495,10 @@ class TestInbox:
         names = [dropped.name, known.name, TableName("lake", ("ns",), "never-seen")]
         for name in names:
             store.receive(replace(self.EVENT, table_name=name))
-        assert store.told_tables(9, known=True) == [known.name]
-        assert store.told_tables(9, known=False) == [names[0], names[2]]
-        assert store.told_tables(1, known=False) == [names[0]]
-        assert store.told_tables(9, known=False, without={"lake"}) == []
+        assert store.reported_tables(9, known=True) == [known.name]
+        assert store.reported_tables(9, known=False) == [names[0], names[2]]
+        assert store.reported_tables(1, known=False) == [names[0]]
+        assert store.reported_tables(9, known=False, without={"lake"}) == []
         assert len(store.inbox(9)) == 3
 
     def test_what_came_in_newest_first_page_by_page_by_state_channel_and_table(self, store: TableStore) -> None:
@@ -552,11 +552,11 @@ class TestInbox:
         store.receive(self.EVENT, channel=Channel.KAFKA)
         store.done([store.inbox(1)[0].event_id])
         name, now = self.EVENT.table_name, clock.now()
-        assert store.told(name, (4, 5, 6), now) == Told({5: Channel.KAFKA})
-        assert store.told(TableName("lake", ("ns",), "other"), (5,), now) == Told({})
+        assert store.reported_commits(name, (4, 5, 6), now) == ReportedCommits({5: Channel.KAFKA})
+        assert store.reported_commits(TableName("lake", ("ns",), "other"), (5,), now) == ReportedCommits({})
         store.receive(CommitEvent(name), channel=Channel.HIVE)
-        assert store.told(name, (), now) == Told({}, Channel.HIVE)
-        assert store.told(name, (), now + 1) == Told({})
+        assert store.reported_commits(name, (), now) == ReportedCommits({}, Channel.HIVE)
+        assert store.reported_commits(name, (), now + 1) == ReportedCommits({})
 
     def test_figures_by_channel_and_the_tables_that_are_told_of_least(
         self, store: TableStore, clock: ManualClock

@@ -1,10 +1,10 @@
-"""The same random life in memory and in SQL: after every step both stores give the same answers."""
+"""The queue of the simulation lives as that in a database does: after every step both give the same answers."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,27 +20,28 @@ from hypothesis.stateful import (
 
 from icewright.core.clock import Clock
 from icewright.core.errors import IcewrightError
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.actions.traits import BESIDE
 from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.model.work.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.work.groups.rank import AGEING_MS
 from tests.contracts.samples import OUTCOME, REASON, new_task
-from tests.contracts.stores import MemoryStores, SqlStores, sql_stores
+from tests.contracts.stores import Stores, stores_on
 from tests.contracts.test_task_store_contract import OF_SLOTS
 from tests.doubles.clock import ManualClock
+from tests.doubles.task_store import MemoryTaskStore
 
 TABLES = st.integers(1, 3)
 EVERYTHING = TaskFilter()
 
 
 class TwoStores(RuleBasedStateMachine):
-    def __init__(self, empty: Callable[[Clock], SqlStores]) -> None:
+    def __init__(self, empty: Callable[[Clock], Stores]) -> None:
         """``empty`` gives stores with nothing in them."""
         super().__init__()
         self.clock = ManualClock()
-        self.pair: list[TaskStore] = [MemoryStores(self.clock).tasks(), empty(self.clock).tasks()]
+        self.pair: list[TaskStore] = [cast("TaskStore", MemoryTaskStore(self.clock)), empty(self.clock).tasks()]
         self.made = 0
         self.tokens = 0
 
@@ -73,8 +74,12 @@ class TwoStores(RuleBasedStateMachine):
             new = replace(new, action=action, prediction=prediction)
         self.both(lambda store: store.enqueue(new))
 
-    @rule(lease_ms=st.integers(1, 50), at_most=st.sampled_from([None, 19, 20]))
-    def claim(self, lease_ms: int, at_most: int | None) -> None:
+    @rule(
+        lease_ms=st.integers(1, 50),
+        at_most=st.sampled_from([None, 19, 20]),
+        kinds=st.sampled_from([EVERY_KIND, EVERY_KIND - {ActionKind.REWRITE_DATA_FILES}]),
+    )
+    def claim(self, lease_ms: int, at_most: int | None, kinds: frozenset[ActionKind]) -> None:
         catalogs = frozenset({"lake"})
         task = self.both(
             lambda store: store.claim(
@@ -83,6 +88,7 @@ class TwoStores(RuleBasedStateMachine):
                 catalogs=catalogs,
                 lease_ms=lease_ms,
                 shareable_bytes_max=at_most,
+                kinds=kinds,
             )
         )
         if task is not None:
@@ -157,6 +163,8 @@ SHORT = settings(max_examples=40, stateful_step_count=30, deadline=None, suppres
 
 
 @pytest.mark.parametrize(("database", "examples"), [("sqlite", 40), ("postgresql", 15)])
-def test_memory_and_sql_behave_the_same(database: str, examples: int, request: pytest.FixtureRequest) -> None:
-    machine: Any = partial(TwoStores, partial(sql_stores, database, request))  # anything that makes one
+def test_the_queue_of_the_simulation_behaves_as_that_in_a_database(
+    database: str, examples: int, request: pytest.FixtureRequest
+) -> None:
+    machine: Any = partial(TwoStores, partial(stores_on, database, request))  # anything that makes one
     run_state_machine_as_test(machine, settings=settings(SHORT, max_examples=examples))

@@ -98,7 +98,7 @@ def known() -> dict[str, dict[str, set[str]]]:
     clock = ManualClock()
     history = HistoryProgress()
     history.begun(clock.now())
-    served = Served(clock, telling=told(Mailbox(), clock), history=history)
+    served = Served(clock, delivery=told(Mailbox(), clock), history=history)
     served.table()
     served.append(TableName("lake", ("db",), "events"), "more")
     served.control.maintainer.look(TableName("lake", ("db",), "events"))

@@ -1,4 +1,4 @@
-"""A source of events, and cursors, in memory: for tests, and as the plainest statement of the port."""
+"""A source of events in memory, in place of a broker: it can be away, and shows what was acknowledged."""
 
 from __future__ import annotations
 
@@ -49,18 +49,3 @@ class MemoryEventSource:
 
     def close(self) -> None:
         """See the port."""
-
-
-class MemoryCursors:
-    """Positions, gone with the process."""
-
-    def __init__(self) -> None:
-        self._positions: dict[str, int] = {}
-
-    def position(self, name: str) -> int | None:
-        """See the port."""
-        return self._positions.get(name)
-
-    def move(self, name: str, position: int) -> None:
-        """See the port."""
-        self._positions[name] = position

@@ -1,4 +1,4 @@
-"""The feed in memory: the plainest statement of the port."""
+"""The feed of the queue in memory, for the simulation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 from icewright.core.clock import Clock
 from icewright.core.times import Instant
-from icewright.model.events.feed import Fact, FeedFilter, FeedPage, Told
+from icewright.model.events.feed import Fact, FeedEntry, FeedFilter, FeedPage
 
 
 class MemoryFeed:
@@ -15,7 +15,7 @@ class MemoryFeed:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._told: list[tuple[Told, str | None]] = []
+        self._told: list[tuple[FeedEntry, str | None]] = []
         self._last = self._forgotten = 0
 
     def tell(self, fact: Fact, key: str) -> bool:
@@ -57,11 +57,6 @@ class MemoryFeed:
                 self._told = [kept for kept in self._told if kept[0].sequence > self._forgotten]
             return len(old)
 
-    def ages(self) -> list[Instant]:
-        """When each fact was told."""
-        with self._lock:
-            return [one.at for one, _ in self._told]
-
     def _append(self, fact: Fact, key: str | None) -> None:
         self._last += 1
-        self._told.append((Told(self._last, self._clock.now(), fact), key))
+        self._told.append((FeedEntry(self._last, self._clock.now(), fact), key))

@@ -1,25 +1,23 @@
-"""Halts in memory: the plainest statement of the port."""
+"""Halts of the queue in memory, for the simulation."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 
-from icewright.audit.model import of_halt, of_resume
-from icewright.audit.port import acting
+from icewright.audit.acting import acting
 from icewright.core.clock import Clock
 from icewright.core.errors import NotAllowed
 from icewright.feed.task_events import fact_of_halt, fact_of_resume
 from icewright.model.work.halts import HALTS_MAX, Halt, NewHalt, Part, require_why
-from tests.doubles.audit import MemoryAudit
 from tests.doubles.feed import MemoryFeed
 
 
 class MemoryHalts:
     """A :class:`~icewright.ports.halts.Halts` that is gone with the process, under the lock of its task store."""
 
-    def __init__(self, clock: Clock, audit: MemoryAudit, feed: MemoryFeed, lock: threading.RLock) -> None:
-        self._clock, self._audit, self._feed, self._lock = clock, audit, feed, lock
+    def __init__(self, clock: Clock, feed: MemoryFeed, lock: threading.RLock) -> None:
+        self._clock, self._feed, self._lock = clock, feed, lock
         self._halts: dict[tuple[str, str, str], Halt] = {}
 
     def present(self) -> Sequence[Halt]:
@@ -37,7 +35,6 @@ class MemoryHalts:
                 raise NotAllowed(f"there are {HALTS_MAX:,} halts already", hint="pause catalogs or groups instead")
             halt = Halt(new.part, new.state, new.why, acting(), self._clock.now())
             self._halts[new.part.key] = halt
-            self._audit.append(of_halt(halt))
             self._feed.append(fact_of_halt(halt))
             return halt
 
@@ -47,6 +44,5 @@ class MemoryHalts:
         with self._lock:
             before = self._halts.pop(part.key, None)
             if before is not None:
-                self._audit.append(of_resume(before, why))
                 self._feed.append(fact_of_resume(before, acting(), why))
             return before

@@ -16,8 +16,8 @@ from icewright.model.events.events import (
     EventFigures,
     EventState,
     Lag,
+    ReportedCommits,
     StoredEvent,
-    Told,
     UnreportedTable,
 )
 from icewright.model.events.messages import RETRY_AFTER_MS, TRIES_MAX
@@ -55,7 +55,7 @@ class MemoryInbox:
         if new and sum(self._reporters[one.event_id] == reporter for one in self.waiting) + new > share_max:
             raise InboxShareFull(share_max)
 
-    def told_tables(self, now: Instant, *, tried: bool) -> Sequence[TableName]:
+    def reported_tables(self, now: Instant, *, tried: bool) -> Sequence[TableName]:
         """Tables that events wait of, in turns of their reporters."""
         by_reporter: dict[str, dict[TableName, int]] = {}
         for stored in self.waiting:
@@ -70,7 +70,7 @@ class MemoryInbox:
         ]
         return list(dict.fromkeys(name for _, _, name in sorted(turns)))
 
-    def told_of(self, name: TableName) -> Mapping[int, int | None]:
+    def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:
         """Events of a table that were not worked on, by id, with their snapshot ids."""
         ours = (stored for stored in self._events.values() if stored.event.table_name == name)
         return {stored.event_id: stored.event.snapshot_id for stored in ours if stored.done_at is None}
@@ -139,7 +139,7 @@ class MemoryInbox:
             self.remove(stored.event_id)
         return len(old)
 
-    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+    def reported_commits(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> ReportedCommits:
         """See the port of the table store."""
         found = {one: self._events[self._ids[name, one]].channel for one in snapshot_ids if (name, one) in self._ids}
         alone = (
@@ -147,7 +147,7 @@ class MemoryInbox:
             for stored in self._events.values()
             if stored.event.table_name == name and stored.event.snapshot_id is None and stored.received_at >= since
         )
-        return Told(found, next(alone, None))
+        return ReportedCommits(found, next(alone, None))
 
     def figures(self, records: Sequence[TableRecord], limit: int, *, of_all: bool) -> EventFigures:
         """See the port of the table store. ``of_all``: also of events of tables that nobody knows."""

@@ -1,4 +1,4 @@
-"""The sightings of orphans, in memory: gone with the process, so that nothing ever grows old enough to go."""
+"""The sightings of orphans, in memory, for the simulation of worlds with files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _OfTable:
 
 
 class MemorySightings:
-    """The port over one dictionary; thread-safe."""
+    """As :class:`~icewright.actions.remove_files.orphans.sightings_sql.SqlSightings`, over one dictionary."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,8 @@
-"""The queue in memory: for a first look, for simulations, and as the plainest statement of what the port means."""
+"""The queue in memory, for the simulation and what shares its lakehouse.
+
+SQLite makes the simulation sixteen times slower. Tests of the contracts compare this queue with that in a database,
+step by step. It writes no audit, and counts nothing for metrics.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from icewright.audit.model import of_expedited, of_task
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, NotAllowed, NotFound
 from icewright.core.times import Instant
 from icewright.feed.task_events import fact_of
-from icewright.model.access.permissions import EVERYWHERE, Scopes
-from icewright.model.actions.actions import shareable_bytes
+from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
+from icewright.model.actions.actions import EVERY_KIND, ActionKind, shareable_bytes
 from icewright.model.actions.traits import BESIDE
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
@@ -21,12 +24,10 @@ from icewright.model.work import lifecycle
 from icewright.model.work.admission import FREE, Facts, InLane, Lane, Line, Terms, Took
 from icewright.model.work.halts import halt_over
 from icewright.model.work.history import Ending
-from icewright.model.work.retention import RowKind
 from icewright.model.work.tasks import (
     ACTIVE_STATES,
     TERMINAL_STATES,
     Attempt,
-    AttemptState,
     HistoryEntry,
     ListedTask,
     NewTask,
@@ -34,39 +35,28 @@ from icewright.model.work.tasks import (
     Task,
     TaskState,
 )
-from icewright.model.work.totals import TotalKey
 from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX, LANES_MAX, TOOK_MAX
-from icewright.ports.census import TaskCensus, WaitingTask
 from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.work.groups.admission import HELD_MS, Admission, chosen, in_turn, use_of
 from icewright.work.groups.rank import AGED_MS, rank, ranked_at
-from icewright.work.store.task_totals import added
-from tests.doubles.audit import MemoryAudit
 from tests.doubles.feed import MemoryFeed
 from tests.doubles.halts import MemoryHalts
-from tests.doubles.names import MemoryNames
 
 
 class MemoryTaskStore:
-    """A :class:`~icewright.ports.store.TaskStore` that is gone with the process. One lock makes it thread-safe.
+    """What the services need of a :class:`~icewright.ports.store.TaskStore`; one lock makes it thread-safe."""
 
-    ``names`` are those of the store of tables beside it.
-    """
-
-    def __init__(self, clock: Clock, audit: MemoryAudit | None = None, names: MemoryNames | None = None) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.names = MemoryNames() if names is None else names
-        self._audit = audit or MemoryAudit(clock)
         self._feed = MemoryFeed(clock)
         self._lock = threading.RLock()
-        self._halts = MemoryHalts(clock, self._audit, self._feed, self._lock)
+        self._halts = MemoryHalts(clock, self._feed, self._lock)
         self._tasks: dict[str, Task] = {}
         self._history: dict[str, list[HistoryEntry]] = {}
         self._attempts: dict[str, list[Attempt]] = {}
         self._fencing_token = 0
         self._turns: dict[tuple[str, str], int] = {}
         self.restored: Instant | None = None
-        self._totals: Counter[TotalKey] = Counter()
 
     @property
     def feed(self) -> MemoryFeed:
@@ -89,13 +79,10 @@ class MemoryTaskStore:
             if live is not None and not lifecycle.may_coalesce(live):
                 return Enqueued(live, created=False, coalesced=False)
             if live is not None:
-                task = self._write(lifecycle.coalesce(live, new, self.now()))
-                self._audit.extend([of_task(task, before=live.state)])
-                return Enqueued(task, created=False, coalesced=True)
+                return Enqueued(self._write(lifecycle.coalesce(live, new, self.now())), created=False, coalesced=True)
             if new.task_id in self._tasks:
                 raise Conflict(f"there is a task {new.task_id} already")
             task = self._write(lifecycle.create(new, self.now()))
-            self._audit.extend([of_task(task)])
             return Enqueued(task, created=True, coalesced=False)
 
     def claim(
@@ -107,11 +94,12 @@ class MemoryTaskStore:
         lease_ms: int,
         shareable_bytes_max: int | None = None,
         terms: Terms = FREE,
+        kinds: frozenset[ActionKind] = EVERY_KIND,
     ) -> Task | None:
         """See the port."""
         with self._lock:
             now = self.now()
-            ready = self._ready(now, resource_group, catalogs, shareable_bytes_max)
+            ready = self._ready(now, resource_group, catalogs, shareable_bytes_max, kinds)
             admission = Admission(terms, optimizer_id, self.facts(resource_group))
             best = next(iter(in_turn(admission, ready, now)), None)
             if best is None:
@@ -129,11 +117,17 @@ class MemoryTaskStore:
                 )
             )
 
-    def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
+    def claimable(
+        self,
+        resource_group: str,
+        catalogs: frozenset[str],
+        terms: Terms = FREE,
+        kinds: frozenset[ActionKind] = EVERY_KIND,
+    ) -> int:
         """See the port."""
         with self._lock:
             now = self.now()
-            ready = self._ready(now, resource_group, catalogs, None)
+            ready = self._ready(now, resource_group, catalogs, None, kinds)
             found = chosen(terms, self.facts(resource_group), ready, now)
             return sum(1 for _ in islice(found, CLAIMABLE_MAX))
 
@@ -204,11 +198,15 @@ class MemoryTaskStore:
             step = lifecycle.expedite(task, reason, self.now())
             if step is None:
                 return task
-            self._audit.append(of_expedited(task))
             return self._write(step)
 
     def _ready(
-        self, now: Instant, resource_group: str, catalogs: frozenset[str], shareable_bytes_max: int | None
+        self,
+        now: Instant,
+        resource_group: str,
+        catalogs: frozenset[str],
+        shareable_bytes_max: int | None,
+        kinds: frozenset[ActionKind],
     ) -> list[Task]:
         halts = self._halts.present()
         return [
@@ -217,6 +215,7 @@ class MemoryTaskStore:
             if task.state is TaskState.QUEUED
             and task.resource_group == resource_group
             and task.table_id.catalog in catalogs
+            and task.kind in kinds
             and task.not_before_at <= now
             and not self._is_busy(task)
             and halt_over(halts, task.resource_group, task.table_id) is None
@@ -260,9 +259,7 @@ class MemoryTaskStore:
                 raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id))
             if step.task.state in ACTIVE_STATES and task.state not in ACTIVE_STATES and self._is_busy(task):
                 raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id))
-            written = self._write(step)
-            self._audit.extend([of_task(written, before=task.state)])
-            return written
+            return self._write(step)
 
     def expired(self, limit: int) -> Sequence[Task]:
         """See the port."""
@@ -283,7 +280,6 @@ class MemoryTaskStore:
             step = lifecycle.cancel(task, reason, self.now())
             if step is None:
                 return task
-            self._audit.extend([of_task(task, cancelled=True)])
             return self._write(step)
 
     def get(self, task_id: str) -> Task:
@@ -308,7 +304,7 @@ class MemoryTaskStore:
                 and (only.states is None or task.state in only.states)
                 and (only.table_id is None or task.table_id == only.table_id)
                 and (only.kind is None or task.kind is only.kind)
-                and self.names.is_in(task.table_id, only.within)
+                and covers(only.within, Scope.of(task.table_name))
             ]
             return found[:limit]
 
@@ -331,30 +327,12 @@ class MemoryTaskStore:
     def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
         """See the port."""
         with self._lock:
-            counted = Counter(t.state for t in self._tasks.values() if self.names.is_in(t.table_id, within))
+            counted = Counter(t.state for t in self._tasks.values() if covers(within, Scope.of(t.table_name)))
             return {state: counted[state] for state in TaskState}
 
     def restored_at(self) -> Instant | None:
         """See the port: what is in memory is in no backup, but for what a test says."""
         return self.restored
-
-    def census(self, oldest_max: int) -> TaskCensus:
-        """See the port."""
-        with self._lock:
-            live = sorted(
-                (task for task in self._tasks.values() if task.state in lifecycle.LIVE_STATES),
-                key=lambda task: (task.created_at, task.task_id),
-            )
-            oldest = [WaitingTask(t.table_name, t.kind, t.state, t.created_at) for t in live[:oldest_max]]
-            counted = Counter((task.state, task.kind) for task in live)
-            return TaskCensus(self.now(), counted, oldest, dict(self._totals))
-
-    def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
-        """See the port."""
-        with self._lock:
-            own = [task.task_id for task in self._tasks.values() if task.table_id == table_id]
-            counted = Counter(attempt.state for task_id in own for attempt in self._attempts.get(task_id, ()))
-            return {state: counted[state] for state in AttemptState}
 
     def ended(self, after: Ending | None, before: Instant, limit: int) -> Sequence[ListedTask]:
         """See the port."""
@@ -383,26 +361,15 @@ class MemoryTaskStore:
                 self._attempts.pop(task_id, None)
             return len(ended)
 
-    def ages(self) -> Mapping[RowKind, Sequence[Instant]]:
-        """Of when the tasks are that have ended, and the facts of the feed."""
-        with self._lock:
-            ended = [task.updated_at for task in self._tasks.values() if task.state in TERMINAL_STATES]
-        return {RowKind.TASKS: ended, RowKind.FEED: self._feed.ages()}
-
     def plan_ids(self) -> frozenset[str]:
         """The plans that tasks were made from."""
         with self._lock:
             return frozenset(task.plan_id for task in self._tasks.values())
 
-    def has_task(self, task_id: str) -> bool:
-        """Whether a task is there."""
+    def has_tasks(self, table_id: TableId) -> bool:
+        """Whether there are tasks of a table."""
         with self._lock:
-            return task_id in self._tasks
-
-    def states_of(self, table_id: TableId) -> frozenset[TaskState]:
-        """In which states tasks of a table are."""
-        with self._lock:
-            return frozenset(task.state for task in self._tasks.values() if task.table_id == table_id)
+            return any(task.table_id == table_id for task in self._tasks.values())
 
     def _is_busy(self, task: Task) -> bool:
         active = (one for one in self._tasks.values() if one.table_id == task.table_id and one.state in ACTIVE_STATES)
@@ -421,7 +388,6 @@ class MemoryTaskStore:
     def _write(self, step: lifecycle.Step) -> Task:
         before = self._tasks.get(step.task.task_id)
         self._tasks[step.task.task_id] = step.task
-        self._totals.update(added(step))
         self._history.setdefault(step.task.task_id, []).append(step.entry)
         if step.attempt is not None:
             self._put_attempt(step.attempt)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -46,10 +48,15 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 
 def filled(processes: Processes, client: Client, name: str) -> Table:
-    """A table that is worth a rewrite, written where the server does not look and registered once it is whole."""
+    """A table that is worth a rewrite, written where the server does not look and registered once it is whole.
+
+    And once the last files are as old as commits lie apart, so that they are not too young to be merged.
+    """
     written = make_table(make_lake(processes.folder, "unseen"), ("db", name), spec=BY_CITY)
     for number in range(COMMITS):
         append(written, range(number * ROWS_PER_COMMIT, (number + 1) * ROWS_PER_COMMIT), CITIES)
+    times_ms = [snapshot.timestamp_ms for snapshot in written.metadata.snapshots]
+    time.sleep(max(later - earlier for earlier, later in pairwise(times_ms)) / 1000)
     table = writer(processes.entry).register_table(("db", name), written.metadata_location)
     client.notify(CommitEvent(table_name(table), current_snapshot_id(table)))
     return table
@@ -80,9 +87,8 @@ def live_files(table: Table) -> int:
 
 def task_in(client: Client, table: Table, *states: str) -> Json | None:
     name = str(table_name(table))
-    return next(
-        (one for one in client.tasks(limit=1000).items if one["table"] == name and one["state"] in states), None
-    )
+    tasks = client.tasks(limit=1000).items
+    return next((task for task in tasks if task["table"] == name and task["state"] in states), None)
 
 
 def ended(processes: Processes, client: Client, table: Table) -> Json:

@@ -14,9 +14,9 @@ from icewright.config.model import Config
 from icewright.configuration.load import load_config
 from icewright.core.errors import InvalidConfiguration
 from icewright.events.listeners import listening_to_events
+from icewright.events.sources.cursors import SqlCursors
 from icewright.model.events.events import Channel
 from tests.builders.served import EVENTS, Served
-from tests.doubles.event_source import MemoryCursors
 from tests.servers.mock_kafka import mock_kafka, send
 
 LONG_S = 60
@@ -32,7 +32,7 @@ def test_a_topic_is_listened_to_while_the_server_runs_and_no_longer(tmp_path: Pa
     with mock_kafka() as kafka:
         send(kafka.brokers, kafka.topic("commits"), json.dumps({"table_name": str(EVENTS), "snapshot_id": 5}).encode())
         config = config_of(tmp_path, kafka.brokers)
-        with listening_to_events(config, {}, served.control.intake, MemoryCursors()):
+        with listening_to_events(config, {}, served.control.intake, SqlCursors(served.engine)):
             deadline_s = time.monotonic() + LONG_S
             while not served.control.tables.inbox(1) and time.monotonic() < deadline_s:
                 time.sleep(0.02)
@@ -44,7 +44,7 @@ def test_a_topic_is_listened_to_while_the_server_runs_and_no_longer(tmp_path: Pa
 def test_a_broker_that_is_away_keeps_no_server_from_starting_and_none_from_ending(tmp_path: Path) -> None:
     served = Served()
     config = config_of(tmp_path, "127.0.0.1:1")
-    with listening_to_events(config, {}, served.control.intake, MemoryCursors()):
+    with listening_to_events(config, {}, served.control.intake, SqlCursors(served.engine)):
         assert served.control.tables.inbox(9) == []
 
 
@@ -53,7 +53,7 @@ def test_a_missing_client_is_said_with_what_to_install(tmp_path: Path, monkeypat
     served = Served()
     with (
         pytest.raises(InvalidConfiguration, match="Kafka") as refused,
-        listening_to_events(config_of(tmp_path, "a:1"), {}, served.control.intake, MemoryCursors()),
+        listening_to_events(config_of(tmp_path, "a:1"), {}, served.control.intake, SqlCursors(served.engine)),
     ):
         pass
     assert "icewright[kafka]" in refused.value.hint

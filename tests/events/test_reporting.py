@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.events.reporting import GRACE_MS, UNTOLD_MAX, counted, new_commits, wanted
-from icewright.model.events.events import Channel, Reporting, Told, Untold
+from icewright.events.reporting import GRACE_MS, UNTOLD_MAX, counted, new_commits, unreported_snapshots
+from icewright.model.events.events import Channel, ReportedCommits, Reporting, Untold
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
@@ -15,7 +15,7 @@ from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
 
 NAME = TableName("lake", ("db",), "t")
-NOBODY = Told({})
+NOBODY = ReportedCommits({})
 
 
 def table(commits: int) -> TableMetadata:
@@ -56,10 +56,10 @@ def test_an_event_that_is_late_still_counts_and_one_that_never_comes_is_the_swee
     metadata = table(2)
     first, second = ids(metadata)
     begun = counted(None, (), NOBODY, 0)
-    seen = counted(begun, new_commits(metadata, None, 0), Told({first: Channel.KAFKA}), 10)
+    seen = counted(begun, new_commits(metadata, None, 0), ReportedCommits({first: Channel.KAFKA}), 10)
     assert (seen.told, seen.untold) == ({Channel.KAFKA: 1}, (Untold(second, 10),))
-    assert wanted(seen, ()) == (second,)
-    later = counted(seen, (), Told({second: Channel.HTTP}), 9 + GRACE_MS)
+    assert unreported_snapshots(seen, ()) == (second,)
+    later = counted(seen, (), ReportedCommits({second: Channel.HTTP}), 9 + GRACE_MS)
     assert (later.told, later.untold, later.sweep_only) == ({Channel.KAFKA: 1, Channel.HTTP: 1}, (), 0)
     never = counted(seen, (), NOBODY, 10 + GRACE_MS)
     assert (never.untold, never.sweep_only) == ((), 1)
@@ -69,7 +69,7 @@ def test_an_event_without_a_snapshot_tells_of_what_is_new_and_of_nothing_before(
     metadata = table(2)
     first, second = ids(metadata)
     begun = replace(counted(None, (), NOBODY, 0), untold=(Untold(first, 0),))
-    seen = counted(begun, new_commits(metadata, first, 0), Told({}, Channel.HIVE), 10)
+    seen = counted(begun, new_commits(metadata, first, 0), ReportedCommits({}, Channel.HIVE), 10)
     assert (seen.told, seen.untold) == ({Channel.HIVE: 1}, (Untold(first, 0),))
     assert second not in {one.snapshot_id for one in seen.untold}
 
@@ -89,7 +89,7 @@ def test_every_commit_is_counted_once(looks: list[tuple[int, set[int], int]]) ->
         now, upto = now + pause, seen + more
         metadata = replace(whole, current_snapshot_id=ids(whole)[upto - 1])
         before = ids(whole)[seen - 1] if seen else None
-        events = Told({ids(whole)[number]: Channel.HTTP for number in told})
+        events = ReportedCommits({ids(whole)[number]: Channel.HTTP for number in told})
         reporting = counted(reporting, new_commits(metadata, before, now), events, now)
         seen = upto
     assert sum(reporting.told.values()) + len(reporting.untold) + reporting.sweep_only == seen

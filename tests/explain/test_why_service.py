@@ -18,7 +18,7 @@ KEPT_UP = {**AUTO, "icewright.expire-snapshots.enabled": "true", "icewright.rewr
 
 
 def ask(house: Lakehouse) -> Why:
-    return house.control.whys.why(house.record())
+    return house.control.explainer.why(house.record())
 
 
 def of(found: Why, kind: ActionKind = REWRITE) -> WhyKind:
@@ -146,7 +146,7 @@ def test_a_name_that_leads_to_another_table_is_said_and_not_raised() -> None:
     record = house.record()
     house.catalog.drop(NAME)
     house.create()
-    found = house.control.whys.why(record)
+    found = house.control.explainer.why(record)
     assert "is another table now" in found.answer
     assert of(found).waits[0].reason.code == TableReplaced.code
 

@@ -16,6 +16,7 @@ import uvicorn
 from icewright.api_client.client import Client
 from icewright.api_client.stream import followed
 from icewright.core.errors import Rejected, StoreUnavailable, Unavailable
+from icewright.feed.sql import SqlFeed
 from icewright.feed.streams import EventStream, FeedSource, Pace, Streams
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.model.access.identity import NewToken
@@ -24,13 +25,14 @@ from icewright.model.access.redacted_text import Words
 from icewright.model.events.feed import Fact, FactKind, FeedFilter
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
+from icewright.ports.feed import Feed
 from icewright.server.http.app import create_app
 from icewright.server.server import listen
 from icewright.web.deps import PRINCIPAL
 from tests.builders.served import TOKEN, V1, Served, problem
 from tests.cases import each_case
 from tests.doubles.clock import ManualClock
-from tests.doubles.feed import MemoryFeed
+from tests.lakes.stores import new_store
 
 ALL = FeedFilter()
 HURRIED = Pace(look_s=0.01, beat_s=0.05, slow_s=0.2, streams_max=3, kept_back=1)
@@ -39,14 +41,14 @@ _HOSTILE = "evil\n\nevent: gap\ndata: {}\n\n"
 Message = MutableMapping[str, Any]
 
 
-def told(feed: MemoryFeed, name: str, kind: FactKind = FactKind.PARKED, namespace: str = "db") -> None:
+def told(feed: Feed, name: str, kind: FactKind = FactKind.PARKED, namespace: str = "db") -> None:
     table = TableName("lake", (namespace,), name)
     feed.tell(Fact(kind, "lake", Reason("parked", f"it is {name}"), TableId("lake", "u"), table), f"{namespace}/{name}")
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    return MemoryFeed(ManualClock())
+def feed() -> SqlFeed:
+    return SqlFeed(new_store(), ManualClock())
 
 
 class TestPages:
@@ -61,7 +63,6 @@ class TestPages:
     def test_page_by_page_and_only_what_is_asked_for(self) -> None:
         served = Served()
         feed = served.control.tasks.feed
-        assert isinstance(feed, MemoryFeed)
         for number in range(5):
             told(feed, f"t{number}", namespace="db" if number % 2 else "other")
         first = served.get("/feed", limit=3)
@@ -139,7 +140,7 @@ class Reader:
 
 
 class TestStream:
-    def test_what_comes_is_sent_and_so_is_what_was_missed(self, feed: MemoryFeed) -> None:
+    def test_what_comes_is_sent_and_so_is_what_was_missed(self, feed: SqlFeed) -> None:
         told(feed, "before")
 
         async def play() -> Reader:
@@ -155,20 +156,20 @@ class TestStream:
         assert [event["sequence"] for event in reader.events] == [1, 2]
         assert "id: 2\nevent: parked\ndata: {" in reader.text
 
-    def test_without_a_number_it_begins_now(self, feed: MemoryFeed) -> None:
+    def test_without_a_number_it_begins_now(self, feed: SqlFeed) -> None:
         told(feed, "before")
         reader = anyio.run(Reader(Streams(feed, Words(()), HURRIED), None).run, lambda text: ": all is well" in text)
         assert reader.events == []
         assert "id: 1\n\n" in reader.text
 
-    def test_beats_tell_how_far_was_looked_though_nothing_was_asked_for(self, feed: MemoryFeed) -> None:
+    def test_beats_tell_how_far_was_looked_though_nothing_was_asked_for(self, feed: SqlFeed) -> None:
         for number in range(3):
             told(feed, f"t{number}")
         only = FeedFilter(frozenset({FactKind.FAILED}))
         reader = anyio.run(Reader(Streams(feed, Words(()), HURRIED), 0, only).run, lambda text: "id: 3" in text)
         assert reader.events == []
 
-    def test_what_is_not_kept_any_more_is_said(self, feed: MemoryFeed) -> None:
+    def test_what_is_not_kept_any_more_is_said(self, feed: SqlFeed) -> None:
         for number in range(3):
             told(feed, f"t{number}")
         feed.forget(2**60, 2)
@@ -178,14 +179,14 @@ class TestStream:
         later = anyio.run(Reader(Streams(feed, Words(()), HURRIED), 99).run, lambda text: "gap" in text)
         assert later.events == [{"asked_after": 99, "begins_after": 3}]
 
-    def test_t10_a_name_ends_no_event_and_makes_none(self, feed: MemoryFeed) -> None:
+    def test_t10_a_name_ends_no_event_and_makes_none(self, feed: SqlFeed) -> None:
         told(feed, _HOSTILE)
         reader = anyio.run(Reader(Streams(feed, Words(()), HURRIED)).run, lambda text: "parked" in text)
         (event,) = reader.events
         assert TableName.parse(event["table"]).name == _HOSTILE
         assert [line for line in reader.text.split("\n") if line.startswith("event: ")] == ["event: parked"]
 
-    def test_t13_who_does_not_read_is_cut_off_and_others_are_not(self, feed: MemoryFeed) -> None:
+    def test_t13_who_does_not_read_is_cut_off_and_others_are_not(self, feed: SqlFeed) -> None:
         streams = Streams(feed, Words(()), HURRIED)
 
         async def play() -> tuple[Reader, Reader]:
@@ -202,7 +203,7 @@ class TestStream:
         assert [event["reason"]["text"] for event in fine.events] == ["it is t1"]
         assert streams.open == 0
 
-    def test_t13_there_are_only_so_many(self, feed: MemoryFeed) -> None:
+    def test_t13_there_are_only_so_many(self, feed: SqlFeed) -> None:
         streams = Streams(feed, Words(()), HURRIED)
         ending = threading.Event()
         streams.is_ending = ending.is_set
@@ -224,7 +225,7 @@ class TestStream:
         (refused,) = [reader for reader in readers if reader.messages[0]["status"] == 503]
         assert json.loads(refused.text)["code"] == "unavailable"
 
-    def test_t13_nobody_takes_all_of_them_and_some_are_left_to_who_may_read_everything(self, feed: MemoryFeed) -> None:
+    def test_t13_nobody_takes_all_of_them_and_some_are_left_to_who_may_read_everything(self, feed: SqlFeed) -> None:
         streams = Streams(feed, Words(()), Pace(streams_max=6, each_max=2, kept_back=2))
 
         def principal(name: str, scope: str) -> Principal:
@@ -250,12 +251,12 @@ class TestStream:
         refused = problem(served.http.get(f"{V1}/feed/stream"), 503, "unavailable")
         assert refused["detail"] == "owner has 0 streams already"
 
-    def test_t1_it_does_not_outlive_its_leave(self, feed: MemoryFeed) -> None:
+    def test_t1_it_does_not_outlive_its_leave(self, feed: SqlFeed) -> None:
         reader = anyio.run(Reader(Streams(feed, Words(()), Pace(look_s=0.01, life_s=0.05))).run)
         assert reader.messages[-1]["more_body"] is False
 
     @pytest.mark.parametrize("busy", [False, True])
-    def test_t1_t11_who_would_not_be_let_in_any_more_is_told_no_more(self, feed: MemoryFeed, *, busy: bool) -> None:
+    def test_t1_t11_who_would_not_be_let_in_any_more_is_told_no_more(self, feed: SqlFeed, *, busy: bool) -> None:
         asked: list[str] = []
 
         def stands() -> bool:
@@ -289,7 +290,7 @@ class TestStream:
         served.post("/tokens/ci/revoke")
         assert [stream._stands() for stream in found] == [True, False]
 
-    def test_it_ends_in_order_with_the_server(self, feed: MemoryFeed) -> None:
+    def test_it_ends_in_order_with_the_server(self, feed: SqlFeed) -> None:
         streams = Streams(feed, Words(()), HURRIED)
         ended = threading.Event()
         streams.is_ending = ended.is_set
@@ -308,11 +309,11 @@ class TestStream:
         assert away.refused == 4
 
 
-class Away(MemoryFeed):
+class Away(SqlFeed):
     """A feed that does not answer the first times, and has a fact then."""
 
     def __init__(self) -> None:
-        super().__init__(ManualClock())
+        super().__init__(new_store(), ManualClock())
         self.refused = 0
 
     def last(self) -> int:
@@ -327,7 +328,6 @@ class TestRealServer:
     def test_the_client_follows_what_happens(self) -> None:
         served = Served()
         feed = served.control.tasks.feed
-        assert isinstance(feed, MemoryFeed)
         told(feed, "t0")
         found: list[int] = []
         with running(served) as url, Client(url, TOKEN) as client:
@@ -341,7 +341,6 @@ class TestRealServer:
     def test_a_stream_that_ends_is_taken_up_where_it_ended(self) -> None:
         served = Served()
         feed = served.control.tasks.feed
-        assert isinstance(feed, MemoryFeed)
         told(feed, "t0")
         with running(served) as url, httpx2.Client(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
             facts = followed(http, f"{url}{V1}/feed/stream", 0, retry_s=0.01)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icewright.feed.publisher import AWAY_TOLD_MS, FeedPublisher
+from icewright.feed.publisher import OUTAGE_REPORTED_MS, FeedPublisher
+from icewright.feed.sql import SqlFeed
 from icewright.model.events.feed import Fact, FactKind, FeedFilter
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
@@ -13,7 +14,7 @@ from icewright.observation.outages import CATALOG_PAUSE_MS
 from icewright.ports.feed import Feed
 from tests.builders.lakehouse import HOUR_MS, NAME, Lakehouse
 from tests.doubles.clock import ManualClock
-from tests.doubles.feed import MemoryFeed
+from tests.lakes.stores import new_store
 
 TABLE = TableId("lake", "u")
 PARKED = Reason("parked", "left alone for a day", {"until": 7})
@@ -30,7 +31,7 @@ def kinds(feed: Feed) -> list[FactKind]:
 
 def test_q5_a_table_is_told_to_be_parked_once_for_each_time() -> None:
     clock = ManualClock()
-    feed = MemoryFeed(clock)
+    feed = SqlFeed(new_store(), clock)
     first, second = FeedPublisher(feed, clock), FeedPublisher(feed, clock)
     first.problem(TABLE, NAME, None, PARKED)
     first.problem(TABLE, NAME, PARKED, PARKED)
@@ -43,7 +44,7 @@ def test_q5_a_table_is_told_to_be_parked_once_for_each_time() -> None:
 
 def test_a_table_that_cannot_be_read_is_data_at_risk_and_other_problems_are_no_news() -> None:
     clock = ManualClock()
-    feed = MemoryFeed(clock)
+    feed = SqlFeed(new_store(), clock)
     tidings = FeedPublisher(feed, clock)
     tidings.problem(TABLE, NAME, None, Reason("plan-refused", "the second opinion differs"))
     tidings.problem(TABLE, NAME, UNREADABLE, None)
@@ -60,10 +61,10 @@ def test_a_table_that_cannot_be_read_is_data_at_risk_and_other_problems_are_no_n
 
 def test_a_catalog_that_is_away_for_a_moment_is_no_news() -> None:
     clock = ManualClock()
-    feed = MemoryFeed(clock)
+    feed = SqlFeed(new_store(), clock)
     tidings = FeedPublisher(feed, clock)
     tidings.away("lake", "no answer")
-    clock.advance(AWAY_TOLD_MS - 1)
+    clock.advance(OUTAGE_REPORTED_MS - 1)
     tidings.away("lake", "no answer")
     tidings.answers("lake")
     clock.advance(1)
@@ -74,15 +75,15 @@ def test_a_catalog_that_is_away_for_a_moment_is_no_news() -> None:
 
 def test_a_catalog_that_is_away_for_long_is_told_once_and_so_is_its_return() -> None:
     clock = ManualClock()
-    feed = MemoryFeed(clock)
+    feed = SqlFeed(new_store(), clock)
     tidings = FeedPublisher(feed, clock)
     for _ in range(10):
         tidings.away("lake", "no answer")
-        clock.advance(AWAY_TOLD_MS)
+        clock.advance(OUTAGE_REPORTED_MS)
     tidings.answers("lake")
     tidings.answers("lake")
     assert kinds(feed) == [FactKind.CATALOG_AWAY, FactKind.CATALOG_BACK]
-    assert facts(feed)[1].reason.figures == {"away_ms": 10 * AWAY_TOLD_MS}
+    assert facts(feed)[1].reason.figures == {"away_ms": 10 * OUTAGE_REPORTED_MS}
 
 
 class TestOfTheWholeServer:

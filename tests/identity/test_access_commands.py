@@ -121,7 +121,7 @@ def test_t11_a_log_in_that_fails_ends_the_session_that_it_opened_and_no_other(
         raise Unavailable("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("icewright.terminal.address.write_address", full)
+        patched.setattr("icewright.identity.cli.write_address", full)
         for file in ("icc_second", "kept"):
             assert "the disk is full" in icewright("login", url, "--token-file", file).err
     (left,) = identities.sessions(limit=9)

@@ -7,8 +7,10 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from structlog.testing import capture_logs
 
+from icewright.audit.sql import SqlAudit
 from icewright.core.errors import OutcomeUnknown, Unavailable
 from icewright.identity.authentication import Access, authority
+from icewright.identity.sql import SqlIdentities
 from icewright.model.access.identity import CODE_MS, IDLE_MS, SESSION_MS
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
@@ -17,9 +19,7 @@ from icewright.server.liveness import SILENT_MS_MAX
 from icewright.server.loop import ROUND_MS_MAX
 from tests.builders.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, problem
 from tests.cases import each_case
-from tests.doubles.audit import MemoryAudit
-from tests.doubles.clock import ManualClock
-from tests.doubles.identity import MemoryIdentities
+from tests.lakes.stores import new_store
 
 PUBLIC_ROUTES = {
     ("GET", "/api/v1/healthz"),
@@ -358,9 +358,9 @@ def test_health_and_status_tell_when_what_is_beside_the_loop_hangs(
 
 
 def test_there_is_no_server_without_a_token() -> None:
-    clock = ManualClock()
+    store = new_store()
     with pytest.raises(ValueError, match="token"):
-        Access("", frozenset(), MemoryIdentities(clock), MemoryAudit(clock))
+        Access("", frozenset(), SqlIdentities(store), SqlAudit(store))
 
 
 def test_status_says_what_the_server_sees_and_does(served: Served) -> None:

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 from icewright.approvals.service import approval_hash
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.identity.authorization import Declared, On, Public, declarations, needs, require_declarations
+from icewright.identity.sql import SqlIdentities
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import OWNER, Grant, Permission, Principal, Role, Scope
 from icewright.model.actions.deletion import Cause, DeletionRun
@@ -27,7 +28,7 @@ from icewright.server.http.app import create_app
 from tests.builders.mailbox import Mailbox, told
 from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
 from tests.doubles.clock import ManualClock
-from tests.doubles.identity import MemoryIdentities
+from tests.lakes.stores import new_store
 
 READERS = {"viewer", "operator", "policy-admin", "approver", "platform-admin"}
 OPERATORS = {"operator", "policy-admin"}
@@ -214,10 +215,10 @@ class World:
 @pytest.fixture(scope="module")
 def world() -> World:
     clock = ManualClock()
-    telling = told(Mailbox(), clock)
-    telling.store.compose("team", None, 0, [Message("msg_1", "team", None, (), {"failed": 1}, 1, 0, 0)])
-    telling.store.failed("msg_1", "status 400", None)
-    served = Served(clock, telling=telling)
+    delivery = told(Mailbox(), clock)
+    delivery.store.compose("team", None, 0, [Message("msg_1", "team", None, (), {"failed": 1}, 1, 0, 0)])
+    delivery.store.failed("msg_1", "status 400", None)
+    served = Served(clock, delivery=delivery)
     uuid = served.table(mode="approve")
     rewrite = served.post(f"/tables/{uuid}/plan")["plan"]["plan_id"]
     expiry = served.post(f"/tables/{uuid}/plans", ExpireSnapshotsRequest("PT0S", 1))["plan_id"]
@@ -231,7 +232,7 @@ def world() -> World:
         "run-1", "plan-1", "hash", table_id, EVENTS, "s3://x", Cause.ORPHAN, 1, store.epoch(), 1, None, 1, 1
     )
     store.begin(run, [])
-    access = Everybody(TOKEN, loopback_hosts("127.0.0.1", PORT), MemoryIdentities(served.clock), served.audit)
+    access = Everybody(TOKEN, loopback_hosts("127.0.0.1", PORT), SqlIdentities(new_store(), served.clock), served.audit)
     app = create_app(served.control, access)
     app.state.streams.is_ending = lambda: True  # or the answer would have no end
     ids = {"uuid": uuid, "name": "page.css", "optimizer": "x", "token": "ci", "run": "run-1", "number": "0"}

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
+from icewright.audit.sql import SqlAudit
 from icewright.core.errors import LoginRefused, Unavailable
 from icewright.identity import logins as module
 from icewright.identity.logins import AT_ONCE_MAX, ATTEMPT_MS, TOKENS_AT_ONCE_MAX, Begun, Came, Logins
 from icewright.identity.people_port import Attempt
+from icewright.identity.sql import SqlIdentities
 from icewright.model.access.identity import IDLE_MS, SESSION_MS, Session, digest
 from icewright.model.access.people import Person, RoleRule
 from icewright.model.access.permissions import Grant, Role, Scope
-from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock
-from tests.doubles.identity import MemoryIdentities
 from tests.doubles.people import MemoryProvider
+from tests.lakes.stores import new_store
 
 BACK = "https://icewright.example.com/login/callback"
 RULES = [RoleRule.parse("groups=data-eng", "operator@lake.db")]
@@ -28,15 +29,14 @@ SECRET = "the-owners-token"  # noqa: S105 - not a secret
 class World:
     clock: ManualClock
     provider: MemoryProvider
-    identities: MemoryIdentities
-    audit: MemoryAudit
+    identities: SqlIdentities
+    audit: SqlAudit
     logins: Logins
 
     @classmethod
     def new(cls) -> World:
-        clock = ManualClock()
-        audit, provider = MemoryAudit(clock), MemoryProvider()
-        identities = MemoryIdentities(clock, audit)
+        store, clock, provider = new_store(), ManualClock(), MemoryProvider()
+        identities, audit = SqlIdentities(store, clock), SqlAudit(store, clock)
         return cls(clock, provider, identities, audit, Logins(provider, RULES, identities, audit, clock, SECRET))
 
     def came(self, begun: Begun, groups: Any = ("data-eng",)) -> Came:

@@ -6,22 +6,23 @@ import sys
 
 import pytest
 
+from icewright.audit.sql import SqlAudit
 from icewright.config.model import OidcConfig
 from icewright.core.errors import InvalidConfiguration
 from icewright.identity.logins import Logins
+from icewright.identity.sql import SqlIdentities
 from icewright.identity.wiring import open_logins
-from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock
-from tests.doubles.identity import MemoryIdentities
+from tests.lakes.stores import new_store
 from tests.servers.oidc import CLIENT_ID, oidc_server
 
 BACK = "http://127.0.0.1:7077/login/callback"
 
 
 def opened(oidc: OidcConfig, **environ: str) -> Logins | None:
-    clock = ManualClock()
-    audit = MemoryAudit(clock)
-    return open_logins(oidc, environ, MemoryIdentities(clock, audit), audit, clock, "the-owners-token")
+    store, clock = new_store(), ManualClock()
+    identities, audit = SqlIdentities(store, clock), SqlAudit(store, clock)
+    return open_logins(oidc, environ, identities, audit, clock, "the-owners-token")
 
 
 def test_the_provider_is_asked_with_the_first_log_in_and_not_before() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.inventory import keepers as keepers_module
+from icewright.inventory import reference_bits as keepers_module
 from icewright.inventory.footprint import Amount, distinct, footprint
-from icewright.inventory.keepers import Keepers, keepers
+from icewright.inventory.reference_bits import ReferenceBits, reference_bits
 from icewright.inventory.snapshot_retention import retained_snapshots
 from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.locations import CanonicalPath
@@ -103,7 +103,7 @@ def test_e1_e2_e3_e4_e5_every_figure_is_what_sets_give(
     needed = {one: {path for path in paths if data.draw(st.booleans())} for one in ids}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keepers_module, "REFS_MAX", refs_max)
-        bits = keepers(metadata, RULES, NOW)
+        bits = reference_bits(metadata, RULES, NOW)
     # Every snapshot mentions its files for itself, as manifests do.
     mentions = [
         ReachableFile(CanonicalPath(path), classes[path], sizes[path], bits.of(one))
@@ -150,5 +150,5 @@ def test_a_version_hint_is_no_file_to_be_counted() -> None:
     assert footprint([hint], bits_of_nothing()).classes == ()
 
 
-def bits_of_nothing() -> Keepers:
-    return keepers(table((), (), None), RULES, NOW)
+def bits_of_nothing() -> ReferenceBits:
+    return reference_bits(table((), (), None), RULES, NOW)

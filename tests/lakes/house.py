@@ -20,7 +20,7 @@ from icewright.actions.remove_files.adapters.opened import CatalogObjects, Catal
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
 from icewright.actions.undo.second_tables_iceberg import PyIcebergSecondTables
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.sql import SqlAudit
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
@@ -36,7 +36,8 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan
 from icewright.model.work.tasks import Task
-from icewright.notifications.service import Telling
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.service import MessageDelivery
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import place_rules
 from icewright.ports.store import TaskFilter
@@ -73,7 +74,7 @@ class House:
         self.ids = SystemIds(self.clock)
         self.jumped_ms, self.boot = 0, 1
         """How far the clock is ahead of what the machine has counted, and since which start that counts."""
-        self.telling: Telling | None = None
+        self.delivery = MessageDelivery(SqlMessages(self.engine, self.clock))
         self.one_person = False
         self.control = self.restart()
 
@@ -95,13 +96,13 @@ class House:
                 {self.entry.name: own},
                 lambda: Uptime(self.clock.now() - self.jumped_ms, self.boot),
             ),
+            SqlUndoRecordStore(self.engine),
+            self.delivery,
             expiries={self.entry.name: PyIcebergExpiry(self.entry, self.clock)},
             seconds={self.entry.name: PyIcebergSecondTables(self.entry)} if self.entry.kind is CatalogKind.REST else {},
-            kept=SqlKept(self.engine),
             places=places,
             claims=SqlClaims(self.engine),
             pause=self.pause,
-            telling=self.telling,
         )
         return self.control
 

@@ -1,21 +1,39 @@
 """Stores at the newest schema for tests that are not about migrations: copies of one that this process made.
 
 icewright opens a copy as it opens any store. Making one loads Alembic and takes 12 ms of CPU, a copy takes one.
-:func:`next_version` is for tests of what comes with the next migration.
+:func:`new_store` is for tests that want a store and do not care which. :func:`next_version` is for tests of what comes
+with the next migration.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
 import tempfile
+import weakref
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, delete, event, insert, select
 
 from icewright.store import migrate
 from icewright.store.engine import open_store
+from icewright.store.schema import counters
+from icewright.store.transactions import reading, writing
+from icewright.store_admin.all_tables import metadata
 from tests.servers.postgres import PostgresServer
+
+_DELETING = [str(delete(table)) for table in reversed(metadata.sorted_tables)]
+_RESTARTING = {
+    "sqlite": "DELETE FROM sqlite_sequence",
+    "postgresql": "SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'",
+}
+_FREE: list[SharedStore] = []
+"""Those of :func:`new_store` that nobody refers to."""
+_NUMBERS = count()
 
 _NEXT = """
 import sqlalchemy as sa
@@ -40,6 +58,56 @@ def sqlite_store(path: Path) -> str:
 def postgres_store(postgres: PostgresServer) -> str:
     """SQLAlchemy's URL of a store in a new database, for :meth:`PostgresServer.drop`."""
     return postgres.new_database(_postgres_template(postgres))
+
+
+def new_store() -> Engine:
+    """An empty store on SQLite for one test: it serves the next one as soon as nobody refers to it any more.
+
+    The rows of the test before are deleted, which takes less than 2 ms, a new file with its engine 10 ms; compiled
+    statements stay.
+    """
+    shared = _FREE.pop() if _FREE else SharedStore(sqlite_store(Path(_folder().name) / f"{next(_NUMBERS)}.db"))
+    shared.empty()
+    store = shared.engine.execution_options()
+    weakref.finalize(store, _FREE.append, shared)
+    return store
+
+
+class SharedStore:
+    """A database for all tests in turn. Nothing is flushed to the disk."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = open_without_sync(url)
+        with reading(self.engine) as connection:
+            self._counters = [dict(row) for row in connection.execute(select(counters)).mappings()]
+
+    def empty(self) -> None:
+        """As a new store is. Deleting the few rows of a test takes a fraction of what TRUNCATE takes for 40 tables."""
+        with writing(self.engine) as connection:
+            statements = [*_DELETING, _RESTARTING[connection.dialect.name]]
+            if connection.dialect.name == "postgresql":  # which is far away, and takes them at once
+                statements = ["; ".join(statements)]
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+            connection.execute(insert(counters), self._counters)
+
+
+def open_without_sync(url: str) -> Engine:
+    """The engine of a store that flushes nothing to the disk."""
+    engine = open_store(url)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _flush_nothing)
+        engine.dispose()
+    return engine
+
+
+def _flush_nothing(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute("PRAGMA synchronous = OFF")
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
 
 
 @cache

@@ -25,7 +25,7 @@ def mailbox() -> Mailbox:
 @pytest.fixture
 def served(mailbox: Mailbox) -> Served:
     clock = ManualClock()
-    return Served(clock, telling=told(mailbox, clock))
+    return Served(clock, delivery=told(mailbox, clock))
 
 
 def turn(notifications: Notifications) -> None:

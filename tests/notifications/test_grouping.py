@@ -5,28 +5,28 @@ from __future__ import annotations
 import random
 
 from icewright.model.actions.actions import ActionKind
-from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.feed import Fact, FactKind, FeedEntry
 from icewright.model.events.notifications import MENTIONS_MAX, GroupBy, Receiver, ReceiverKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
 from icewright.notifications.grouping import GRAVITY, MESSAGES_MAX, Owned, messages
-from icewright.notifications.sending import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX, next_try
+from icewright.notifications.notifier import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX, next_try
 
 ALL = tuple(FactKind)
 OWNERS = Receiver("team", ReceiverKind.WEBHOOK, ALL)
 TABLES = Receiver("team", ReceiverKind.WEBHOOK, ALL, group_by=GroupBy.TABLE)
-AWAY = Owned(Told(50, 50, Fact(FactKind.CATALOG_AWAY, "lake", Reason("unavailable", "no answer"))), None)
+AWAY = Owned(FeedEntry(50, 50, Fact(FactKind.CATALOG_AWAY, "lake", Reason("unavailable", "no answer"))), None)
 
 
 def of_task(sequence: int, kind: FactKind, task: str, *, table: str = "t", owner: str | None = "me") -> Owned:
     name, action = TableName("lake", ("db",), table), ActionKind.REWRITE_DATA_FILES
     fact = Fact(kind, "lake", Reason("because", kind.value), TableId("lake", table), name, task, "plan", action, 1)
-    return Owned(Told(sequence, 1_000 + sequence, fact), owner)
+    return Owned(FeedEntry(sequence, 1_000 + sequence, fact), owner)
 
 
 def parked(sequence: int, table: str = "t", owner: str | None = "me", code: str = "parked") -> Owned:
     fact = Fact(FactKind.PARKED, "lake", Reason(code, "so"), TableId("lake", table), TableName("lake", ("db",), table))
-    return Owned(Told(sequence, 1_000 + sequence, fact), owner)
+    return Owned(FeedEntry(sequence, 1_000 + sequence, fact), owner)
 
 
 def test_all_of_an_owner_is_one_message_and_all_of_a_table_where_that_is_wanted() -> None:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.model.actions.actions import ActionKind
-from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.feed import Fact, FactKind, FeedEntry
 from icewright.model.events.notifications import Mention, Message
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
-from icewright.notifications.message_text import outgoing, shown_name, tame, trial
+from icewright.notifications.message_text import neutralize_text, outgoing, shown_name, trial
 from icewright.notifications.port import Outgoing
 from tests.cases import each_case
 from tests.contracts.samples import HOSTILE_PARTS
@@ -84,7 +84,7 @@ def message(part: str, text: str, owner: str) -> Message:
         ActionKind.REWRITE_DATA_FILES,
         1,
     )
-    return Message("msg_1", "team", owner, (Mention(Told(1, 0, fact), owner),), {"failed": 1}, 1, 1, 0)
+    return Message("msg_1", "team", owner, (Mention(FeedEntry(1, 0, fact), owner),), {"failed": 1}, 1, 1, 0)
 
 
 class Tags(HTMLParser):
@@ -123,14 +123,14 @@ def test_t3_t7_any_text(part: str, text: str, owner: str) -> None:
 
 @given(st.text())
 def test_t3_what_is_tamed_is_short_and_on_one_line(text: str) -> None:
-    assert len(tame(text)) <= 9 * 303
-    assert "\n" not in tame(text)
+    assert len(neutralize_text(text)) <= 9 * 303
+    assert "\n" not in neutralize_text(text)
 
 
 def test_plain_words_stay_as_they_are() -> None:
     plain = "12 files became 1, the same 120 rows; 38.2 MiB (100 %) were read. It failed: try again"
-    assert tame(plain) == plain
-    assert tame("s3://lake/a.parquet") == "s3{:}{/}{/}lake{/}a{.}parquet"
+    assert neutralize_text(plain) == plain
+    assert neutralize_text("s3://lake/a.parquet") == "s3{:}{/}{/}lake{/}a{.}parquet"
     fact = message("städte_2024", "", "x").mentions[0].told.fact
     assert shown_name(fact) == "lake / sales / städte_2024"
 
@@ -164,7 +164,7 @@ def test_what_a_task_brought_is_said_in_figures() -> None:
         ActionKind.REWRITE_DATA_FILES,
         1,
     )
-    told = Message("msg_1", "team", "me", (Mention(Told(1, 0, fact), "me", 3),), {"succeeded": 25}, 2, 1, 0)
+    told = Message("msg_1", "team", "me", (Mention(FeedEntry(1, 0, fact), "me", 3),), {"succeeded": 25}, 2, 1, 0)
     found = outgoing(told)
     assert found.title == "icewright: 25 succeeded (me)"
     assert found.plain == (

@@ -17,13 +17,13 @@ from tests.lakes.house import House, serving
 MINUTE_MS = 60_000
 
 
-class Told(House):
+class FeedEntry(House):
     """A house with a receiver."""
 
     def __init__(self, folder: Path) -> None:
         self.mailbox = Mailbox()
         super().__init__(folder)
-        self.telling = told(self.mailbox, self.clock)
+        self.delivery = told(self.mailbox, self.clock)
         self.restart()
 
     def turn(self) -> None:
@@ -34,15 +34,15 @@ class Told(House):
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
-    made = Told(tmp_path)
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedEntry]:
+    made = FeedEntry(tmp_path)
     write_configuration(tmp_path, made.entry)
     at_home(tmp_path, monkeypatch)
     with serving(made):
         yield made
 
 
-def test_receivers_trials_and_dead_letters(house: Told) -> None:
+def test_receivers_trials_and_dead_letters(house: FeedEntry) -> None:
     listed = icewright("notifications", "list", "--json").json["items"]
     assert [(one["name"], one["under"]) for one in listed] == [("team", ["lake"])]
     assert "every message arrived" in icewright("notifications", "deadletters").out

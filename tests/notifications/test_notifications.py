@@ -19,15 +19,15 @@ from icewright.core.errors import InvalidConfiguration
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
+from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.owners import Owners
 from icewright.notifications.senders.by_apprise import AppriseSender
 from icewright.notifications.service import Notifications
-from icewright.notifications.wiring import telling, telling_receivers
+from icewright.notifications.wiring import deliver_messages, open_delivery
 from icewright.policy.source import PolicySource
 from tests.builders.served import Served
 from tests.cases import each_case
-from tests.doubles.clock import ManualClock
-from tests.doubles.message_store import MemoryMessages
+from tests.lakes.stores import new_store
 from tests.servers.hooks import HOST, certificate, hooks
 
 LONG_S = 60
@@ -75,12 +75,12 @@ def signed_by(secret: str, headers: dict[str, str], body: bytes) -> bool:
 def test_from_the_feed_to_a_receiver_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("icewright.notifications.service.PAUSE_S", 0.02)
     served, before = Served(), threading.active_count()
-    feed, store = served.control.tasks.feed, MemoryMessages(served.clock)
+    feed, store = served.control.tasks.feed, SqlMessages(served.engine, served.clock)
     owners = Owners(served.control.tables, PolicySource(), served.clock)
     with hooks(certificate(tmp_path)) as receiver:
         config = config_of(tmp_path, receiver.port)
-        notifications = Notifications(telling(config, {"NEW": NEW}, store), feed, owners, served.clock)
-        with telling_receivers(notifications):
+        notifications = Notifications(open_delivery(config, {"NEW": NEW}, store), feed, owners, served.clock)
+        with deliver_messages(notifications):
             until(lambda: store.state("team").position is not None)
             feed.tell(parked(1), "1")
             until(lambda: len(receiver.received) == 1)
@@ -104,8 +104,8 @@ def test_without_receivers_there_are_no_threads(tmp_path: Path) -> None:
     served = Served()
     config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
     owners = Owners(served.control.tables, PolicySource(), served.clock)
-    found = telling(config, {}, MemoryMessages(ManualClock()))
-    with telling_receivers(Notifications(found, served.control.tasks.feed, owners, served.clock)):
+    found = open_delivery(config, {}, SqlMessages(new_store()))
+    with deliver_messages(Notifications(found, served.control.tasks.feed, owners, served.clock)):
         assert threading.active_count() == before
 
 
@@ -123,7 +123,7 @@ def test_t1_a_secret_that_is_none_is_said_at_the_start_and_not_shown(
     config = config_of(tmp_path, 443, host=HOST)
     (tmp_path / "old").write_text(old)
     with pytest.raises(InvalidConfiguration) as refused:
-        telling(config, environ, MemoryMessages(ManualClock()))
+        open_delivery(config, environ, SqlMessages(new_store()))
     assert said in refused.value.message
     assert not any(word in str(refused.value) for word in ("too-short", "clear-text", NEW, OLD))
 
@@ -132,13 +132,13 @@ def test_certificates_that_cannot_be_read_are_said_at_the_start(tmp_path: Path) 
     (tmp_path / "icewright.toml").write_text('[notifications]\nca_file = "/nowhere.pem"\n')
     config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
     with pytest.raises(InvalidConfiguration, match="ca_file"):
-        telling(config, {}, MemoryMessages(ManualClock()))
+        open_delivery(config, {}, SqlMessages(new_store()))
 
 
 def test_chats_go_by_a_process_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "icewright.toml").write_text('[receivers.chat]\nkind = "apprise"\nurl = "env:CHAT"\n')
     config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
-    found = telling(config, {"CHAT": "mmost://127.0.0.1:9/abcdefghijklmnopqrstuvwxyz"}, MemoryMessages(ManualClock()))
+    found = open_delivery(config, {"CHAT": "mmost://127.0.0.1:9/abcdefghijklmnopqrstuvwxyz"}, SqlMessages(new_store()))
     assert isinstance(found.senders["chat"], AppriseSender)
     with pytest.raises(InvalidConfiguration, match=r"receivers\.chat\.url"):
-        telling(config, {"CHAT": "syslog://"}, MemoryMessages(ManualClock()))
+        open_delivery(config, {"CHAT": "syslog://"}, SqlMessages(new_store()))

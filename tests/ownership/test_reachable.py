@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from icewright.catalogs import local_spool as on_disk
-from icewright.catalogs.local_spool import open_disk_spool
-from icewright.catalogs.spool_port import OpenSpool
+from icewright.catalogs.local_spool import OpenSpool, open_disk_spool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import GAPS_KEPT_MAX, Complete, Gap, Known, Partial
 from icewright.core.errors import IcewrightError, StorageUnavailable, Unavailable, Unreadable, Unsupported
 from icewright.footprint.storage_views import storage_view
-from icewright.inventory.keepers import Keepers, keepers
+from icewright.inventory.reference_bits import ReferenceBits, reference_bits
 from icewright.inventory.snapshot_retention import retained_snapshots
 from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
@@ -42,7 +41,6 @@ from tests.cases import each_case
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
-from tests.doubles.spool import open_memory_spool
 from tests.doubles.table_files import MemoryTableFiles
 from tests.doubles.tables import LIST_BYTES, METADATA_BYTES
 from tests.inventory.test_inventory_histories import NAME, Histories, chance, cities
@@ -52,8 +50,8 @@ SPELLINGS = ("s3://b/", "s3a://b/", "s3n://b/")
 PATHS_REUSED = 3
 
 
-def bits(metadata: TableMetadata, now: int = 0) -> Keepers:
-    return keepers(metadata, RULES, now)
+def bits(metadata: TableMetadata, now: int = 0) -> ReferenceBits:
+    return reference_bits(metadata, RULES, now)
 
 
 @dataclass
@@ -105,7 +103,7 @@ def files_of(known: Known[Reachable]) -> dict[CanonicalPath, ReachableFile]:
 
 
 def reach(
-    files: TableFiles, open_spool: OpenSpool = open_memory_spool, now: int = 0
+    files: TableFiles, open_spool: OpenSpool = open_disk_spool, now: int = 0
 ) -> tuple[Known[Reachable], dict[CanonicalPath, ReachableFile]]:
     steps: list[tuple[Step, int, int]] = []
     with reachable(
@@ -156,7 +154,7 @@ class Reached(Histories):
         assert files == expected(self.catalog, self.clock.now())
         assert set(reading.manifests_read.values()) <= {1}
 
-    open_spool: OpenSpool = staticmethod(open_memory_spool)
+    open_spool: OpenSpool = staticmethod(open_disk_spool)
 
 
 def expected(catalog: MemoryCatalog, now: int) -> dict[CanonicalPath, ReachableFile]:
@@ -401,14 +399,11 @@ def test_a_location_that_is_not_the_name_of_one_object_is_a_gap(
 
 
 @each_case("size_bytes", [-1, -5, 1 << 63, 1 << 70])
-@each_case("open_spool", [open_memory_spool, open_disk_spool])
-def test_a_size_that_no_file_has_is_a_gap_and_in_no_sum(
-    catalog: MemoryCatalog, open_spool: OpenSpool, size_bytes: int
-) -> None:
+def test_a_size_that_no_file_has_is_a_gap_and_in_no_sum(catalog: MemoryCatalog, size_bytes: int) -> None:
     """Metadata may be anybody's; JSON has no largest number."""
     wrong = NamedFile("s3://b/stats", FileClass.STATISTICS, size_bytes)
     files = Altered(MemoryTableFiles(catalog), alter=lambda roots: replace(roots, files=(*roots.files, wrong)))
-    known, found = reach(files, open_spool)
+    known, found = reach(files)
     assert isinstance(known, Partial)
     assert [gap.reason.code for gap in known.gaps] == ["impossible-size"]
     assert found[CanonicalPath("s3://b/stats")].size_bytes is None
@@ -419,7 +414,7 @@ def test_o1_e8_what_is_declared_to_be_one_is_one(catalog: MemoryCatalog) -> None
     named = tuple(NamedFile(path, FileClass.STATISTICS, 1) for path in spelled)
     aliases = declared({"hdfs://n1:8020": "hdfs://cluster", "hdfs://": "hdfs://cluster"})
     files = Altered(MemoryTableFiles(catalog), alter=lambda roots: replace(roots, files=named))
-    with reachable(files, NAME, bits, open_memory_spool, aliases=aliases, progress=lambda *_: None) as known:
+    with reachable(files, NAME, bits, open_disk_spool, aliases=aliases, progress=lambda *_: None) as known:
         found = {path for path in files_of(known) if path.startswith("hdfs:")}
     assert found == {"hdfs://cluster/a", "hdfs://n2:8020/a"}
 

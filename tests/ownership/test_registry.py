@@ -17,6 +17,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.ownership import registry as registry_module
 from icewright.ownership.claim_book import GONE_KEPT_MS, KEPT_AGAIN_MS, ClaimBook
+from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules
 from icewright.ownership.model import Claim, GoneUuid, Place, SeenClaim
 from icewright.ownership.ownership import Ownership, ownership
@@ -31,9 +32,9 @@ from icewright.ownership.registry import (
 )
 from tests.builders.lakehouse import Lakehouse
 from tests.doubles.catalog import MemoryCatalog
-from tests.doubles.claims import MemoryClaims
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
+from tests.lakes.stores import new_store
 
 T, U, V = (TableName("lake", ("db",), name) for name in "tuv")
 OTHER = TableName("pond", ("db",), "other")
@@ -67,7 +68,7 @@ class World:
         self.clock = ManualClock()
         self.lake, self.pond = CountingCatalog("lake", self.clock), CountingCatalog("pond", self.clock)
         self.pond._numbers = 1_000  # or its uuids would be those of the lake
-        self.claims = MemoryClaims()
+        self.claims = SqlClaims(new_store())
         self.rules: PlaceRules | None = None
         self.registry = self.started()
 
@@ -644,12 +645,12 @@ class TestStore:
     def test_it_is_written_only_what_changed_and_now_and_then_that_nothing_did(self, world: World) -> None:
         written: list[int] = []
 
-        class Counted(MemoryClaims):
+        class Counted(SqlClaims):
             def keep(self, seen: object, forget: object = ()) -> None:
                 written.append(len(list(seen)))  # type: ignore[call-overload] # a sequence
                 super().keep(seen, forget)  # type: ignore[arg-type] # as they came
 
-        world.claims = Counted()
+        world.claims = Counted(new_store())
         world.started()
         assert world.owns()
         for _ in range(3):
@@ -661,7 +662,7 @@ class TestStore:
         assert written == [3, 0, 0, 1]
 
     def test_a_store_that_is_away_loses_nothing_and_says_nothing(self, world: World) -> None:
-        class Away(MemoryClaims):
+        class Away(SqlClaims):
             is_away = True
 
             def claims(self) -> Iterator[SeenClaim]:
@@ -674,7 +675,7 @@ class TestStore:
                     raise StoreUnavailable("away")
                 super().keep(seen, forget)  # type: ignore[arg-type] # as they came
 
-        world.claims = away = Away()
+        world.claims = away = Away(new_store())
         world.started()
         with pytest.raises(StoreUnavailable):
             world.place()
@@ -718,7 +719,7 @@ class TestImports:
         assert known.found.not_ours == (f"{lent}/data/x=1/", "s3://raw/landing/day=1/")
 
     def test_l5_it_is_remembered_while_nothing_comes_or_goes_and_by_the_next_server(self, house: Lakehouse) -> None:
-        claims = MemoryClaims()
+        claims = SqlClaims(new_store())
         self.look(house)
         house.control.registry._book.store = claims
         house.control.registry.keep()

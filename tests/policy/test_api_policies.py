@@ -7,6 +7,7 @@ import pytest
 from icewright.core.codec import to_json
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
+from icewright.web.idempotency import BYTES_MAX
 from tests.builders.served import EVENTS, HOUR_MS, V1, Served, problem
 
 MODE = "icewright.mode"
@@ -110,3 +111,12 @@ def test_who_applies_has_a_name_that_can_be_kept(served: Served, by: str, note: 
 def test_other_revisions_are_not_found(served: Served) -> None:
     problem(served.http.get(f"{V1}/policies/revisions/7"), 404, "not-found")
     problem(served.http.get(f"{V1}/policies/revisions/x"), 400, "invalid-request")
+
+
+def test_rules_are_limited_by_their_bytes_and_not_by_their_number(served: Served) -> None:
+    each = (NamedRule(f"r{number}", RuleMatch((f"lake.n{number}.**",)), {MODE: "auto"}) for number in range(1_001))
+    apply(served, Policies(tuple(each)), 0)
+    assert len(served.get("/policies")["policies"]["rules"]) == 1_001
+    for path in ("/policies", "/policies/preview"):
+        headers = {"Content-Type": "application/json", "If-Match": '"1"'}
+        problem(served.http.post(V1 + path, content=b" " * (BYTES_MAX + 1), headers=headers), 413, "too-large")

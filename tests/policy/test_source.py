@@ -12,11 +12,11 @@ from icewright.model.plans.plans import Plan
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
 from icewright.model.policy.policy import Mode, PolicyRule
 from icewright.model.work.tasks import TaskState
+from icewright.policy.rules.sql import SqlPolicies
 from icewright.policy.source import NothingApplied, PolicySource
 from tests.builders.lakehouse import NAME, Lakehouse
 from tests.builders.worker import Worker
-from tests.doubles.clock import ManualClock
-from tests.doubles.policies import MemoryPolicies
+from tests.lakes.stores import new_store
 
 MODE = "icewright.mode"
 
@@ -101,23 +101,23 @@ def test_x3_policies_that_are_applied_during_a_look_have_another_one_follow(
 
 
 def test_rules_are_read_once_per_revision() -> None:
-    store = MemoryPolicies(ManualClock())
+    store = SqlPolicies(new_store())
     configured = PolicyRule("lake", (), {MODE: "approve"})
     source = PolicySource((configured,), store)
-    assert source.present().rules == (configured,)
+    assert list(source.present().rules) == [configured]
     store.apply(new("auto"), 0)
     found = source.present()
-    assert (found.revision, found.rules) == (1, (*new("auto").policies.rules, configured))
+    assert (found.revision, list(found.rules)) == (1, [*new("auto").policies.rules, configured])
     assert source.present() is found
 
 
 def test_nothing_is_guessed_while_the_store_is_away() -> None:
-    class Away(MemoryPolicies):
+    class Away(SqlPolicies):
         def present(self) -> int:
             raise Unavailable("the store does not answer")
 
     with pytest.raises(Unavailable):
-        PolicySource((), Away(ManualClock())).present()
+        PolicySource((), Away(new_store())).present()
 
 
 def test_without_a_store_the_configuration_is_all() -> None:

@@ -30,7 +30,7 @@ from icewright.terminal.address import ServerAddress
 from icewright.terminal.logs import configure_logs
 from icewright.work.launch.optimizer import settings_of
 from icewright.work.launch.submission import Submission
-from icewright_spark.optimizer.telemetry import attempting, begin_telling
+from icewright_spark.optimizer.telemetry import attempting, configure_telemetry
 from tests.builders.lakehouse import Lakehouse
 from tests.builders.worker import Worker
 
@@ -180,7 +180,7 @@ def test_t5_a_traceback_for_people_shows_no_variables_of_a_server_or_an_optimize
     settings = settings_of(load_config(None, AWAY, tmp_path), {})
     begins: list[Callable[[], None]] = [
         lambda: configure_logs("console", "info"),
-        lambda: begin_telling(settings, {}),
+        lambda: configure_telemetry(settings, {}),
     ]
     for begin in begins:
         begin()
@@ -225,7 +225,7 @@ def test_an_optimizer_logs_as_its_supervisor_was_told(tmp_path: Path, logged: py
     (tmp_path / "icewright.toml").write_text('[optimizer]\nserver_url = "http://127.0.0.1:1"\n', encoding="utf-8")
     config = load_config(tmp_path / "icewright.toml", {}, tmp_path)
     settings = settings_of(config, {"ICEWRIGHT_LOG_FORMAT": "json", "ICEWRIGHT_LOG_LEVEL": "warning"})
-    begin_telling(settings, {})
+    configure_telemetry(settings, {})
     structlog.get_logger().info("too quiet")
     structlog.get_logger().warning("heard")
     (line,) = logged.readouterr().out.splitlines()

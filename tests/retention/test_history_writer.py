@@ -14,13 +14,13 @@ from icewright.model.work.history import EndedTask, Ending
 from icewright.model.work.tasks import TaskState
 from icewright.retention import history as module
 from icewright.retention.history import SETTLED_MS, HistoryProgress, HistoryWriter
+from icewright.work.store.task_store import SqlTaskStore
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME
 from tests.contracts.test_task_store_contract import move, started
-from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock
 from tests.doubles.history import MemoryHistory
-from tests.doubles.task_store import MemoryTaskStore
+from tests.lakes.stores import new_store
 
 
 class Troubled(MemoryHistory):
@@ -46,7 +46,7 @@ class Troubled(MemoryHistory):
 class World:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.tasks = MemoryTaskStore(self.clock, MemoryAudit(self.clock))
+        self.tasks = SqlTaskStore(new_store(), self.clock)
         self.history = Troubled()
         self.progress = HistoryProgress(hold_ms=1_000)
         self.writer = HistoryWriter(self.tasks, self.history, self.progress)

@@ -7,29 +7,30 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.model import verify
+from icewright.audit.sql import SqlAudit
 from icewright.model.access.permissions import Act
 from icewright.model.actions.undo import UNDO_KEPT_MS, Kept
 from icewright.model.iceberg.names import TableId
 from icewright.model.policy.policies import NewRevision, Policies
 from icewright.model.work.retention import DAY_MS, RETENTION, Retention, RowKind
+from icewright.notifications.message_store import SqlMessages
+from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.store import ROWS_AT_ONCE_MAX
 from icewright.retention import pruning
 from icewright.retention.history import SETTLED_MS, HistoryProgress, HistoryWriter
 from icewright.retention.pruning import PRUNING_INTERVAL_MS, Keeping, Past, Pruner
+from icewright.retention.prunings_sql import SqlPrunings
+from icewright.work.store.table_store import SqlTableStore
+from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import REASON, new_task, plan, record
 from tests.contracts.test_deletion_store_contract import approval, remove
 from tests.contracts.test_messages_contract import message
-from tests.doubles.audit import MemoryAudit
 from tests.doubles.clock import ManualClock
-from tests.doubles.deletion_store import MemoryDeletionStore
 from tests.doubles.history import MemoryHistory
-from tests.doubles.kept import MemoryKept
-from tests.doubles.message_store import MemoryMessages
-from tests.doubles.policies import MemoryPolicies
-from tests.doubles.prunings import MemoryPrunings
-from tests.doubles.table_store import MemoryTableStore
-from tests.doubles.task_store import MemoryTaskStore
+from tests.lakes.stores import new_store
 
 
 class World:
@@ -37,13 +38,15 @@ class World:
 
     def __init__(self, retention: Retention = RETENTION, history: HistoryProgress | None = None) -> None:
         self.clock = ManualClock()
-        self.audit, self.kept, self.messages = MemoryAudit(self.clock), MemoryKept(), MemoryMessages(self.clock)
-        self.tasks = MemoryTaskStore(self.clock, self.audit)
-        self.tables = MemoryTableStore(self.clock, self.tasks)
-        self.deletions = MemoryDeletionStore(self.clock, self.audit, tables=self.tables)
-        self.policies = MemoryPolicies(self.clock, self.audit)
-        stores = (self.tasks, self.tables, self.kept, self.audit, self.messages, self.deletions, self.policies)
-        self.prunings = MemoryPrunings(self.clock, *stores)
+        store = new_store()
+        self.audit, self.kept, self.messages = (
+            SqlAudit(store, self.clock),
+            SqlUndoRecordStore(store),
+            SqlMessages(store, self.clock),
+        )
+        self.tasks, self.tables = SqlTaskStore(store, self.clock), SqlTableStore(store, self.clock)
+        self.deletions, self.policies = SqlDeletionStore(store, self.clock), SqlPolicies(store, self.clock)
+        self.prunings = SqlPrunings(store, self.clock)
         self.retention, self.history = retention, history
         self.pruner = self.restarted()
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, event, func, insert, select, text
 
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
-from icewright.actions.undo.undo_records_sql import SqlKept
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.model.work.retention import RETENTION, RowKind
 from icewright.model.work.tasks import TaskState
 from icewright.notifications.message_store import SqlMessages
@@ -25,7 +25,7 @@ from icewright.work.store import table_pruning
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import new_task, plan
-from tests.contracts.stores import SqlStores
+from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import approval
 from tests.contracts.test_prunings_contract import fill
 from tests.contracts.test_table_store_contract import known_table
@@ -56,7 +56,7 @@ class TestBounds:
     def test_nothing_is_left_of_what_is_pruned(self, engine: Engine) -> None:
         """But for what something needs: a task that waits, an open removal, tables and policies that are present."""
         clock = ManualClock()
-        stores = SqlStores([engine], clock)
+        stores = Stores([engine], clock)
         in_state(stores.tasks(), TaskState.FAILED, "task-tried")
         fill(stores, clock, 0)
         known_table(stores, 50, clock.now())
@@ -64,7 +64,7 @@ class TestBounds:
         past = Past(
             SqlTaskStore(engine, clock),
             SqlTableStore(engine, clock),
-            SqlKept(engine),
+            SqlUndoRecordStore(engine),
             SqlMessages(engine, clock),
             SqlDeletionStore(engine, clock),
             SqlPolicies(engine, clock),

@@ -17,9 +17,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from icewright.api_client.client import Client
+from icewright.audit.sql import SqlAudit
 from icewright.config.model import ServerConfig
 from icewright.core.errors import InvalidConfiguration, NotAllowed, Rejected, Unavailable
 from icewright.identity.authentication import Access, loopback_hosts
+from icewright.identity.sql import SqlIdentities
 from icewright.server.exposure import (
     Certificate,
     allowed_hosts,
@@ -37,9 +39,7 @@ from icewright_spark.reports.client import Server
 from icewright_spark.reports.report import Destination
 from tests.builders.served import TOKEN, Served, hello
 from tests.cases import each_case
-from tests.doubles.audit import MemoryAudit
-from tests.doubles.clock import ManualClock
-from tests.doubles.identity import MemoryIdentities
+from tests.lakes.stores import new_store
 from tests.servers.certificates import Authority
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there, it is what is tested
@@ -175,8 +175,8 @@ def test_nobody_else_reaches_a_server_to_which_nobody_may_come_yet(tmp_path: Pat
 
 def test_it_answers_to_its_public_name_and_to_those_of_its_machine(tmp_path: Path) -> None:
     server = config(tmp_path, host=ANYWHERE, public_url="https://lake.example", trusted_proxies=("10.0.0.7",))
-    clock = ManualClock()
-    identities, audit = MemoryIdentities(clock), MemoryAudit(clock)
+    store = new_store()
+    identities, audit = SqlIdentities(store), SqlAudit(store)
     exposed = build_access(replace(server, allowed_hosts=("balancer.example",)), 7077, TOKEN, identities, audit)
     assert exposed.allowed_hosts >= {"lake.example", "lake.example:443", "127.0.0.1:7077", "balancer.example"}
     assert exposed.transport == Transport(is_exposed=True, proxies=[ip_network("10.0.0.7")])
@@ -213,5 +213,6 @@ def test_other_servers_find_it_where_it_says_or_where_it_listens(tmp_path: Path)
     assert peer_url(replace(everywhere, peer_url="https://server-1.example:7077"), 7077) == (
         "https://server-1.example:7077"
     )
-    access = Access(TOKEN, allowed_hosts(everywhere, 7077), MemoryIdentities(ManualClock()), MemoryAudit(ManualClock()))
+    store = new_store()
+    access = Access(TOKEN, allowed_hosts(everywhere, 7077), SqlIdentities(store), SqlAudit(store))
     assert f"{socket.gethostname()}:7077".lower() in access.allowed_hosts

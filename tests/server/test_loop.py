@@ -538,7 +538,7 @@ def test_a_step_that_fails_stops_no_other_step(house: Lakehouse, monkeypatch: py
     def broken(*_args: Any, **_kwargs: Any) -> Any:
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr(house.tables, "told_tables", broken)
+    monkeypatch.setattr(house.tables, "reported_tables", broken)
     monkeypatch.setattr(house.tasks, "expired", broken)
     house.control.loop.round()
     assert house.only_task().state is TaskState.QUEUED

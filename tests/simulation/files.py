@@ -97,7 +97,7 @@ class Files:
         self._touched = True
         self.check()
         for run in self.store.runs(limit=10_000):
-            tally = self.store.tally(run.run_id)
+            tally = self.store.count_intents(run.run_id)
             if run.is_open or tally[IntentState.UNKNOWN].files or tally[IntentState.PLANNED].files:
                 raise Broken(f"run {run.run_id} has no end: {tally}")
 
@@ -187,7 +187,7 @@ class Files:
 
     def _is_allowed(self, run: DeletionRun) -> None:
         earlier = [one for one in self.store.runs(table_id=run.table_id, limit=10_000) if one.run_id < run.run_id]
-        size_bytes = sum(tally.bytes for tally in self.store.tally(run.run_id).values())
+        size_bytes = sum(tally.bytes for tally in self.store.count_intents(run.run_id).values())
         too_much = run.cause is Cause.ORPHAN and size_bytes * PERCENT > run.table_bytes
         if (too_much or not earlier) and run.plan_id not in self.approved:
             raise Broken(f"nobody has said that the files of plan {run.plan_id} may go")

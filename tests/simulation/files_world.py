@@ -15,6 +15,7 @@ from typing import Any
 from icewright.actions.expire_snapshots.settings import EXPIRES_KEY, MAX_AGE_KEY, MIN_KEPT_KEY, REMOVES_FILES_KEY
 from icewright.actions.remove_files.orphans.settings import ORPHAN_AGE_KEY, REMOVES_KEY
 from icewright.actions.remove_files.removals_port import CatalogFiles, RemovalPorts
+from icewright.catalogs.local_spool import open_disk_spool
 from icewright.core.errors import Conflict, NotFound, Rejected, StorageUnavailable
 from icewright.core.fault_points import Fault
 from icewright.core.times import Instant
@@ -30,7 +31,7 @@ from tests.doubles.lake import MemoryFile
 from tests.doubles.objects import MemoryObjects
 from tests.doubles.quarantine import BEFORE, MemoryQuarantine
 from tests.doubles.rollback import MemoryRollbacks
-from tests.doubles.spool import open_memory_spool
+from tests.doubles.sightings import MemorySightings
 from tests.doubles.table_files import MemoryTableFiles
 from tests.simulation.files import CLOCKS_MS, DAY_MS, FLOORS_MS, WINDOW_MS, Files
 from tests.simulation.trouble import Killed, Moody, Mortal
@@ -59,7 +60,7 @@ class Late:
     due_at: Instant
 
 
-class Told:
+class FeedEntry:
     """The catalog as those see it who set tables back: the writers hear of it."""
 
     def __init__(self, catalog: Any, hear: Callable[[Any], None]) -> None:
@@ -97,9 +98,10 @@ class FilesWorld(World):
         self.quarantine = MemoryQuarantine(storage, HELD, self._at_the_door)
         catalog: Any = Moody(house.catalog, trouble, may_lie=False)
         files = CatalogFiles(MemoryTableFiles(catalog), MemoryObjects(storage), self.quarantine)
-        store, sightings = (Mortal(one, trouble) for one in (house.removals.store, house.removals.sightings))
-        house.removals = RemovalPorts(store, sightings, open_memory_spool, {"lake": files})
-        told: Any = Told(house.catalog, self._set_back)
+        store: Any = Mortal(house.removals.store, trouble)
+        sightings: Any = Mortal(MemorySightings(house.store_clock), trouble)
+        house.removals = RemovalPorts(store, sightings, open_disk_spool, {"lake": files})
+        told: Any = FeedEntry(house.catalog, self._set_back)
         house.rollbacks["lake"] = MemoryRollbacks(told, house.writers_clock)
 
     def _set_back(self, metadata: TableMetadata) -> None:

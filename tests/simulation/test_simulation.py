@@ -30,7 +30,7 @@ from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import Outcome, Task, TaskState
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.work.tasks.retry import End
-from tests.contracts.stores import sql_stores
+from tests.contracts.stores import stores_on
 from tests.doubles.lake import MemoryFile
 from tests.simulation.invariants import check, check_end
 from tests.simulation.world import OF_THE_SERVICES, Mutation, OpenStores, World
@@ -362,7 +362,7 @@ def test_a_seed_replays() -> None:
 @pytest.mark.parametrize("seed", range(20 if CAMPAIGN else 1))
 def test_over_a_database_the_same_happens(database: str, seed: int, request: pytest.FixtureRequest) -> None:
     def stores(clock: Clock) -> tuple[TableStore, TaskStore]:
-        found = sql_stores(database, request, clock)
+        found = stores_on(database, request, clock)
         return found.tables(), found.tasks()
 
     assert simulate(seed, stores=stores) == simulate(seed)

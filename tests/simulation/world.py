@@ -85,7 +85,9 @@ class World:
     def __init__(self, seed: int, mutate: Mutation | None = None, stores: OpenStores | None = None) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - replayed by its seed
         self.group = drawn_group(seed)
-        self.house = Lakehouse(seed=seed, stores=stores, has_files=self.has_files, groups=(self.group,))
+        self.house = Lakehouse(
+            seed=seed, stores=stores, has_files=self.has_files, groups=(self.group,), has_policies=False
+        )
         self.counted: Counter[str] = Counter()
         self.stores = (self.house.tables, self.house.tasks)
         self.trouble = Trouble(self.chance, self.house.clock, self.counted)

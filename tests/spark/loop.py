@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.core.times import Instant
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policy import PolicyRule
@@ -24,14 +26,17 @@ from icewright.model.work.jobs import (
 )
 from icewright.model.work.storage import ProbeReport, ProbeReports
 from icewright.model.work.tasks import Task
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.service import MessageDelivery
 from icewright.ports.store import TaskFilter
 from icewright.server.control import build_control_plane
+from icewright.work.store.table_store import SqlTableStore
+from icewright.work.store.task_store import SqlTaskStore
 from icewright.work.tasks.retry import CONFLICT_BASE_MS
 from icewright_spark.optimizer.attempt import Attempt
 from icewright_spark.optimizer.probe import probe
-from tests.doubles.removals import memory_removals
-from tests.doubles.table_store import MemoryTableStore
-from tests.doubles.task_store import MemoryTaskStore
+from tests.doubles.removals import removal_ports
+from tests.lakes.stores import new_store
 
 OPTIMIZER = "optimizer-test"
 AUTO = {"icewright.mode": "auto"}
@@ -74,17 +79,30 @@ class SparkLoop:
         self.catalog = PyIcebergCatalog(entry)
         self.clock = AheadClock()
         self.before_commit: Callable[[], None] = lambda: None
+        store = new_store()
         self.control = build_control_plane(
             {entry.name: self.catalog},
-            MemoryTableStore(self.clock),
-            MemoryTaskStore(self.clock),
+            SqlTableStore(store, self.clock),
+            SqlTaskStore(store, self.clock),
             self.clock,
             SystemIds(),
-            memory_removals(self.clock),
+            removal_ports(store, self.clock),
+            SqlUndoRecordStore(store),
+            MessageDelivery(SqlMessages(store)),
             rules=[PolicyRule(entry.name, (), AUTO)],
         )
         self.control.dispatcher.hello(
-            OptimizerHello(PROTOCOL_VERSION, OPTIMIZER, "test", "default", 1, (entry.name,), spark.version, "1.12.0")
+            OptimizerHello(
+                PROTOCOL_VERSION,
+                OPTIMIZER,
+                "test",
+                "default",
+                1,
+                (entry.name,),
+                spark.version,
+                "1.12.0",
+                actions=OPTIMIZER_ACTIONS,
+            )
         )
 
     def name(self, *path: str) -> TableName:

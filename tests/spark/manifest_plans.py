@@ -22,11 +22,12 @@ from icewright.model.plans.observation import Observation
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskSpec
 from icewright.observation.observer import Observer
 from icewright.policy.effective import effective_policy
+from icewright.work.store.table_store import SqlTableStore
 from icewright_spark.actions.driver_job import DriverJob
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.rewrite_manifests import rewrite_manifests
 from icewright_spark.iceberg.java_api import SparkTable
-from tests.doubles.table_store import MemoryTableStore
+from tests.lakes.stores import new_store
 from tests.spark.tables import sql_name
 
 PILES_UP = {
@@ -45,7 +46,7 @@ class ManifestLake:
 
     def observe(self, name: TableName) -> tuple[Observation, list[ManifestSummary]]:
         clock = SystemClock()
-        tables = MemoryTableStore(clock)
+        tables = SqlTableStore(new_store(), clock)
         observation = Observer({self.entry.name: PyIcebergCatalog(self.entry)}, tables, clock).observe(name)
         return observation, list(tables.manifest_summaries(observation.metadata.table_id))
 
@@ -75,6 +76,7 @@ class ManifestLake:
             table_name=name,
             action=action,
             lease_ms=30_000,
+            action_version=1,
         )
 
     def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> DriverJob:

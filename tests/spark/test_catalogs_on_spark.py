@@ -110,7 +110,7 @@ def test_l2_a_lock_of_the_metastore_is_waited_for_and_never_passed_by(
         held = client.lock(catalog._create_lock_request(*PATH))
         report = loop.attempt(spec)
         assert isinstance(report.result, Conflicted | CommitUnknown), report.result
-        monkeypatch.setattr(hive_commits, "_LOCK_PATIENCE_S", 0.1)
+        monkeypatch.setattr(hive_commits, "_LOCK_TIMEOUT_S", 0.1)
         with pytest.raises(Conflict, match="gives out no lock"):
             PyIcebergProperties(entry, SystemClock()).change(before, {LAYOUT_KEY: "sort(id)"})
         assert loop.catalog.load(spec.table_name) == before

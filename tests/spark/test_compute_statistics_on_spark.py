@@ -24,14 +24,15 @@ from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright.observation.observer import Observer
 from icewright.policy.effective import effective_policy
+from icewright.work.store.table_store import SqlTableStore
 from icewright_spark.actions.compute_statistics import compute_statistics
 from icewright_spark.actions.driver_job import DriverJob
 from icewright_spark.actions.phase import Phase
 from icewright_spark.iceberg import statistics_files
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.parquet.errors import ProofFailed
-from tests.doubles.table_store import MemoryTableStore
 from tests.lakes.sqlite import writer
+from tests.lakes.stores import new_store
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, local, missing_files, sql_name
 
@@ -52,7 +53,8 @@ class StatisticsLake:
 
     def observe(self, name: TableName) -> Observation:
         clock = SystemClock()
-        return Observer({self.entry.name: PyIcebergCatalog(self.entry)}, MemoryTableStore(clock), clock).observe(name)
+        tables = SqlTableStore(new_store(), clock)
+        return Observer({self.entry.name: PyIcebergCatalog(self.entry)}, tables, clock).observe(name)
 
     def metadata(self, name: TableName) -> TableMetadata:
         return PyIcebergCatalog(self.entry).load(name)
@@ -78,6 +80,7 @@ class StatisticsLake:
             table_name=name,
             action=action,
             lease_ms=30_000,
+            action_version=1,
         )
 
     def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> DriverJob:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.core.completeness import Complete
-from icewright.inventory.keepers import Keepers, keepers
+from icewright.inventory.reference_bits import ReferenceBits, reference_bits
 from icewright.inventory.snapshot_retention import retained_snapshots
 from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.catalog_entries import CatalogEntry
@@ -32,18 +32,18 @@ CITY = "Kö %2F+#?"
 
 def reach(
     entry: CatalogEntry, name: TableName, rules: tuple[ExpiryRule, ...], now: int
-) -> tuple[TableMetadata, Keepers, dict[CanonicalPath, ReachableFile]]:
+) -> tuple[TableMetadata, ReferenceBits, dict[CanonicalPath, ReachableFile]]:
     with reachable(
         PyIcebergTableFiles(entry),
         name,
-        lambda metadata: keepers(metadata, rules, now),
+        lambda metadata: reference_bits(metadata, rules, now),
         open_disk_spool,
         aliases=Aliases(),
         progress=lambda _step, _done, _total: None,
     ) as known:
         assert isinstance(known, Complete), known
         files = {file.path: file for file in known.value.files()}
-        return known.value.metadata, known.value.keepers, files
+        return known.value.metadata, known.value.references, files
 
 
 def by_iceberg(spark: SparkSession, table: SparkTable, name: str) -> dict[CanonicalPath, FileClass]:

@@ -18,7 +18,7 @@ from icewright.store import session_lock as hold_module
 from icewright.store.engine import open_store, store_engine
 from icewright.store.migrate import newest_revision
 from icewright.store.postgresql import BoundedConnection, postgresql_engine
-from icewright.store.session_lock import PostgresLeaderElection, alone
+from icewright.store.session_lock import PostgresLeaderElection, hold_exclusively
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, reading, require_lead, server_epoch, writing
 from icewright.work.store.task_store import SqlTaskStore
@@ -308,11 +308,14 @@ def test_a_database_that_is_away_says_so(engine: Engine) -> None:
 
 def test_whoever_puts_a_backup_in_place_needs_all_servers_gone(engine: Engine) -> None:
     follows = PostgresLeaderElection(engine)
-    with pytest.raises(NotAllowed, match="another server holds the store: session") as raised, alone(engine, tried_s=0):
+    with (
+        pytest.raises(NotAllowed, match="another server holds the store: session") as raised,
+        hold_exclusively(engine, tried_s=0),
+    ):
         pass
     assert f"session {follows._session.info.backend_pid} of" in raised.value.message
     follows.close()
-    with alone(engine, tried_s=3) as own:
+    with hold_exclusively(engine, tried_s=3) as own:
         assert SqlTaskStore(own).enqueue(new_task("task-1")).created
         with pytest.raises(NotAllowed, match="hold the store"):
             PostgresLeaderElection(engine, tried_s=0)

@@ -17,7 +17,7 @@ from icewright.core.errors import NotAllowed
 from icewright.server.control_wiring import open_control_plane
 from icewright.store.engine import open_store, store_engine
 from icewright.store.migrate import VERSION_TABLE
-from icewright.store_admin.leader_lock import alone_with, open_leader_election
+from icewright.store_admin.leader_lock import lock_store, open_leader_election
 from tests.lakes.sqlite import make_lake
 from tests.lakes.stores import next_version, postgres_store, sqlite_store
 from tests.servers.postgres import PostgresServer
@@ -56,11 +56,11 @@ def test_who_needs_the_store_alone_is_refused_until_the_last_server_has_ended(
     assert first.stdout is not None
     assert first.stdout.readline() == "held\n"
 
-    with pytest.raises(NotAllowed, match="another server holds the store"), alone_with(engine):
+    with pytest.raises(NotAllowed, match="another server holds the store"), lock_store(engine):
         pass
     first.kill()
     first.communicate()
-    with alone_with(engine):
+    with lock_store(engine):
         if database == "sqlite":
             assert (tmp_path / "icewright.db.lock").stat().st_mode & 0o777 == 0o600
     engine.dispose()
@@ -86,7 +86,7 @@ def test_a_newer_server_beside_a_running_one_leaves_it_the_schema_that_it_knows(
         config = replace(config, server=replace(config.server, store_url=postgres_store(postgres)))
     older = store_engine(config.server.store_url)
     running = ExitStack()
-    running.enter_context(alone_with(older))
+    running.enter_context(lock_store(older))
     columns, version = schema(older)
     following = next_version(monkeypatch, tmp_path)
     with running:

@@ -30,7 +30,7 @@ from icewright.store.engine import open_store
 from icewright.store.schema import FENCING_TOKEN, SERVER_EPOCH, attempts, counters, orphan_passes
 from icewright.store.schema_access import audit
 from icewright.store.transactions import reading, writing
-from icewright.store_admin.leader_lock import alone_with
+from icewright.store_admin.leader_lock import lock_store
 from icewright.store_admin.restore import RESTORED, begin_anew
 from icewright.store_admin.service import back_up, check, restore
 from icewright.work.launch.submitters import SqlSubmitters
@@ -104,7 +104,7 @@ def test_a_backup_replaces_nothing_and_needs_a_store(config: Config, tmp_path: P
 def test_a_store_that_a_server_holds_is_not_replaced(config: Config, tmp_path: Path) -> None:
     with opened(config) as engine:
         back_up(config, tmp_path / "copy.db")
-        with alone_with(engine), pytest.raises(NotAllowed, match="holds"):
+        with lock_store(engine), pytest.raises(NotAllowed, match="holds"):
             restore(config, {}, tmp_path / "copy.db", 1)
 
 
@@ -358,17 +358,20 @@ def test_a_person_begins_anew_what_expires_by_itself_after_a_restore() -> None:
     house = Lakehouse()
     house.ready_table()
     task = replace(house.let_expire_once(), state=TaskState.SUCCEEDED)
-    firsts = house.control.maintainer._firsts
+    first_runs = house.control.maintainer._first_runs
     latest = lambda kind: [task] if kind is task.kind else []  # noqa: E731 - of this test
-    assert firsts.wanted(task.kind, house.metadata(), latest) is None
+    assert first_runs.reason_for_approval(task.kind, house.metadata(), latest) is None
     store = house.tasks
     assert hasattr(store, "restored")
     store.restored = house.clock.now() + 1
-    reason = firsts.wanted(task.kind, house.metadata(), latest)
+    reason = first_runs.reason_for_approval(task.kind, house.metadata(), latest)
     assert reason is not None
     assert reason.code == "restored"
     later = replace(task, created_at=house.clock.now() + 2)
-    assert firsts.wanted(task.kind, house.metadata(), lambda kind: [later] if kind is task.kind else []) is None
+    assert (
+        first_runs.reason_for_approval(task.kind, house.metadata(), lambda kind: [later] if kind is task.kind else [])
+        is None
+    )
 
 
 def test_postgresql_is_put_back_by_its_own_means_and_made_fit_here(

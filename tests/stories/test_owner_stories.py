@@ -12,13 +12,14 @@ from icewright.core import wording
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.events.notifications import Receiver, ReceiverKind
 from icewright.model.plans.plans import Reason
+from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.notifier import Notifier
 from icewright.notifications.owners import Owners
 from icewright.policy.source import PolicySource
 from tests.builders.lakehouse import HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.mailbox import Mailbox
 from tests.builders.worker import Worker
-from tests.doubles.message_store import MemoryMessages
+from tests.lakes.stores import new_store
 
 STORED = Path(__file__).parent / "notifications"
 TOLD_OF = (
@@ -44,7 +45,7 @@ class Day:
         self.began_at = self.house.clock.now()
         receiver = Receiver("events-team", ReceiverKind.WEBHOOK, TOLD_OF, messages_per_hour=2)
         owners = Owners(self.house.tables, PolicySource(), self.house.clock)
-        store = MemoryMessages(self.house.store_clock)
+        store = SqlMessages(new_store(), self.house.store_clock)
         self.notifier = Notifier(receiver, self.mailbox, store, self.house.tasks.feed, owners)
         self.notifier.step()
 

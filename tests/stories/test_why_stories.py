@@ -41,7 +41,7 @@ class Asking:
 
     def asks(self, what_happened: str, *, verbose: bool = False) -> None:
         """Somebody asks, and sees this."""
-        found = self.house.control.whys.why(self.house.record())
+        found = self.house.control.explainer.why(self.house.record())
         assert from_json(Why, to_json(found)) == found
         self._capsys.readouterr()
         print_why(Terminal(as_json=False), found, verbose=verbose)

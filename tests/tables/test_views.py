@@ -29,11 +29,12 @@ from icewright.policy.schema_views import type_text
 from icewright.policy.source import PolicySource
 from icewright.tables import views
 from icewright.tables.findings import findings, help_with, layout_findings, metadata_findings, orphan_findings
+from icewright.work.store.table_store import SqlTableStore
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.ids import SequentialIds
 from tests.doubles.lake import MemoryFile
-from tests.doubles.table_store import MemoryTableStore
+from tests.lakes.stores import new_store
 
 MIB = 1024 * 1024
 DAY_MS = 86_400_000
@@ -63,7 +64,7 @@ class World:
             sort_fields=[SortField(1, "identity", "asc", "nulls-first")],
             properties=properties,
         )
-        store = MemoryTableStore(self.clock)
+        store = SqlTableStore(new_store(), self.clock)
         self.observer = Observer({"lake": self.catalog}, store, self.clock)
         rules = [PolicyRule("lake", ("db",), {"write.target-file-size-bytes": str(100 * MIB)})]
         self.planner = Planner(self.observer, store, self.clock, SequentialIds(), PolicySource(rules))

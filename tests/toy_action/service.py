@@ -15,9 +15,9 @@ from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import Outcome, Task
-from icewright.plans.action_types import ActionRules, ActionType, AskedPlan, Planned, Planning, never
+from icewright.plans.action_types import ActionRules, ActionType, Planned, Planning, RequestedPlan, never
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import Decided, plan_beside
+from icewright.plans.standalone_plan import Decided, build_standalone_plan
 from tests.toy_action.model import AskedCountSnapshots, CountSnapshots, CountSnapshotsPrediction
 
 
@@ -47,7 +47,7 @@ def plan_asked(
     """The plan that a person asks for, checked and kept."""
     metadata, policy = observation.metadata, planner.policy(observation.metadata)
     decision, now = decide(metadata), planner.clock.now()
-    plan = plan_beside(planner.ids.new("plan"), metadata, policy, decision, now, asked=True)
+    plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=True)
     action, said = decision.action, decision.prediction
     wrong: Sequence[tuple[str, str]] = ()
     if isinstance(action, CountSnapshots) and isinstance(said, CountSnapshotsPrediction):
@@ -98,6 +98,6 @@ COUNT_SNAPSHOTS: Final = ActionType(
     ActionRules(CountSnapshots, no_obstacle, conflict, no_effect),
     verify,
     never("it changed nothing", "nothing has to be done"),
-    AskedPlan(AskedCountSnapshots, plan_asked),
+    RequestedPlan(AskedCountSnapshots, plan_asked),
     carrier=SnapshotCounter,
 )

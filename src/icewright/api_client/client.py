@@ -23,7 +23,7 @@ from icewright.core.reasons import SINCE
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Json
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policies import NewRevision, Policies
 
 
@@ -135,7 +135,7 @@ class Client(PeopleCalls, EventCalls, QueueCalls):
         """Take that back: a ``GoneTable``."""
         return self.ask("POST", f"/gone-tables/{part(name)}/{part(uuid)}/withdraw")
 
-    def plan_asked(self, uuid: str, catalog: str, asked: Asked) -> Json:
+    def plan_asked(self, uuid: str, catalog: str, asked: PlanRequest) -> Json:
         """Have that planned which is asked for, to be applied: a ``PlanView``."""
         timeout_s = LONG_S if isinstance(asked, RemoveOrphanFilesRequest) else TIMEOUT_S
         path = f"/tables/{part(uuid)}/plans"

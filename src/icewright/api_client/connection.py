@@ -14,9 +14,8 @@ from urllib.parse import quote, urlencode
 import httpx2
 
 from icewright.api_client.problems import problem
-from icewright.api_client.tls import trusted
 from icewright.core.errors import Rejected, Unavailable
-from icewright.core.server_urls import client_url
+from icewright.core.server_urls import client_url, trusted
 from icewright.model.iceberg.tables import Json
 
 TIMEOUT_S: Final = 30.0

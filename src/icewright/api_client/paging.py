@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-from icewright.api_client.connection import Page
 from icewright.model.iceberg.tables import Json
+
+if TYPE_CHECKING:
+    from icewright.api_client.connection import Page  # at run time this would load an HTTP client
 
 
 def pages(ask: Callable[[str | None], Page]) -> Iterator[Json]:

@@ -11,19 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import typer
 
 from icewright import __version__
+from icewright.config.model import Config
 from icewright.core.errors import IcewrightError, Unavailable
 from icewright.core.extras import EXTRAS, missing_packages
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND
-from icewright.terminal.invocation import AsJson, Invocation, begin
-
-if TYPE_CHECKING:
-    from icewright.config.model import Config
+from icewright.terminal.invocation import Invocation, command
 
 JAVA_VERSIONS: Final = (17, 21)
 _JAVA_TIMEOUT_S: Final = 20
@@ -49,23 +47,23 @@ class Check:
     hint: str = ""
 
 
-def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
+@command
+def doctor(invocation: Invocation) -> None:
     """Check this machine: configuration, catalogs, server, optimizers, Java and extras. Changes nothing.
 
     Exit status 1 when something that is configured cannot be used.
     """
-    invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal
     checks: list[Check] = []
     for check in _checks(invocation):
         checks.append(check)
-        if not as_json:
+        if not invocation.as_json:
             mark, style = _MARKS[check.state]
             terminal.prose(f"{mark}  {check.name}: {check.text}", style=style)
             if check.hint:
                 terminal.prose(check.hint, indent=4)
     failed = sum(check.state is State.FAILED for check in checks)
-    if as_json:
+    if invocation.as_json:
         terminal.document({"checks": checks, "failed": failed})
     else:
         terminal.say()

@@ -27,6 +27,7 @@ from icewright.maintenance import approvals_cli as approvals
 from icewright.maintenance import cli as plans
 from icewright.maintenance import procedures
 from icewright.maintenance import tasks_cli as tasks
+from icewright.model.work.jobs import PROTOCOL_VERSION
 from icewright.notifications import cli as notifications
 from icewright.store_admin import cli as store
 from icewright.tables import cli as tables
@@ -34,7 +35,7 @@ from icewright.tables import lists_cli as table_lists
 from icewright.tables import policy_cli as policies
 from icewright.tables import scan
 from icewright.terminal.cli import Terminal
-from icewright.terminal.invocation import AsJson, Invocation, begin
+from icewright.terminal.invocation import Invocation, command
 from icewright.work.groups import cli as groups
 from icewright.work.halts import cli as queue
 from icewright.work.optimizers import cli as optimizers
@@ -82,16 +83,15 @@ def options(
     ] = False,
 ) -> None:
     """Read the options that stand before the command."""
-    context.obj = Invocation(config, verbose, Terminal(as_json=False, verbose=verbose))
+    context.obj = Invocation(context, config, Terminal(as_json=False, verbose=verbose))
 
 
 @app.command()
-def version(context: typer.Context, *, as_json: AsJson = False) -> None:
+@command
+def version(invocation: Invocation) -> None:
     """Say which version this is."""
-    from icewright.model.work.jobs import PROTOCOL_VERSION  # noqa: PLC0415 - `--help` stays quick
-
-    terminal = begin(context, as_json=as_json).terminal
-    if as_json:
+    terminal = invocation.terminal
+    if invocation.as_json:
         terminal.document({"version": __version__, "protocol_version": PROTOCOL_VERSION})
     else:
         terminal.say(f"icewright {__version__}")

@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 
-from icewright.terminal.invocation import LogFormat, LogLevel, begin
+from icewright.terminal.invocation import Invocation, LogFormat, LogLevel, plain_command
 
 
+@plain_command
 def serve(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     host: Annotated[str | None, typer.Option("--host", help="Where to listen; over server.host.")] = None,
     port: Annotated[int | None, typer.Option("--port", help="The port; over server.port.")] = None,
@@ -27,7 +28,6 @@ def serve(
     from icewright.server.tracing import export_spans  # noqa: PLC0415 - `--help` stays quick
     from icewright.terminal.logs import configure_logs  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=False)
     for name, value in (("host", host), ("port", port)):
         if value is not None:
             invocation.flags["server", name] = Given(value, f"--{name}")
@@ -45,8 +45,9 @@ def serve(
     run(invocation.config, os.environ, announce=announce)
 
 
+@plain_command
 def demo(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     once: Annotated[bool, typer.Option("--once", help="Play it to its end and verify every step.")] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
@@ -58,7 +59,7 @@ def demo(
     """Show the whole loop on a lake of its own: a writer, a server, an optimizer. Ctrl-C leaves nothing running."""
     from icewright.demo import run as play  # noqa: PLC0415 - `--help` stays quick
 
-    console = begin(context, as_json=False).terminal.out
+    console = invocation.terminal.out
     if clean:
         raise typer.Exit(play.clean(folder, console))
     raise typer.Exit(play.run(play.DemoOptions(folder, once, browser, days, port), console))

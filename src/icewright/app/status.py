@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from icewright.core.codec import from_json
+from icewright.model.work.optimizers import SeenSubmitter
+from icewright.ports.store import OptimizerRecord
+from icewright.server.liveness import Doing
 from icewright.terminal import figures as text
-from icewright.terminal.invocation import AsJson, ShowApi, begin
+from icewright.terminal.invocation import Invocation, api_command
+from icewright.work.groups.cli import submitter_said
+from icewright.work.halts.cli import say_halts
 
 if TYPE_CHECKING:
     from icewright.api_client.connection import Page
@@ -16,14 +19,12 @@ if TYPE_CHECKING:
     from icewright.terminal.cli import Terminal
 
 
-def status(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+@api_command
+def status(invocation: Invocation) -> None:
     """Say what the server sees and does at this moment."""
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        answer = client.status()
-        waiting = None if as_json else client.waiting()
+    client = invocation.client
+    answer = client.status()
+    waiting = None if invocation.as_json else client.waiting()
     if waiting is None:
         invocation.terminal.document(answer)
     else:
@@ -31,9 +32,6 @@ def status(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi
 
 
 def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> None:
-    from icewright.server.liveness import Doing  # noqa: PLC0415 - see above
-    from icewright.work.halts.cli import say_halts  # noqa: PLC0415 - `--help` stays quick
-
     tasks = ", ".join(f"{count:,} {state}" for state, count in sorted(answer.get("tasks", {}).items()) if count)
     terminal.pairs(
         [
@@ -67,10 +65,6 @@ def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> 
 
 def _print_workers(terminal: Terminal, answer: Json) -> None:
     """Optimizers, and who starts them."""
-    from icewright.model.work.optimizers import SeenSubmitter  # noqa: PLC0415 - see above
-    from icewright.ports.store import OptimizerRecord  # noqa: PLC0415 - see above
-    from icewright.work.groups.cli import submitter_said  # noqa: PLC0415 - `--help` stays quick
-
     optimizers = [from_json(OptimizerRecord, item) for item in answer.get("optimizers", ())]
     for record in optimizers:
         hello, seen = record.hello, text.instant(record.seen_at)

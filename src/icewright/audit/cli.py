@@ -12,55 +12,37 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from icewright.audit.model import AuditEntry, Head
+from icewright.audit.model import verify as verify_chain
 from icewright.core.codec import from_json, to_json
 from icewright.core.errors import InvalidMessage, Unreadable
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FOUND, Column
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import FOUND, headings
+from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command, command
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
-    from icewright.api_client.connection import Page
-    from icewright.audit.model import AuditEntry, Head
 
 app = typer.Typer(help="What was done by whom: list, verify, export.", no_args_is_help=True)
 
 _PAGE: Final = 1_000
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})\Z", re.ASCII)
-_ENTRIES: Final = (
-    Column("no.", is_number=True),
-    Column("at"),
-    Column("who"),
-    Column("what"),
-    Column("of"),
-    Column("detail"),
-)
+_ENTRIES: Final = headings("#no.", "at", "who", "what", "of", "detail")
 
 
 @app.command("list")
-def list_entries(
-    context: typer.Context,
-    *,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
+@api_command
+def list_entries(invocation: Invocation, *, limit: Limit = 50, cursor: Cursor = None) -> None:
     """List what was done, the newest first."""
-    from icewright.audit.model import AuditEntry  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-
-    def ask(client: Client) -> Page:
-        return client.audit(limit=limit, cursor=cursor)
-
-    print_page(invocation, ask, AuditEntry, _ENTRIES, _cells, none="nothing was done yet", show_api=show_api)
+    invocation.print_page(
+        invocation.client.audit(limit=limit, cursor=cursor), AuditEntry, _ENTRIES, _cells, none="nothing was done yet"
+    )
 
 
 @app.command()
+@command
 def verify(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     head: Annotated[
         list[str] | None,
@@ -73,7 +55,6 @@ def verify(
         Path | None,
         typer.Option("--before", metavar="FILE", help="An export with the entries that the store no longer has."),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Follow the chain of the audit, here and not on the server, and name the first entry that is wrong.
 
@@ -81,22 +62,17 @@ def verify(
     of an entry that no longer exists proves nothing, unless --before has the entries from there on. Exit status 1 when
     something is wrong, or a head proves nothing.
     """
-    from icewright.audit.model import Head  # noqa: PLC0415 - see above
-    from icewright.audit.model import verify as verify_chain  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     taken = [_head(one) for one in head or ()]
     older = None if before is None else _exported(before)
     if file is not None:
         found = verify_chain(*_together(older, *_exported(file)), taken)
     else:
-        with server(invocation) as client:
-            state = client.audit_head()
-            # The head of now must be there as well: entries that come meanwhile lie behind it.
-            now = [from_json(Head, state["head"])] if state["head"]["number"] else []
-            found = verify_chain(*_together(older, _all(client), from_json(Head, state["start"])), [*taken, *now])
-    if as_json:
+        client = invocation.client
+        state = client.audit_head()
+        # The head of now must be there as well: entries that come meanwhile lie behind it.
+        now = [from_json(Head, state["head"])] if state["head"]["number"] else []
+        found = verify_chain(*_together(older, _all(client), from_json(Head, state["start"])), [*taken, *now])
+    if invocation.as_json:
         invocation.terminal.document(found)
     elif found.broken_at is not None:
         invocation.terminal.say(f"entry {found.broken_at}: {found.why}")
@@ -116,20 +92,16 @@ def verify(
 
 
 @app.command()
-def export(context: typer.Context, *, as_json: AsJson = False) -> None:
+@command
+def export(invocation: Invocation) -> None:
     """Print the whole audit as JSON, a line each: first what the chain begins behind, then the entries in order."""
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation) as client:
-        sys.stdout.write(json.dumps({"start": client.audit_head()["start"]}) + "\n")
-        for entry in _all(client):
-            sys.stdout.write(json.dumps(to_json(entry)) + "\n")
+    client = invocation.client
+    sys.stdout.write(json.dumps({"start": client.audit_head()["start"]}) + "\n")
+    for entry in _all(client):
+        sys.stdout.write(json.dumps(to_json(entry)) + "\n")
 
 
 def _all(client: Client) -> Iterator[AuditEntry]:
-    from icewright.audit.model import AuditEntry  # noqa: PLC0415 - `--help` stays quick
-
     after = 0
     while True:
         items = client.audit(limit=_PAGE, after=after).items
@@ -151,8 +123,6 @@ def _together(
 
 
 def _exported(path: Path) -> tuple[Iterator[AuditEntry], Head]:
-    from icewright.audit.model import AuditEntry, Head  # noqa: PLC0415 - `--help` stays quick
-
     try:
         lines = path.read_text(encoding="ascii").splitlines()
         start = from_json(Head, json.loads(lines[0])["start"])
@@ -162,8 +132,6 @@ def _exported(path: Path) -> tuple[Iterator[AuditEntry], Head]:
 
 
 def _head(said: str) -> Head:
-    from icewright.audit.model import Head  # noqa: PLC0415 - `--help` stays quick
-
     found = _HEAD.match(said)
     if found is None:
         raise InvalidMessage(f"--head {said!r} is no head", hint="as `icewright audit verify` prints it: NUMBER:HASH")

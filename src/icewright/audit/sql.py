@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 
+from icewright.audit.acting import acting
 from icewright.audit.model import GENESIS, AuditEntry, Head, link, pruned
-from icewright.audit.port import acting
 from icewright.core.clock import Clock
 from icewright.core.times import Instant
 from icewright.model.access.permissions import Act, Detail
@@ -34,7 +34,10 @@ def record(connection: Connection, at: Instant, *acts: Act | None) -> None:
 
 
 class SqlAudit:
-    """An :class:`~icewright.audit.port.AuditLog` over an engine of ``open_store``.
+    """What was done by whom: entries are only ever added, and chained (:mod:`icewright.audit.model`).
+
+    Stores of tasks, deletions and tokens write their entries themselves, in the transaction of the change. All methods
+    raise :class:`~icewright.core.errors.Unavailable` when the store does not answer: then nothing may be done.
 
     Time is the database's unless ``clock`` is given.
     """
@@ -44,20 +47,20 @@ class SqlAudit:
         self._clock = clock
 
     def append(self, act: Act) -> AuditEntry:
-        """See the port."""
+        """Write an entry for :func:`acting`, at the store's time."""
         with writing(self._engine) as connection:
             record(connection, transactions.now(connection, self._clock), act)
             return _entries(connection, select(audit).order_by(audit.c.number.desc()).limit(1))[0]
 
     def entries(self, *, limit: int, after: int) -> Sequence[AuditEntry]:
-        """See the port."""
+        """Entries by number, those behind ``after``."""
         with reading(self._engine) as connection:
             return _entries(
                 connection, select(audit).where(audit.c.number > after).order_by(audit.c.number).limit(limit)
             )
 
     def latest(self, *, limit: int, before: int | None = None) -> Sequence[AuditEntry]:
-        """See the port."""
+        """Entries, the newest first, those before a number if it is given."""
         query = select(audit).order_by(audit.c.number.desc()).limit(limit)
         if before is not None:
             query = query.where(audit.c.number < before)
@@ -65,17 +68,20 @@ class SqlAudit:
             return _entries(connection, query)
 
     def start(self) -> Head:
-        """See the port."""
+        """What the first entry that is there follows: the checkpoint behind which the chain begins."""
         with reading(self._engine) as connection:
             return _start(connection)
 
     def head(self) -> Head:
-        """See the port."""
+        """The end of the chain."""
         with reading(self._engine) as connection:
             return _head(connection)
 
     def prune(self, before: Instant, limit: int) -> int:
-        """See the port."""
+        """Forget at most so many entries of before an instant, the oldest first, and write an entry that says so.
+
+        The latest entry stays. How many were forgotten.
+        """
         with writing(self._engine) as connection:
             first = _start(connection).number
             # The clock may have gone back in between: what goes ends before the first entry that is young enough.

@@ -10,18 +10,18 @@ from __future__ import annotations
 import marshal
 import os
 import struct
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 from icewright.core.errors import Unavailable
 from icewright.model.actions.orphans import FoundFile, Mention, Sighting
 from icewright.model.iceberg.locations import CanonicalPath, checksummed
 from icewright.model.iceberg.objects import ListedObject
-from icewright.model.iceberg.path_aliasing import likeness
+from icewright.model.iceberg.path_aliasing import comparison_key
 from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
 
 PER_PART: Final = 200_000
@@ -54,7 +54,11 @@ class _Part:
 
 
 class DiskSpool:
-    """The port over temporary files, one per part."""
+    """Files in, and out again in parts: all mentions of one path, and of all paths like it, are in the same part.
+
+    Paths are alike as :func:`icewright.model.iceberg.path_aliasing.likeness` says. The checksum of a file
+    (:func:`icewright.model.iceberg.locations.checksummed`) is in the part of the file.
+    """
 
     def __init__(self, files: list[IO[bytes]]) -> None:
         self._parts = [_Part(file) for file in files]
@@ -78,14 +82,22 @@ class DiskSpool:
             yield _read(part.file)
 
     def _part_of(self, path: CanonicalPath) -> _Part:
-        alike = likeness(checksummed(path) or path).encode("utf-8", "surrogatepass")
+        alike = comparison_key(checksummed(path) or path).encode("utf-8", "surrogatepass")
         digest = blake2b(alike, digest_size=8, key=self._key).digest()
         return self._parts[int.from_bytes(digest, "little") % len(self._parts)]
 
 
+OpenSpool: TypeAlias = Callable[[int], AbstractContextManager[DiskSpool]]
+"""As :func:`open_disk_spool`."""
+
+
 @contextmanager
 def open_disk_spool(expected: int) -> Iterator[DiskSpool]:
-    """The port's opener; temporary files are where the system has them (``TMPDIR``)."""
+    """An empty spool for about so many mentions, which decides how many parts there are: one where 0 are expected.
+
+    That one holds whatever is added all the same. Temporary files are where the system has them (``TMPDIR``), and are
+    gone when the spool is closed.
+    """
     count = max(1, min(PARTS_MAX, -(-expected // PER_PART)))
     with ExitStack() as stack:
         yield DiskSpool([stack.enter_context(_open(count)) for _ in range(count)])

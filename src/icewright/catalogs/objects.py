@@ -22,7 +22,6 @@ class Objects(Protocol):
 
         Local file systems and HDFS do not tell theirs: it is this machine's.
         """
-        ...
 
     def list(self, root: CanonicalPath) -> Iterator[Listed]:
         """Everything below a root, at any depth, in no particular order, one after the other.
@@ -31,19 +30,15 @@ class Objects(Protocol):
         after some of them; a listing that ended was not cut short. Symbolic links are told of and never followed.
         A root that is not there has nothing. A local root must not be reached through a link: ``Unsupported``.
         """
-        ...
 
     def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
         """As :meth:`list`, but only what lies in the folder itself, and not in folders below it.
 
         What is below these is not asked for, however much it is.
         """
-        ...
 
     def stat(self, path: CanonicalPath) -> ListedObject | None:
         """What is at a path now; None when there is no object."""
-        ...
 
     def read(self, path: CanonicalPath, bytes_max: int) -> bytes:
         """All bytes of an object. Raises ``Unreadable`` when there is none, and beyond ``bytes_max``."""
-        ...

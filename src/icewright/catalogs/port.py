@@ -33,21 +33,17 @@ class Catalog(Protocol):
     @property
     def name(self) -> str:
         """The catalog's name in the configuration."""
-        ...
 
     @property
     def takes_snapshots_back(self) -> bool:
         """Whether snapshots that expired can be put back into the metadata of its tables."""
-        ...
 
     def tables(self) -> Iterator[TableName]:
         """The names of all tables, in all namespaces at any depth, in no particular order."""
-        ...
 
     @property
     def has_other_formats(self) -> bool:
         """Whether tables of other formats may be in the catalog as well."""
-        ...
 
     def pointers(self) -> TablePointers:
         """Where the pointers of all tables are now, by as few questions as the catalog allows.
@@ -56,7 +52,6 @@ class Catalog(Protocol):
         configured and kept in the same place, under names of catalogs of their own; :meth:`load` gives these as well.
         Raises ``Unavailable`` or ``Unreadable`` where not all can be asked, or not all is shown.
         """
-        ...
 
     def load(self, name: TableName) -> TableMetadata:
         """The table as it is now, uncached.
@@ -64,19 +59,15 @@ class Catalog(Protocol):
         Raises :class:`~icewright.core.errors.NotFound`, and :class:`~icewright.core.errors.Unsupported` for
         metadata that cannot be understood (a newer format version, a type without a reader).
         """
-        ...
 
     def earlier(self, table: TableMetadata, metadata_location: str) -> TableMetadata:
         """The table as an earlier metadata file of its log has it; writers may delete these: raises ``Unreadable``."""
-        ...
 
     def metadata_location(self, name: TableName) -> str:
         """Where the catalog's pointer is now: the cheap question whether a table changed. Raises ``NotFound``."""
-        ...
 
     def manifests(self, table: TableMetadata, snapshot: Snapshot) -> Sequence[ManifestKey]:
         """The keys of all manifests (data and delete) of a snapshot: one read of its manifest list."""
-        ...
 
     def summarize(
         self,
@@ -89,7 +80,6 @@ class Catalog(Protocol):
 
         ``runs`` are the snapshots whose files make a run, to be counted by themselves as well.
         """
-        ...
 
     def data_files(
         self,
@@ -103,7 +93,6 @@ class Catalog(Protocol):
 
         With their spans of ``fields``.
         """
-        ...
 
     def delete_files(
         self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
@@ -113,11 +102,9 @@ class Catalog(Protocol):
         Those of the partitions themselves, and equality deletes of an unpartitioned spec, which apply everywhere
         (spec, "Scan Planning").
         """
-        ...
 
     def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:
         """When the storage first saw one of the files that this snapshot added, None when it cannot tell.
 
         The span to the snapshot's commit is a lower bound of how long its writer ran. Looks at a handful of files.
         """
-        ...

@@ -19,4 +19,3 @@ class TableProperties(Protocol):
         where the table or the catalog refuses, and ``OutcomeUnknown`` when the answer to the
         commit was lost and the table does not tell.
         """
-        ...

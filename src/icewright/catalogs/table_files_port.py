@@ -19,19 +19,15 @@ class TableFiles(Protocol):
 
     def roots(self, name: TableName) -> Roots:
         """The table as it is now, uncached, by the metadata file itself. Raises ``NotFound``."""
-        ...
 
     def size_bytes(self, table: TableMetadata, path: str) -> int:
         """How long a file of the table is, without reading it."""
-        ...
 
     def manifests(self, table: TableMetadata, path: str) -> ManifestListing:
         """All lines of a manifest list."""
-        ...
 
     def live_files(self, table: TableMetadata, manifest: ListedManifest) -> Iterator[ListedFile]:
         """The entries of a manifest that are not marked as deleted, one after the other.
 
         An error may come after some of them. What the listing says of the manifest is checked.
         """
-        ...

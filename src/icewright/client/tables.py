@@ -15,7 +15,7 @@ from icewright.core.codec import from_json
 from icewright.core.errors import NotAllowed
 from icewright.feed.views import FactView
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.work.tasks import TaskState
 from icewright.plans.views import PlanView, VerdictView
 from icewright.tables.api_views import LookAnswer, ObservationView, TableDocument, TableSummary
@@ -115,7 +115,7 @@ class Table:
         (found,) = self._client.observations(self.uuid, self.summary.catalog).items
         return from_json(ObservationView, found)
 
-    def plan(self, asked: Asked | None = None) -> Plan:
+    def plan(self, asked: PlanRequest | None = None) -> Plan:
         """Have it looked at and planned now, or have that planned which is ``asked`` for.
 
         As `icewright plan`: in mode ``auto`` what is planned by itself is queued as well, and :attr:`Plan.queued` says

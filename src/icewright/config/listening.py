@@ -20,7 +20,7 @@ def check_approvals(server: ServerConfig, *, has_provider: bool, origin: str) ->
     }
     if found := [name for name, is_there in others.items() if is_there]:
         raise InvalidConfiguration(
-            f'{origin}: server.approvals = "{ONE_PERSON}" does not go with {", ".join(found)}: others may come in',
+            f'{origin}: server.approvals = "{ONE_PERSON}" excludes {", ".join(found)}: others may have access',
             hint="leave it out, and have another person approve",
         )
 

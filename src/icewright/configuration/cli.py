@@ -8,38 +8,38 @@ from typing import Annotated
 
 import typer
 
+from icewright.catalogs.pyiceberg_settings import discover
+from icewright.configuration.show import shown, starting_file
 from icewright.core.errors import NotAllowed, Unavailable
-from icewright.terminal.cli import FINE, FOUND, Column
-from icewright.terminal.invocation import AsJson, begin
+from icewright.terminal.cli import FINE, FOUND, Column, headings
+from icewright.terminal.invocation import Invocation, command
 
 app = typer.Typer(help="The configuration: show, init, path.", no_args_is_help=True)
 
 
 @app.command()
+@command
 def show(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     origin: Annotated[bool, typer.Option("--origin", help="Also say where each value comes from.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Show all settings in effect, secrets masked.
 
     Exit status 1 where `icewright serve` refuses a receiver, or a quarantine cannot take the files of local tables.
     """
-    from icewright.configuration.show import shown  # noqa: PLC0415 - `--help` stays quick
     from icewright.notifications.wiring import unusable_receivers  # noqa: PLC0415 - `--help` stays quick
     from icewright.server.control_wiring import quarantine_problems  # noqa: PLC0415 - see below
 
-    invocation = begin(context, as_json=as_json)
     settings = shown(invocation.config)
     refused = unusable_receivers(invocation.config, os.environ)
     quarantines = quarantine_problems(invocation.config.catalogs)
-    if as_json:
+    if invocation.as_json:
         config = invocation.config
         found = {"settings": settings, "notes": config.notes, "unusable": config.unusable, "receivers": refused}
         invocation.terminal.document({**found, "quarantines": quarantines})
         raise typer.Exit(FOUND if refused or quarantines else FINE)
-    columns = (Column("setting"), Column("value"), *((Column("from"),) if origin else ()))
+    columns = (Column("setting"), Column("value"), *(headings("from") if origin else ()))
     invocation.terminal.table(
         columns, [(row.key, row.value or "-", *((row.origin,) if origin else ())) for row in settings]
     )
@@ -53,17 +53,13 @@ def show(
 
 
 @app.command()
+@command
 def init(
-    context: typer.Context,
+    invocation: Invocation,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path("icewright.toml"),
-    *,
-    as_json: AsJson = False,
 ) -> None:
     """Write a commented configuration with the catalogs of PyIceberg's own, in mode observe. Never overwrites."""
-    from icewright.catalogs.pyiceberg_settings import discover  # noqa: PLC0415 - `--help` stays quick
-    from icewright.configuration.show import starting_file  # noqa: PLC0415 - see above
-
-    terminal = begin(context, as_json=as_json).terminal
+    terminal = invocation.terminal
     found = discover(os.environ, Path.cwd())
     try:
         # Only its owner may read it: it may come to hold more than it should.
@@ -74,7 +70,7 @@ def init(
         raise NotAllowed(f"{file} exists already and is not overwritten", hint="name another file") from error
     except OSError as error:
         raise Unavailable(f"{file} cannot be written: {error.strerror}") from error
-    if as_json:
+    if invocation.as_json:
         terminal.document({"path": str(file.absolute()), "catalogs": [e.name for e in found.entries]})
         return
     names = ", ".join(entry.name for entry in found.entries)
@@ -83,11 +79,10 @@ def init(
 
 
 @app.command()
-def path(context: typer.Context, *, as_json: AsJson = False) -> None:
+@command
+def path(invocation: Invocation) -> None:
     """Say which file is read."""
-    invocation = begin(context, as_json=as_json)
     found = invocation.config.path
-    if as_json:
-        invocation.terminal.document({"path": None if found is None else str(found)})
-    else:
-        invocation.terminal.say("no configuration file" if found is None else str(found))
+    invocation.print_answer(
+        {"path": None if found is None else str(found)}, "no configuration file" if found is None else str(found)
+    )

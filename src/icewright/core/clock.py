@@ -10,7 +10,6 @@ class Clock(Protocol):
 
     def now(self) -> Instant:
         """Milliseconds since the Unix epoch, UTC."""
-        ...
 
 
 class Ids(Protocol):
@@ -18,4 +17,3 @@ class Ids(Protocol):
 
     def new(self, prefix: str) -> str:
         """A new id that begins with ``prefix``, such as ``task-019...``."""
-        ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-TOLD_EVERY_S: Final = 60.0
+LOG_INTERVAL_S: Final = 60.0
 """How often it is told that it still lasts."""
 PAUSE_S_MAX: Final = 5.0
 """The longest pause between two tries: the first one after the server is back comes this late at most."""
@@ -21,7 +21,7 @@ class Outage:
     def failed(self, now_s: float) -> int | None:
         """Another try came to nothing. How many did by now, where that is to be told: the first, then once a minute."""
         self._failures += 1
-        if self._failures > 1 and now_s - self._told_at_s < TOLD_EVERY_S:
+        if self._failures > 1 and now_s - self._told_at_s < LOG_INTERVAL_S:
             return None
         self._told_at_s = now_s
         return self._failures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -45,6 +46,14 @@ def client_url(url: str) -> str:
             hint="write https://: a server answers other machines by TLS alone",
         )
     return url.rstrip("/")
+
+
+def trusted(url: str) -> ssl.SSLContext | bool:
+    """What a server's certificate is verified by: ``SSL_CERT_FILE``, ``SSL_CERT_DIR`` or the machine's certificates.
+
+    httpx2 leaves these variables out along with those for proxies, which must not see the token.
+    """
+    return ssl.create_default_context() if url.startswith("https://") else True
 
 
 def is_public_url(url: str) -> bool:

@@ -45,8 +45,8 @@ class InboxWorker:
         """Look at ``most`` known tables, and at some others behind them; whether there may be more."""
         self._failed.clear()
         away = self._away()
-        known = self._inbox.told_tables(most, known=True, without=away)
-        others = self._inbox.told_tables(UNKNOWN_MAX, known=False, without=away)
+        known = self._inbox.reported_tables(most, known=True, without=away)
+        others = self._inbox.reported_tables(UNKNOWN_MAX, known=False, without=away)
         strange = frozenset(others)
         for name in for_a_while((*known, *others)):
             self._answer(name, doubtful=name in strange)
@@ -54,12 +54,12 @@ class InboxWorker:
 
     def try_again(self) -> None:
         """Look for events whose last look came to nothing: behind all others, which show whether catalogs answer."""
-        for name in self._inbox.told_tables(UNKNOWN_MAX, tried=True, without=self._away()):
+        for name in self._inbox.reported_tables(UNKNOWN_MAX, tried=True, without=self._away()):
             if name not in self._failed:
                 self._answer(name, doubtful=True)
 
     def _answer(self, name: TableName, *, doubtful: bool) -> None:
-        told = self._inbox.told_of(name)
+        told = self._inbox.reported_by_name(name)
         seen = self._look(name, doubtful)
         if seen.trouble is not None:
             self._failed.add(name)

@@ -34,8 +34,8 @@ from icewright.model.events.events import (
     EventFigures,
     EventState,
     Lag,
+    ReportedCommits,
     StoredEvent,
-    Told,
     UnreportedTable,
 )
 from icewright.model.events.messages import RETRY_AFTER_MS, TRIES_MAX
@@ -103,7 +103,7 @@ def waiting(connection: Connection, limit: int) -> Sequence[StoredEvent]:
     return [_event_of(row) for row in connection.execute(query).mappings()]
 
 
-def told_tables(
+def reported_tables(
     connection: Connection, limit: int, now: Instant, *, known: bool | None, tried: bool, without: Collection[str]
 ) -> Sequence[TableName]:
     """See the port. One pass over an index of what waits, however many events there are of a table."""
@@ -130,7 +130,7 @@ def told_tables(
     return list(dict.fromkeys(load(CommitEvent, event).table_name for event in connection.scalars(rows)))
 
 
-def told_of(connection: Connection, name: TableName) -> Mapping[int, int | None]:
+def reported_by_name(connection: Connection, name: TableName) -> Mapping[int, int | None]:
     """See the port."""
     query = select(inbox.c.event_id, inbox.c.snapshot_id).where(
         inbox.c.name_digest == digest(name), inbox.c.done_at.is_(None)
@@ -188,7 +188,9 @@ def tried(connection: Connection, event_ids: Sequence[int], trouble: Reason, now
         connection.execute(update(inbox).where(inbox.c.event_id.in_(ids), inbox.c.done_at.is_(None)).values(**said))
 
 
-def told(connection: Connection, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+def reported_commits(
+    connection: Connection, name: TableName, snapshot_ids: Sequence[int], since: Instant
+) -> ReportedCommits:
     """Which of the snapshots events told of, and whether one told of the table alone since an instant."""
     same = inbox.c.name_digest == digest(name)
     found: dict[int, Channel] = {}
@@ -199,7 +201,7 @@ def told(connection: Connection, name: TableName, snapshot_ids: Sequence[int], s
         found.update({snapshot_id: Channel(channel) for snapshot_id, channel in rows})
     query = select(inbox.c.channel).where(same, inbox.c.snapshot_id.is_(None), inbox.c.received_at >= since)
     channel = connection.scalar(query.order_by(inbox.c.event_id).limit(1))
-    return Told(found, None if channel is None else Channel(channel))
+    return ReportedCommits(found, None if channel is None else Channel(channel))
 
 
 def figures(connection: Connection, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:

@@ -12,7 +12,7 @@ from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.events import inbox_sql as inbox_rows
 from icewright.model.access.permissions import EVERYWHERE, Scopes
-from icewright.model.events.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
+from icewright.model.events.events import Channel, CommitEvent, EventFigures, ReportedCommits, StoredEvent
 from icewright.model.events.messages import SHARE_MAX, WAITING_MAX
 from icewright.model.iceberg.names import TableName
 from icewright.ports.inbox import EventFilter
@@ -46,18 +46,18 @@ class SqlInbox:
         with reading(self._engine) as connection:
             return inbox_rows.waiting(connection, limit)
 
-    def told_tables(
+    def reported_tables(
         self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
     ) -> Sequence[TableName]:
         """See the port."""
         with reading(self._engine) as connection:
             now = transactions.now(connection, self._clock)
-            return inbox_rows.told_tables(connection, limit, now, known=known, tried=tried, without=without)
+            return inbox_rows.reported_tables(connection, limit, now, known=known, tried=tried, without=without)
 
-    def told_of(self, name: TableName) -> Mapping[int, int | None]:
+    def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:
         """See the port."""
         with reading(self._engine) as connection:
-            return inbox_rows.told_of(connection, name)
+            return inbox_rows.reported_by_name(connection, name)
 
     def event(self, event_id: int) -> StoredEvent:
         """See the port."""
@@ -87,10 +87,10 @@ class SqlInbox:
                 now = transactions.now(connection, self._clock)
                 inbox_rows.tried(connection, event_ids, trouble, now, counts=counts)
 
-    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+    def reported_commits(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> ReportedCommits:
         """See the port."""
         with reading(self._engine) as connection:
-            return inbox_rows.told(connection, name, snapshot_ids, since)
+            return inbox_rows.reported_commits(connection, name, snapshot_ids, since)
 
     def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
         """See the port."""

@@ -12,14 +12,17 @@ from icewright.core.extras import require_extra
 from icewright.events.intake import Intake
 from icewright.events.listener import FETCH_S, Listener
 from icewright.events.settings import kafka_config
-from icewright.events.sources.port import Cursors, EventSource
+from icewright.events.sources.cursors import SqlCursors
+from icewright.events.sources.port import EventSource
 
 _END_S = 10 * FETCH_S
 """How long the end of the server waits for them: what was fetched and is not acknowledged comes again."""
 
 
 @contextmanager
-def listening_to_events(config: Config, environ: Mapping[str, str], intake: Intake, cursors: Cursors) -> Iterator[None]:
+def listening_to_events(
+    config: Config, environ: Mapping[str, str], intake: Intake, cursors: SqlCursors
+) -> Iterator[None]:
     """Listen to all sources of a configuration while the block runs. Raises :class:`InvalidConfiguration`."""
     stop = threading.Event()
     threads = [
@@ -36,7 +39,7 @@ def listening_to_events(config: Config, environ: Mapping[str, str], intake: Inta
             thread.join(_END_S)
 
 
-def _sources(config: Config, environ: Mapping[str, str], cursors: Cursors) -> list[EventSource]:
+def _sources(config: Config, environ: Mapping[str, str], cursors: SqlCursors) -> list[EventSource]:
     entries = [resolve_entry(config.catalog(name), environ) for name in config.events.hive]
     found: list[EventSource] = []
     if entries:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from icewright.core.times import Instant
-from icewright.model.events.events import Channel, Reporting, Told, Untold
+from icewright.model.events.events import Channel, ReportedCommits, Reporting, Untold
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 
 GRACE_MS: Final = 10 * 60_000
@@ -31,13 +31,13 @@ def new_commits(metadata: TableMetadata, seen_before: int | None, looked_at: Ins
     return tuple(snapshot for snapshot in reversed(found) if snapshot.task_id is None)
 
 
-def wanted(reporting: Reporting | None, new: Sequence[Snapshot]) -> tuple[int, ...]:
+def unreported_snapshots(reporting: Reporting | None, new: Sequence[Snapshot]) -> tuple[int, ...]:
     """The snapshots of which it matters whether an event told of them."""
     waiting = () if reporting is None else reporting.untold
     return (*(one.snapshot_id for one in waiting), *(snapshot.snapshot_id for snapshot in new))
 
 
-def counted(reporting: Reporting | None, new: Sequence[Snapshot], told: Told, now: Instant) -> Reporting:
+def counted(reporting: Reporting | None, new: Sequence[Snapshot], told: ReportedCommits, now: Instant) -> Reporting:
     """The figures after a look that found these commits new, at the time when these events had come in.
 
     The first look counts nothing: what was there before nobody could tell us of. An event without a snapshot id has

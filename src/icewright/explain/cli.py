@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from icewright.core.codec import from_json
 from icewright.core.errors import Unreadable
+from icewright.model.iceberg.names import TableName
 from icewright.model.work.why import Stance, Why
-from icewright.terminal.invocation import AsJson, ShowApi, TableArgument, begin
-
-if TYPE_CHECKING:
-    from icewright.model.iceberg.names import TableName
-    from icewright.terminal.cli import Terminal
+from icewright.terminal.cli import Terminal
+from icewright.terminal.invocation import (
+    Invocation,
+    TableArgument,
+    api_command,
+    table_name,
+)
 
 _STYLES: Final = {
     Stance.UNDER_WAY: "bold cyan",
@@ -27,36 +30,31 @@ _STYLES: Final = {
 }
 
 
+@api_command
 def why(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     *,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also every rule, and what the plan says of each partition.")
     ] = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Say why something happens to a table, or nothing: what was considered, what waits for what, what is next.
 
-    Asks the server and changes nothing. Exit status 0 whatever the answer is.
+    Asks the server and changes nothing. Exit status 0 for any answer.
     """
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
-
-    invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)
-    with server(invocation, show_api=show_api) as client:
-        try:
-            summary = client.table(name)
-        except Unreadable as error:
-            _print_unreadable(invocation.terminal, name, error)
-            return
-        found = from_json(Why, client.why(summary["uuid"], summary["catalog"]))
-    if as_json:
+    client = invocation.client
+    try:
+        summary = client.table(name)
+    except Unreadable as error:
+        _print_unreadable(invocation.terminal, name, error)
+        return
+    found = from_json(Why, client.why(summary["uuid"], summary["catalog"]))
+    if invocation.as_json:
         invocation.terminal.document(found)
     else:
-        print_why(invocation.terminal, found, verbose=verbose or invocation.verbose)
+        print_why(invocation.terminal, found, verbose=verbose or invocation.terminal.verbose)
 
 
 def _print_unreadable(terminal: Terminal, name: TableName, error: Unreadable) -> None:

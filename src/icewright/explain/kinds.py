@@ -35,7 +35,7 @@ _ON_DEMAND: Final = Reason("on-demand", "done when a person asks for it, and onl
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class KindAnswer:
     """What is told of one kind before it is put into sentences."""
 
     stance: Stance
@@ -73,22 +73,22 @@ def last_try(kind: ActionKind, known: Known) -> LastTry | None:
     return LastTry(task.task_id, last.attempt, last.state, at, said)
 
 
-def told(kind: ActionKind, known: Known) -> Told:
+def answer_kind(kind: ActionKind, known: Known) -> KindAnswer:
     """How it stands with one kind."""
     task = known.live(kind)
     if task is not None:
         return _of_task(task, known)
     if kind is not ActionKind.REWRITE_DATA_FILES and kind not in UPKEEP_KEYS:
-        return Told(Stance.NOTHING_TO_DO, (), Expected(Next.IS_DECIDED, None, _ON_DEMAND))
+        return KindAnswer(Stance.NOTHING_TO_DO, (), Expected(Next.IS_DECIDED, None, _ON_DEMAND))
     kept = _kept_from_all(kind, known)
     if kept is not None:
         return kept
     return _of_rewrite(known) if kind is ActionKind.REWRITE_DATA_FILES else _of_upkeep(kind, known)
 
 
-def _of_task(task: ListedTask, known: Known) -> Told:
+def _of_task(task: ListedTask, known: Known) -> KindAnswer:
     if task.state in ACTIVE_STATES:
-        return Told(Stance.UNDER_WAY, (), Expected(Next.GOES_ON, None, _at_work(task)), task.plan_id)
+        return KindAnswer(Stance.UNDER_WAY, (), Expected(Next.GOES_ON, None, _at_work(task)), task.plan_id)
     waits = (*_away(known), *known.waits.get(task.task_id, ()))
     unknown, start = next((wait for wait in waits if wait.until is None), None), known.starts.get(task.task_id)
     if not waits:
@@ -98,7 +98,7 @@ def _of_task(task: ListedTask, known: Known) -> Told:
     else:
         last = max(waits, key=lambda wait: wait.until or 0)
         expected = Expected(Next.STARTS, last.until, last.reason, start)
-    return Told(Stance.QUEUED, waits, expected, task.plan_id)
+    return KindAnswer(Stance.QUEUED, waits, expected, task.plan_id)
 
 
 def _its_turn(task: ListedTask, known: Known) -> Reason:
@@ -124,18 +124,18 @@ def _at_work(task: ListedTask) -> Reason:
     return Reason("at-work", text, {"attempt": task.attempt, "attempts_max": task.attempts_max})
 
 
-def _kept_from_all(kind: ActionKind, known: Known) -> Told | None:
+def _kept_from_all(kind: ActionKind, known: Known) -> KindAnswer | None:
     """What keeps every kind of action of a table, or this one, from being queued."""
     if kind in UPKEEP_KEYS and known.policy is not None and kind not in by_itself(known.policy):
         basis = Reason("upkeep-off", f"disabled by policy: {UPKEEP_KEYS[kind]} is not true")
-        return Told(Stance.OFF, (), Expected(Next.IS_DECIDED, None, basis))
+        return KindAnswer(Stance.OFF, (), Expected(Next.IS_DECIDED, None, basis))
     if known.away is not None:
-        return Told(Stance.KEPT_BACK, _away(known), _next_look(known))
+        return KindAnswer(Stance.KEPT_BACK, _away(known), _next_look(known))
     blocked = known.alarm or known.parked.get(kind) or _problem_of_all(known)
     if blocked is not None:
         at = until(blocked)
         expected = _next_look(known) if at is None else Expected(Next.IS_DECIDED, at, blocked)
-        return Told(Stance.KEPT_BACK, (Wait(blocked, at),), expected)
+        return KindAnswer(Stance.KEPT_BACK, (Wait(blocked, at),), expected)
     return None
 
 
@@ -157,32 +157,32 @@ def _next_look(known: Known, at_least: Instant = 0, said: str = "") -> Expected:
     return Expected(Next.IS_DECIDED, at, Reason("next-look", text))
 
 
-def _of_rewrite(known: Known) -> Told:
+def _of_rewrite(known: Known) -> KindAnswer:
     plan = known.plan
     if known.obstacle is not None:
         said = "the next look at the table tells whether that still holds"
-        return Told(Stance.KEPT_BACK, (Wait(known.obstacle),), _next_look(known, 0, said))
+        return KindAnswer(Stance.KEPT_BACK, (Wait(known.obstacle),), _next_look(known, 0, said))
     if plan is None:
-        return Told(Stance.NOT_KNOWN, (), _next_look(known))
+        return KindAnswer(Stance.NOT_KNOWN, (), _next_look(known))
     return _of_empty(plan, known) if plan.is_empty else _of_plan(plan, known)
 
 
-def _of_plan(plan: Plan, known: Known) -> Told:
+def _of_plan(plan: Plan, known: Known) -> KindAnswer:
     """A plan to do something, of which no task is queued."""
     if known.mode is Mode.OBSERVE:
         reason = _MODE[Mode.OBSERVE]
-        return Told(Stance.KEPT_BACK, (Wait(reason),), _person(reason), plan.plan_id)
+        return KindAnswer(Stance.KEPT_BACK, (Wait(reason),), _person(reason), plan.plan_id)
     if known.mode is Mode.APPROVE:
         text = f"in mode approve each plan waits for approval: `icewright approve {plan.plan_id}`"
         reason = Reason("mode-approve", text)
-        return Told(Stance.FOR_A_PERSON, (Wait(reason),), _person(reason), plan.plan_id)
+        return KindAnswer(Stance.FOR_A_PERSON, (Wait(reason),), _person(reason), plan.plan_id)
     ended = next((task for task in known.tasks if task.plan_id == plan.plan_id), None)
     if ended is not None and ended.state in (TaskState.FAILED, TaskState.CANCELLED):
         reason = _ended(ended)
-        return Told(Stance.KEPT_BACK, (Wait(reason),), _person(reason), plan.plan_id)
+        return KindAnswer(Stance.KEPT_BACK, (Wait(reason),), _person(reason), plan.plan_id)
     said = "the next look at the table queues it or plans again"
     waits = (Wait(Reason("next-look", said), max(known.next_look_at, known.now)),)
-    return Told(Stance.KEPT_BACK, waits, _next_look(known, 0, said), plan.plan_id)
+    return KindAnswer(Stance.KEPT_BACK, waits, _next_look(known, 0, said), plan.plan_id)
 
 
 def _ended(task: ListedTask) -> Reason:
@@ -193,7 +193,7 @@ def _ended(task: ListedTask) -> Reason:
     return Reason("task-ended", f"its task {task.task_id} {how}{because}; {way}", {"task_id": task.task_id})
 
 
-def _of_empty(plan: Plan, known: Known) -> Told:
+def _of_empty(plan: Plan, known: Known) -> KindAnswer:
     """A plan to do nothing: since partitions have to wait, or since all is well."""
     waits = _partitions_waiting(plan)
     again = plan.look_again_at
@@ -204,7 +204,7 @@ def _of_empty(plan: Plan, known: Known) -> Told:
         look_at = wording.instant(max(known.next_look_at, known.now))
         text = f"planned again after the next commit or change of policy, found by the look at {look_at} at the latest"
         expected = Expected(Next.IS_DECIDED, None, Reason("next-commit", text))
-    return Told(Stance.KEPT_BACK if waits else Stance.NOTHING_TO_DO, waits, expected)
+    return KindAnswer(Stance.KEPT_BACK if waits else Stance.NOTHING_TO_DO, waits, expected)
 
 
 def _partitions_waiting(plan: Plan) -> tuple[Wait, ...]:
@@ -227,31 +227,31 @@ def _person(reason: Reason) -> Expected:
     return Expected(Next.STARTS, None, reason)
 
 
-def _of_upkeep(kind: ActionKind, known: Known) -> Told:
+def _of_upkeep(kind: ActionKind, known: Known) -> KindAnswer:
     """Upkeep that its owner lets happen by itself, and of which no task is queued."""
     waiting = known.waiting.get(kind)
     if waiting is not None:
         text = f"{waiting.reason.text}; approve it: `icewright approve {waiting.plan_id}`"
         reason = Reason(waiting.reason.code, text, {**waiting.reason.figures, "since": waiting.since})
-        return Told(Stance.FOR_A_PERSON, (Wait(reason),), _person(reason), waiting.plan_id)
+        return KindAnswer(Stance.FOR_A_PERSON, (Wait(reason),), _person(reason), waiting.plan_id)
     if known.mode in _MODE:
         reason = _MODE[known.mode]
-        return Told(Stance.KEPT_BACK, (Wait(reason),), _person(reason))
+        return KindAnswer(Stance.KEPT_BACK, (Wait(reason),), _person(reason))
     due = known.due_at.get(kind)
     considered = known.considered.get(kind)
     expected = _next_look(known) if due is None else Expected(Next.IS_DECIDED, *due)
     if considered is None:
-        return Told(Stance.NOT_KNOWN, (), expected)
+        return KindAnswer(Stance.NOT_KNOWN, (), expected)
     at = until(considered.reason)
     if considered.reason.code in _HOLDING:
         basis = considered.reason if at is not None and at > known.now else None
         expected = Expected(Next.IS_DECIDED, at, basis) if basis is not None else expected
-        return Told(Stance.KEPT_BACK, (Wait(considered.reason, at),), expected)
+        return KindAnswer(Stance.KEPT_BACK, (Wait(considered.reason, at),), expected)
     if due is None:
         soonest = max(at or 0, considered.at + known.interval_ms)
         every = wording.duration(known.interval_ms)
         expected = _next_look(known, soonest, f"looked into at most once in {every}, with a look at the table")
-    return Told(Stance.NOTHING_TO_DO, (), expected)
+    return KindAnswer(Stance.NOTHING_TO_DO, (), expected)
 
 
 def rule_details(kind: ActionKind, known: Known, verdicts_max: int) -> tuple[Reason, ...]:

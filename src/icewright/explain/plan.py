@@ -9,14 +9,14 @@ from icewright.core import wording
 from icewright.core.reasons import SINCE, Reason
 from icewright.core.times import Instant
 from icewright.explain.inputs import Known
-from icewright.explain.kinds import PARKED, Told, considered_of, last_try, rule_details, told
+from icewright.explain.kinds import PARKED, KindAnswer, answer_kind, considered_of, last_try, rule_details
 from icewright.maintenance.registry.planning import UPKEEP_KEYS
 from icewright.model.actions.actions import ActionKind
 from icewright.model.policy.policy import MODE_KEY, Mode
 from icewright.model.work.tasks import ACTIVE_STATES
 from icewright.model.work.why import Considered, LastTry, Next, Stance, StartEstimate, Why, WhyKind
 
-VERDICTS_TOLD_MAX: Final = 50
+VERDICTS_SHOWN_MAX: Final = 50
 """Verdicts on partitions that an answer carries; the plan itself has more of them."""
 
 _LOUDEST: Final = (
@@ -69,7 +69,7 @@ def _kinds(known: Known) -> tuple[ActionKind, ...]:
 
 def _kind(kind: ActionKind, known: Known) -> WhyKind:
     found, considered, last, task = (
-        told(kind, known),
+        answer_kind(kind, known),
         considered_of(kind, known),
         last_try(kind, known),
         known.live(kind),
@@ -78,7 +78,7 @@ def _kind(kind: ActionKind, known: Known) -> WhyKind:
         kind=kind,
         stance=found.stance,
         considered=considered,
-        details=rule_details(kind, known, VERDICTS_TOLD_MAX),
+        details=rule_details(kind, known, VERDICTS_SHOWN_MAX),
         waits=found.waits,
         plan_id=found.plan_id,
         task_id=None if task is None else task.task_id,
@@ -89,7 +89,7 @@ def _kind(kind: ActionKind, known: Known) -> WhyKind:
 
 
 def _lines(
-    kind: ActionKind, known: Known, found: Told, considered: Considered | None, last: LastTry | None
+    kind: ActionKind, known: Known, found: KindAnswer, considered: Considered | None, last: LastTry | None
 ) -> Iterator[str]:
     """One kind in sentences: what was considered, what it waits for, what became of the last try, what is next."""
     task = known.live(kind)
@@ -112,7 +112,7 @@ def _lines(
     yield _next_said(found, known.now) if start is None else _start_said(found, start, known.now)
 
 
-def _start_said(found: Told, start: StartEstimate, now: Instant) -> str:
+def _start_said(found: KindAnswer, start: StartEstimate, now: Instant) -> str:
     """About when a task starts, and by what that is told."""
     is_said = any(wait.reason == start.reason for wait in found.waits)
     if start.at is None:
@@ -132,7 +132,7 @@ def _when(at: Instant, now: Instant) -> str:
     return f"{wording.instant(at)}, in {wording.about(max(0, at - now))}"
 
 
-def _next_said(found: Told, now: Instant) -> str:
+def _next_said(found: KindAnswer, now: Instant) -> str:
     """What is expected next; what that waits for was said already, and is not said twice."""
     expected = found.expected
     is_said = any(wait.reason == expected.basis for wait in found.waits)

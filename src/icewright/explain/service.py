@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from icewright.actions.remove_files.expired_files import GRACE_MS
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.quarantine_scheduler import PASS_INTERVAL_MS
 from icewright.actions.rewrite_data_files.executors import table_obstacle
 from icewright.core import wording
@@ -39,7 +39,7 @@ class Explanations:
         self,
         tables: TableStore,
         tasks: TaskStore,
-        sightings: Sightings,
+        sightings: SqlSightings,
         observer: Observer,
         policy: Callable[[TableMetadata], Policy],
         leave: TaskGate,

@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from icewright.core.codec import from_json
+from icewright.feed.views import FactView
 from icewright.model.events.feed import FactKind
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
-    from icewright.api_client.connection import Page
-    from icewright.feed.views import FactView
 
-_FACTS = (Column("when"), Column("what"), Column("table"), Column("task"), Column("because"))
+_FACTS = headings("when", "what", "table", "task", "because")
 
 
+@api_command
 def feed(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens, until Ctrl-C.")] = False,
     kind: Annotated[list[FactKind] | None, typer.Option("--kind", help="Only facts of this kind; repeatable.")] = None,
@@ -35,32 +34,21 @@ def feed(
     ] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Show what happened, oldest first: tasks queued, done and failed, tables parked, plans that wait.
 
     With --follow, what happens from now on; with --json besides, one document a line.
     """
-    from icewright.feed.views import FactView  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     kinds, places = [one.value for one in kind or ()], under or []
     if follow:
-        with server(invocation, show_api=show_api) as client, suppress(KeyboardInterrupt):
-            _follow(invocation.terminal, client, kinds, places)
+        with suppress(KeyboardInterrupt):
+            _follow(invocation.terminal, invocation.client, kinds, places)
         return
-
-    def ask(client: Client) -> Page:
-        return client.feed(kinds=kinds, under=places, limit=limit, cursor=cursor)
-
-    print_page(invocation, ask, FactView, _FACTS, _cells, none="no facts yet", show_api=show_api)
+    page = invocation.client.feed(kinds=kinds, under=places, limit=limit, cursor=cursor)
+    invocation.print_page(page, FactView, _FACTS, _cells, none="no facts yet")
 
 
 def _follow(terminal: Terminal, client: Client, kinds: list[str], under: list[str]) -> None:
-    from icewright.feed.views import FactView  # noqa: PLC0415 - `--help` stays quick
-
     for found in client.follow(kinds=kinds, under=under):
         if terminal.as_json:
             sys.stdout.write(json.dumps(found) + "\n")

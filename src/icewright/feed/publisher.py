@@ -20,7 +20,7 @@ from icewright.model.work.breaker import PARKED
 from icewright.ports.feed import Feed
 from icewright.ports.store import WaitingPlan
 
-AWAY_TOLD_MS: Final = 60_000
+OUTAGE_REPORTED_MS: Final = 60_000
 """How long a catalog does not answer before anybody is told: a restart is no news."""
 _DAY_MS: Final = 86_400_000
 
@@ -55,7 +55,7 @@ class FeedPublisher:
         """A catalog did not answer."""
         now = self._clock.now()
         since, key = self._away.setdefault(catalog, (now, None))
-        if key is None and now - since >= AWAY_TOLD_MS:
+        if key is None and now - since >= OUTAGE_REPORTED_MS:
             key = f"{FactKind.CATALOG_AWAY}/{catalog}/{since}"
             self._feed.tell(Fact(FactKind.CATALOG_AWAY, catalog, Reason("unavailable", text, {"since": since})), key)
             self._away[catalog] = since, key

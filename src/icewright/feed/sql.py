@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, func, in
 from icewright.core.clock import Clock
 from icewright.core.times import Instant
 from icewright.feed.schema import FEED_FORGOTTEN, feed
-from icewright.model.events.feed import Fact, FeedFilter, FeedPage, Told
+from icewright.model.events.feed import Fact, FeedEntry, FeedFilter, FeedPage
 from icewright.store import transactions
 from icewright.store.documents import digest, dump, load
 from icewright.store.schema import counters
@@ -43,14 +43,14 @@ class SqlFeed:
         query = select(feed).where(feed.c.sequence > sequence, *_matches(only)).order_by(feed.c.sequence).limit(limit)
         with reading(self._engine) as connection:
             rows = connection.execute(query).mappings().all()
-            last = last_told(connection) if len(rows) < limit else 0
-        found = tuple(Told(row["sequence"], row["at"], load(Fact, row["fact"])) for row in rows)
+            last = last_entry(connection) if len(rows) < limit else 0
+        found = tuple(FeedEntry(row["sequence"], row["at"], load(Fact, row["fact"])) for row in rows)
         return FeedPage(found, found[-1].sequence if len(found) == limit else max(last, sequence))
 
     def last(self) -> int:
         """See the port."""
         with reading(self._engine) as connection:
-            return last_told(connection)
+            return last_entry(connection)
 
     def forgotten_through(self) -> int:
         """See the port."""
@@ -100,7 +100,7 @@ def _is_at(parts: tuple[str, ...], *, itself: bool) -> ColumnElement[bool]:
     return or_(feed.c.parts == f"{head}]", below) if itself else below
 
 
-def last_told(connection: Connection) -> int:
+def last_entry(connection: Connection) -> int:
     """The greatest number that was given to a fact, also when it was forgotten."""
     return max(int(connection.scalar(select(func.max(feed.c.sequence))) or 0), _forgotten(connection))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
-from icewright.model.events.feed import FactKind, Told
+from icewright.model.events.feed import FactKind, FeedEntry
 from icewright.model.plans.plans import Reason
 
 
@@ -31,7 +31,7 @@ class FactView:
     do: str
 
 
-def fact_view(told: Told) -> FactView:
+def fact_view(told: FeedEntry) -> FactView:
     """A fact of the feed as it is shown."""
     fact = told.fact
     return FactView(
@@ -50,7 +50,7 @@ def fact_view(told: Told) -> FactView:
     )
 
 
-def _do(told: Told) -> str:
+def _do(told: FeedEntry) -> str:
     """A command with nothing in it but ids of our own: names of strangers belong in no shell."""
     fact = told.fact
     if fact.fact is FactKind.WAITS_FOR_APPROVAL:

@@ -9,48 +9,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from icewright.catalogs.local_spool import open_disk_spool
+from icewright.core.codec import from_json
 from icewright.core.errors import IcewrightError, Rejected
+from icewright.core.reasons import Reason
+from icewright.core.system_clock import SystemClock
+from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.reachable_files import FileClass
+from icewright.model.policy.setting_values import duration_ms
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Invocation, TableArgument, begin
+from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.invocation import Invocation, TableArgument, command, table_name
 
 if TYPE_CHECKING:
-    from icewright.core.reasons import Reason
     from icewright.footprint.storage_views import StorageView
     from icewright.footprint.unneeded_views import UnneededView
     from icewright.inventory.footprint import Amount, ExpiryShare
-    from icewright.model.actions.expire_snapshots import ExpiryRule
     from icewright.ownership.reachable import Progress, Step
 
-_CLASSES = (
-    Column("what"),
-    Column("files", is_number=True),
-    Column("bytes", is_number=True),
-    Column("live", is_number=True),
-    Column("other refs", is_number=True),
-    Column("old snapshots", is_number=True),
-)
-_REFS = (
-    Column("ref"),
-    Column("type"),
-    Column("files", is_number=True),
-    Column("bytes", is_number=True),
-    Column("only here", is_number=True),
-)
-_EXPIRIES = (
-    Column("expire snapshots"),
-    Column("snapshots", is_number=True),
-    Column("files", is_number=True),
-    Column("bytes", is_number=True),
-)
-_UNNEEDED = (Column("what"), Column("files", is_number=True), Column("bytes", is_number=True), Column(""))
+_CLASSES = headings("what", "#files", "#bytes", "#live", "#other refs", "#old snapshots")
+_REFS = headings("ref", "type", "#files", "#bytes", "#only here")
+_EXPIRIES = headings("expire snapshots", "#snapshots", "#files", "#bytes")
+_UNNEEDED = headings("what", "#files", "#bytes", "")
 _DELETES = frozenset({FileClass.POSITION_DELETES, FileClass.EQUALITY_DELETES, FileClass.DELETION_VECTORS})
 _GAPS_SHOWN = 10
 
 
+@command
 def storage(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     *,
     older_than: Annotated[
@@ -61,7 +48,6 @@ def storage(
         int | None,
         typer.Option("--retain-last", min=1, help="Ask about one expiry: of all but so many snapshots of each branch."),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show where the bytes are: live, kept for branches and tags, in old snapshots alone; and what expiry would free.
 
@@ -69,14 +55,10 @@ def storage(
     all figures are then lower bounds. Orphan files seen so far and what is in quarantine are the server's to know;
     where none answers, they are said to be not known.
     """
-    from icewright.catalogs.local_spool import open_disk_spool  # noqa: PLC0415 - `--help` stays quick
-    from icewright.core.system_clock import SystemClock  # noqa: PLC0415 - see above
     from icewright.footprint.storage_views import storage_view  # noqa: PLC0415 - see above
     from icewright.ownership.offline import OfflineCatalogs  # noqa: PLC0415 - see above
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     rules = _rules(older_than, retain_last)
-    invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)
     with _progress(invocation) as progress:
         offline = OfflineCatalogs(invocation.config)
@@ -90,23 +72,16 @@ def storage(
             now=SystemClock().now,
         )
     view = view.beside(_unneeded(invocation, name.catalog, view.uuid))
-    if as_json:
-        invocation.terminal.document(view)
-    else:
-        _print(invocation.terminal, view)
+    invocation.print_answer(view, _print)
     raise typer.Exit(FINE if view.complete else FOUND)
 
 
 def _unneeded(invocation: Invocation, catalog: str, uuid: str) -> UnneededView | Reason:
     """What the server knows of files that the table does not need; or why it could not be asked."""
-    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
-    from icewright.core.reasons import Reason  # noqa: PLC0415 - see above
     from icewright.footprint.unneeded_views import UnneededView  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
 
     try:
-        with server(invocation) as client:
-            return from_json(UnneededView, client.unneeded(uuid, catalog))
+        return from_json(UnneededView, invocation.client.unneeded(uuid, catalog))
     except IcewrightError as error:
         return Reason(error.code, error.message)
 
@@ -114,8 +89,6 @@ def _unneeded(invocation: Invocation, catalog: str, uuid: str) -> UnneededView |
 def _rules(older_than: str | None, retain_last: int | None) -> tuple[ExpiryRule, ...]:
     """The one expiry that is asked about, or those that everybody may want to know of."""
     from icewright.footprint.storage_views import EXPIRY_RULES  # noqa: PLC0415 - see above
-    from icewright.model.actions.expire_snapshots import ExpiryRule  # noqa: PLC0415 - `--help` stays quick
-    from icewright.model.policy.setting_values import duration_ms  # noqa: PLC0415 - see above
 
     if older_than is None and retain_last is None:
         return EXPIRY_RULES
@@ -177,7 +150,7 @@ def _print(terminal: Terminal, view: StorageView) -> None:
         ("Where the bytes are", _CLASSES, rows),
         ("Refs", _REFS, refs),
         ("What expiring snapshots would free", _EXPIRIES, expiries),
-        ("What could not be read or understood", (Column("what"), Column("why")), gaps),
+        ("What could not be read or understood", headings("what", "why"), gaps),
     ):
         if cells:
             terminal.say()
@@ -202,7 +175,7 @@ def _print_unneeded(terminal: Terminal, view: StorageView) -> None:
     if freeing := _freeing(view):
         terminal.say()
         terminal.say("What frees it", style="bold")
-        terminal.table((Column("what"), Column("how")), freeing)
+        terminal.table(headings("what", "how"), freeing)
 
 
 def _unneeded_cells(found: UnneededView) -> Iterator[tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icewright.catalogs.spool_port import OpenSpool
+from icewright.catalogs.local_spool import OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Complete, Gap, Known, Partial
 from icewright.core.errors import NotFound, Rejected
@@ -14,7 +14,7 @@ from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.footprint.unneeded_views import UnneededView
 from icewright.inventory.footprint import Amount, ClassShare, ExpiryShare, Footprint, footprint
-from icewright.inventory.keepers import keepers
+from icewright.inventory.reference_bits import reference_bits
 from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
@@ -90,7 +90,7 @@ def storage_view(
     with reachable(
         files,
         name,
-        lambda metadata: keepers(metadata, rules, at),
+        lambda metadata: reference_bits(metadata, rules, at),
         open_spool,
         aliases=aliases,
         progress=progress,
@@ -136,7 +136,7 @@ def _view(known: Known[Reachable], at: Instant) -> StorageView:
             gaps, count = (), 0
         case Partial(found=found, gaps=gaps, gaps_count=count):
             pass
-    metadata, sums = found.metadata, footprint(found.files(), found.keepers)
+    metadata, sums = found.metadata, footprint(found.files(), found.references)
     return StorageView(
         name=str(metadata.name),
         uuid=metadata.table_id.uuid,
@@ -155,7 +155,7 @@ def _view(known: Known[Reachable], at: Instant) -> StorageView:
             )
             for share in sums.refs
         ),
-        refs_left_out=found.keepers.other_refs,
+        refs_left_out=found.references.other_refs,
         expiries=sums.expiries,
     )
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from icewright.actions.remove_files.orphans.file_names import written_by
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.views import QuarantineView, quarantine_view
 from icewright.core.times import Instant
 from icewright.model.actions.deletion import Cause, IntentState
 from icewright.model.actions.orphans import SeenFiles, SeenOrphans, Sighting
 from icewright.model.actions.remove_orphan_files import Doubt
 from icewright.model.iceberg.names import TableId
-from icewright.ports.deletions import DeletionStore, Tally
+from icewright.ports.deletions import DeletionStore, IntentCount
 from icewright.ports.store import TableStore
 
 _RUNS_A_PAGE: Final = 100
@@ -84,7 +84,7 @@ class UnneededView:
 
 
 def unneeded_view(
-    sightings: Sightings, deletions: DeletionStore, tables: TableStore, table_id: TableId, files: int = 0
+    sightings: SqlSightings, deletions: DeletionStore, tables: TableStore, table_id: TableId, files: int = 0
 ) -> UnneededView:
     """What the store has of one table, and up to ``files`` of its orphans one by one.
 
@@ -93,7 +93,7 @@ def unneeded_view(
     return UnneededView(_orphans(sightings, deletions, table_id, files), _held(_runs_held(deletions, tables, table_id)))
 
 
-def _orphans(sightings: Sightings, deletions: DeletionStore, table_id: TableId, files: int) -> OrphansView | None:
+def _orphans(sightings: SqlSightings, deletions: DeletionStore, table_id: TableId, files: int) -> OrphansView | None:
     last = sightings.finished(table_id)
     if last is None:
         return None
@@ -101,7 +101,7 @@ def _orphans(sightings: Sightings, deletions: DeletionStore, table_id: TableId, 
         tally[state]
         for run in deletions.runs(table_id=table_id, limit=_RUNS_SINCE_MAX)
         if run.cause is Cause.ORPHAN and run.begun_at >= last.finished_at
-        for tally in (deletions.tally(run.run_id),)
+        for tally in (deletions.count_intents(run.run_id),)
         for state in (IntentState.QUARANTINED, IntentState.PURGED)
     ]
     return OrphansView(
@@ -152,6 +152,6 @@ def _held(runs: Iterable[QuarantineView]) -> HeldView:
     )
 
 
-def _summed(tallies: Iterable[Tally]) -> SeenFiles:
+def _summed(tallies: Iterable[IntentCount]) -> SeenFiles:
     found = list(tallies)
     return SeenFiles(sum(one.files for one in found), sum(one.bytes for one in found))

@@ -15,9 +15,9 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
-from icewright.audit.port import AuditLog
+from icewright.audit.sql import SqlAudit
 from icewright.identity.logins import Logins
-from icewright.identity.port import IdentityStore
+from icewright.identity.sql import SqlIdentities
 from icewright.model.access.identity import (
     CODE_MS,
     HINT_LENGTH,
@@ -35,7 +35,7 @@ from icewright.model.access.identity import (
 )
 from icewright.model.access.people import OF_PERSON
 from icewright.model.access.permissions import OWNER, Principal
-from icewright.web.idempotent_answers_port import Answers
+from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.web.transport import LOCAL, Transport
 
 _DOTS_OF_JWT = 2
@@ -65,12 +65,12 @@ class Access:
         self,
         token: str,
         allowed_hosts: frozenset[str],
-        identities: IdentityStore,
-        audit: AuditLog,
+        identities: SqlIdentities,
+        audit: SqlAudit,
         *,
         transport: Transport = LOCAL,
         public_url: str | None = None,
-        answers: Answers | None = None,
+        answers: SqlAnswers | None = None,
         logins: Logins | None = None,
         one_person: bool = False,
     ) -> None:
@@ -100,7 +100,7 @@ class Access:
         return self.logins.of_token(presented) if self.logins is not None and is_providers else None
 
     def give_token(self, new: NewToken, created_by: str) -> GivenToken:
-        """A new token. Raises as :meth:`~icewright.identity.port.IdentityStore.add_token` does."""
+        """A new token. Raises as :meth:`~icewright.identity.sql.SqlIdentities.add_token` does."""
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         return GivenToken(token, self.identities.add_token(new, digest(token), token[:HINT_LENGTH], created_by))
 

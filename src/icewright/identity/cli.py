@@ -5,43 +5,31 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from icewright.core.codec import from_json
 from icewright.core.errors import IcewrightError, InvalidMessage, NotFound, Unreadable
-from icewright.model.access.identity import CODE_PREFIX, PROGRAM_PREFIX, GivenSession
+from icewright.model.access.identity import CODE_PREFIX, PROGRAM_PREFIX, GivenSession, GivenToken, NewToken, TokenRecord
 from icewright.model.access.permissions import Role
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
-from icewright.terminal.lists import print_page
-
-if TYPE_CHECKING:
-    from icewright.api_client.client import Client
-    from icewright.api_client.connection import Page
-    from icewright.model.access.identity import TokenRecord
-    from icewright.terminal.address import ServerAddress
-    from icewright.terminal.cli import Terminal
+from icewright.terminal.address import ServerAddress, read_address, remove_address, write_address
+from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.found_server import TOKEN_VARIABLE
+from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command, command
 
 app = typer.Typer(help="Tokens for programs and people: create, list, revoke.", no_args_is_help=True)
 
 _LIFETIME: Final = re.compile(r"([1-9][0-9]{0,5})([hd])\Z", re.ASCII)
 _UNITS_MS: Final = {"h": 3_600_000, "d": 24 * 3_600_000}
-_TOKENS: Final = (
-    Column("name"),
-    Column("begins"),
-    Column("may"),
-    Column("expires"),
-    Column("last used"),
-    Column("created by"),
-)
+_TOKENS: Final = headings("name", "begins", "may", "expires", "last used", "created by")
 
 
 @app.command()
+@api_command
 def create(
-    context: typer.Context,
+    invocation: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called: a-z, 0-9 and . _ -.")],
     *,
     role: Annotated[
@@ -54,18 +42,11 @@ def create(
     expires: Annotated[
         str, typer.Option("--expires", help="After so many days or hours (90d, 12h), or never.")
     ] = "90d",
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Create a token and print it: the only time that it is shown."""
-    from icewright.model.access.identity import GivenToken, NewToken  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     new = NewToken(name, tuple(role or (Role.VIEWER,)), tuple(scope), _lifetime(expires))
-    with server(invocation, show_api=show_api) as client:
-        given = from_json(GivenToken, client.create_token(new))
-    if as_json:
+    given = from_json(GivenToken, invocation.client.create_token(new))
+    if invocation.as_json:
         invocation.terminal.document(given)
         return
     invocation.terminal.say(given.token)
@@ -73,49 +54,27 @@ def create(
 
 
 @app.command("list")
-def list_tokens(
-    context: typer.Context,
-    *,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
+@api_command
+def list_tokens(invocation: Invocation, *, limit: Limit = 50, cursor: Cursor = None) -> None:
     """List tokens with what they permit, also those that are not valid any more."""
-    from icewright.model.access.identity import TokenRecord  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     none = "there are no tokens but the server's own"
-
-    def ask(client: Client) -> Page:
-        return client.tokens(limit=limit, cursor=cursor)
-
-    print_page(invocation, ask, TokenRecord, _TOKENS, _cells, none=none, show_api=show_api)
+    invocation.print_page(invocation.client.tokens(limit=limit, cursor=cursor), TokenRecord, _TOKENS, _cells, none=none)
 
 
 @app.command()
+@api_command
 def revoke(
-    context: typer.Context,
+    invocation: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `icewright token list` shows it.")],
-    *,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Revoke a token, effective at once, on all servers."""
-    from icewright.model.access.identity import TokenRecord  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        revoked = from_json(TokenRecord, client.revoke_token(name))
-    if as_json:
-        invocation.terminal.document(revoked)
-    else:
-        invocation.terminal.say(f"{name} opens nothing any more, since {text.instant(revoked.revoked_at)}")
+    revoked = from_json(TokenRecord, invocation.client.revoke_token(name))
+    invocation.print_answer(revoked, f"{name} opens nothing any more, since {text.instant(revoked.revoked_at)}")
 
 
+@command
 def login(
-    context: typer.Context,
+    invocation: Invocation,
     url: Annotated[
         str | None, typer.Argument(metavar="URL", help="The server, where it is not the one of this machine.")
     ] = None,
@@ -123,7 +82,6 @@ def login(
     token_file: Annotated[
         Path | None, typer.Option("--token-file", metavar="FILE", help="Read the token from there instead of asking.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Log in: to the server at URL for later commands, or without one, by a one-time link, to its page.
 
@@ -132,17 +90,13 @@ def login(
     It is kept in the state directory, in a file for its owner alone, until `icewright logout`.
     """
     from icewright.api_client.client import Client  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.address import ServerAddress, write_address  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
-    from icewright.terminal.found_server import TOKEN_VARIABLE  # noqa: PLC0415 - see above
 
-    invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal
     if url is None:
-        with server(invocation) as client:
-            code = client.login_code()
-            link = code.get("link") or f"{client.url}{code['path']}"
-        if as_json:
+        client = invocation.client
+        code = client.login_code()
+        link = code.get("link") or f"{client.url}{code['path']}"
+        if invocation.as_json:
             terminal.document({"link": link})
         else:
             terminal.say(f"Open once in a browser, within 15 minutes: {link}")
@@ -168,37 +122,30 @@ def login(
         raise
     if former is not None and former.token != token:
         _end(former, terminal)
-    if as_json:
+    if invocation.as_json:
         terminal.document({"url": url, "name": me["name"], "permissions": me["permissions"]})
     else:
         shown = f"{me['shown']}, {me['name']}" if me["shown"] else me["name"]
         terminal.say(f"logged in to {url} as {shown}: {', '.join(me['permissions'])}")
 
 
-def logout(context: typer.Context, *, as_json: AsJson = False) -> None:
+@command
+def logout(invocation: Invocation) -> None:
     """Forget the server and the token of `icewright login URL`, and end the session where it was one.
 
     A token stays valid: see `icewright token revoke`.
     """
-    from icewright.terminal.address import read_address, remove_address  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     path = invocation.config.server.login_file
     was_in = path.exists()
     if was_in:
         address = read_address(path)
         _end(address, invocation.terminal)
         remove_address(path, address)
-    if as_json:
-        invocation.terminal.document({"logged_out": was_in})
-    else:
-        invocation.terminal.say("logged out" if was_in else "no session was open")
+    invocation.print_answer({"logged_out": was_in}, "logged out" if was_in else "no session was open")
 
 
 def _kept(path: Path) -> ServerAddress | None:
     """What an earlier log-in left, None where nothing did that can be trusted: it is replaced."""
-    from icewright.terminal.address import read_address  # noqa: PLC0415 - `--help` stays quick
-
     try:
         return read_address(path)
     except (NotFound, Unreadable):

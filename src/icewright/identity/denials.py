@@ -18,7 +18,8 @@ from typing import Final
 
 import structlog
 
-from icewright.audit.port import AuditLog, acting_as
+from icewright.audit.acting import acting_as
+from icewright.audit.sql import SqlAudit
 from icewright.core.errors import IcewrightError
 from icewright.model.access.permissions import Act
 from icewright.web.problems import Problem
@@ -38,9 +39,9 @@ WAITING_MAX: Final = 100
 WAITING_OF_ONE_MAX: Final = 4
 """Of one address; further ones are answered at once with 429."""
 ADDRESSES_MAX: Final = 10_000
-ADDRESSES_TOLD_MAX: Final = 5
+ADDRESSES_LOGGED_MAX: Final = 5
 """Addresses that the audit names in a minute; all others together are one more entry."""
-PRINCIPALS_TOLD_MAX: Final = 20
+PRINCIPALS_LOGGED_MAX: Final = 20
 """Of principals with a class of routes, the same."""
 MINUTE_S: Final = 60.0
 
@@ -58,7 +59,7 @@ class Denials:
 
     def __init__(
         self,
-        audit: AuditLog,
+        audit: SqlAudit,
         *,
         now_s: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -76,12 +77,12 @@ class Denials:
         """Somebody who is known asked for what they may not."""
         found = _CLASS.match(path)
         of = found[1] if found is not None else OTHERS
-        self._count(principal, of, "forbidden", PRINCIPALS_TOLD_MAX)
+        self._count(principal, of, "forbidden", PRINCIPALS_LOGGED_MAX)
 
     async def wrong(self, address: str) -> Problem | None:
         """Credentials were wrong. Returns after a while where that is so again and again; a refusal for too many."""
         place = _place(address)
-        self._count(STRANGER_NAME, place, "unauthenticated", ADDRESSES_TOLD_MAX)
+        self._count(STRANGER_NAME, place, "unauthenticated", ADDRESSES_LOGGED_MAX)
         failures = self._failed(place)
         if failures <= FREE_FAILURES:
             return None

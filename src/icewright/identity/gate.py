@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from icewright.audit.port import acting_as
+from icewright.audit.acting import acting_as
 from icewright.core.errors import IcewrightError
 from icewright.identity.authentication import Access
 from icewright.identity.denials import Denials

@@ -18,12 +18,12 @@ from typing import Final
 
 import structlog
 
-from icewright.audit.port import AuditLog
+from icewright.audit.sql import SqlAudit
 from icewright.core.clock import Clock
 from icewright.core.errors import LoginRefused, Unavailable
 from icewright.core.times import Instant
 from icewright.identity.people_port import Attempt, Provider
-from icewright.identity.port import IdentityStore
+from icewright.identity.sql import SqlIdentities
 from icewright.model.access.identity import CODE_PREFIX, PROGRAM_CODE_MS, NewCode, Session, digest
 from icewright.model.access.people import RoleRule, granted, name_of, refused
 from icewright.model.access.permissions import Principal
@@ -83,8 +83,8 @@ class Logins:
         self,
         provider: Provider,
         rules: Sequence[RoleRule],
-        identities: IdentityStore,
-        audit: AuditLog,
+        identities: SqlIdentities,
+        audit: SqlAudit,
         clock: Clock,
         secret: str,
     ) -> None:

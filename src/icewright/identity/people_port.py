@@ -25,16 +25,13 @@ class Provider(Protocol):
     @property
     def issuer(self) -> str:
         """Its URL, which is its name."""
-        ...
 
     @property
     def takes_tokens(self) -> bool:
         """Whether programs come in by its access tokens: where it was said for whom these have to be."""
-        ...
 
     def address(self, attempt: Attempt, redirect_uri: str) -> str:
         """Where the browser goes to log in; it comes back to ``redirect_uri`` with ``code`` and ``state``."""
-        ...
 
     def person(self, code: str, attempt: Attempt, redirect_uri: str) -> Person:
         """Whom the code stands for. It can be redeemed once.
@@ -42,7 +39,6 @@ class Provider(Protocol):
         Raises :class:`~icewright.core.errors.LoginRefused` for a code that is none, and for an answer that is not
         what it has to be: signed by one of the provider's keys, for us, for this attempt, and now.
         """
-        ...
 
     def bearer(self, token: str) -> Person:
         """Of whom an access token speaks that somebody shows.
@@ -50,11 +46,9 @@ class Provider(Protocol):
         Raises :class:`~icewright.core.errors.LoginRefused` for one that is not what it has to be: a signed access
         token (RFC 9068) of the provider's, for us, and now; and for all where none is taken.
         """
-        ...
 
     def logout_address(self, back: str) -> str | None:
         """Where a browser goes to be logged out there as well, and from there to ``back``; None where it offers none.
 
         Raises :class:`~icewright.core.errors.LoginRefused` for an address where nobody is to be sent.
         """
-        ...

@@ -8,27 +8,17 @@ import typer
 
 from icewright.core.codec import from_json
 from icewright.core.errors import InvalidMessage
+from icewright.model.access.identity import EndedSessions, SessionView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import headings
+from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
 
 if TYPE_CHECKING:
-    from icewright.api_client.client import Client
-    from icewright.api_client.connection import Page
-    from icewright.model.access.identity import SessionView
+    pass
 
 app = typer.Typer(help="Who is logged in, to the page or with a program: list them, end that.", no_args_is_help=True)
 
-_SESSIONS: Final = (
-    Column("session"),
-    Column("who"),
-    Column("logged in by"),
-    Column("since"),
-    Column("last used"),
-    Column("expires"),
-    Column("may"),
-)
+_SESSIONS: Final = headings("session", "who", "logged in by", "since", "last used", "expires", "may")
 Own = Annotated[bool, typer.Option("--own", help="Only your own: for that you need not administer anything.")]
 Person = Annotated[
     str | None,
@@ -37,56 +27,44 @@ Person = Annotated[
 
 
 @app.command("list")
+@api_command
 def list_sessions(
-    context: typer.Context,
-    *,
-    person: Person = None,
-    own: Own = False,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
+    invocation: Invocation, *, person: Person = None, own: Own = False, limit: Limit = 50, cursor: Cursor = None
 ) -> None:
     """List who is logged in, the latest first, and what that permits by now."""
-    from icewright.model.access.identity import SessionView  # noqa: PLC0415 - `--help` stays quick
-
     if own and person is not None:
         raise InvalidMessage("list the sessions of a person, or your own", hint="leave one of the two out")
-    invocation = begin(context, as_json=as_json)
-
-    def ask(client: Client) -> Page:
-        return client.sessions(own=own, name=person, limit=limit, cursor=cursor)
-
-    print_page(invocation, ask, SessionView, _SESSIONS, _cells, none="no session is open", show_api=show_api)
+    invocation.print_page(
+        invocation.client.sessions(own=own, name=person, limit=limit, cursor=cursor),
+        SessionView,
+        _SESSIONS,
+        _cells,
+        none="no session is open",
+    )
 
 
 @app.command()
+@api_command
 def end(
-    context: typer.Context,
+    invocation: Invocation,
     session_id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="As `icewright session list` shows it.")
     ] = None,
     *,
     person: Person = None,
     own: Own = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Log out, effective at once, on all servers: one session, or all of a person's, or all your own.
 
     A person may log in again as long as the provider admits them: lock them out there first. Tokens are revoked by
     `icewright token revoke`.
     """
-    from icewright.model.access.identity import EndedSessions  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
     if (session_id is not None) + (person is not None) + own != 1:
         raise InvalidMessage("say which sessions are to end", hint="one ID, or --person SUBJECT, or --own")
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        answer = client.end_sessions(person) if session_id is None else client.end_session(session_id)
+    client = invocation.client
+    answer = client.end_sessions(person) if session_id is None else client.end_session(session_id)
     ended = from_json(EndedSessions, answer)
-    if as_json:
+    if invocation.as_json:
         invocation.terminal.document(ended)
         return
     for one in ended.sessions:

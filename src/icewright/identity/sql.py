@@ -40,7 +40,10 @@ _CONDITIONS: Final[Any] = tuple[str, ...]
 
 
 class SqlIdentities:
-    """An :class:`~icewright.identity.port.IdentityStore` over an engine of ``open_store``.
+    """Who may come in. It is given digests of secrets, never secrets; time is the store's own.
+
+    All methods raise :class:`~icewright.core.errors.Unavailable` when the store does not answer. What changes
+    something writes its entry into the audit in the same transaction.
 
     Time is the database's unless ``clock`` is given.
     """
@@ -50,7 +53,11 @@ class SqlIdentities:
         self._clock = clock
 
     def add_token(self, new: NewToken, digest: str, hint: str, created_by: str) -> TokenRecord:
-        """See the port."""
+        """Let a token in.
+
+        Raises :class:`~icewright.core.errors.NotAllowed` where there is or was one of that name, and what
+        :meth:`NewToken.grants` raises.
+        """
         with writing(self._engine) as connection:
             now = self._now(connection)
             added = new.record(hint, created_by, now)
@@ -61,7 +68,7 @@ class SqlIdentities:
             return added
 
     def token(self, digest: str) -> TokenRecord | None:
-        """See the port."""
+        """The token of that digest, if it is valid. Remembers that it was used, once a minute at most."""
         with reading(self._engine) as connection:
             now = self._now(connection)
             row = connection.execute(select(tokens).where(tokens.c.digest == digest)).mappings().one_or_none()
@@ -75,7 +82,7 @@ class SqlIdentities:
         return replace(found, last_used_at=now)
 
     def tokens(self, *, limit: int, after: str | None = None) -> Sequence[TokenRecord]:
-        """See the port."""
+        """Tokens by name, valid or not; ``after`` is the name that the last page ended with."""
         query = select(tokens).order_by(tokens.c.name).limit(limit)
         if after is not None:
             query = query.where(tokens.c.name > after)
@@ -83,7 +90,10 @@ class SqlIdentities:
             return [_token(row) for row in connection.execute(query).mappings()]
 
     def revoke(self, name: str) -> TokenRecord:
-        """See the port."""
+        """Let a token in no more, from now on, nor sessions that were opened with it.
+
+        Once more changes nothing. Raises :class:`~icewright.core.errors.NotFound`.
+        """
         with writing(self._engine) as connection:
             found = _named(connection, name)
             if found is None:
@@ -97,14 +107,14 @@ class SqlIdentities:
             return revoked
 
     def has_tokens(self) -> bool:
-        """See the port."""
+        """Whether any token is valid."""
         with reading(self._engine) as connection:
             lasts = tokens.c.expires_at.is_(None) | (tokens.c.expires_at > self._now(connection))
             query = select(func.count()).select_from(tokens).where(tokens.c.revoked_at.is_(None), lasts)
             return bool(connection.scalar(query))
 
     def add_code(self, digest: str, new: NewCode) -> None:
-        """See the port."""
+        """Let a one-time code open a session."""
         with writing(self._engine) as connection:
             now = self._now(connection)
             connection.execute(delete(login_codes).where(login_codes.c.until <= now))
@@ -119,7 +129,11 @@ class SqlIdentities:
             connection.execute(insert(login_codes), row)
 
     def log_in(self, code_digest: str, session_digest: str, *, is_program: bool = False) -> Session | None:
-        """See the port."""
+        """Open a session by a code, which is used up by that; None for a code that is none, was used or is too old.
+
+        A code for a program opens none for a browser, nor the other way round, and is not used up by that. Of callers
+        at once with the same code, one gets in.
+        """
         ours = login_codes.c.is_program.is_(is_program)
         wanted = select(login_codes).where(login_codes.c.digest == code_digest, ours)
         with reading(self._engine) as connection:  # strangers may ask, and must not take the writers' turn
@@ -140,7 +154,10 @@ class SqlIdentities:
             return _open(connection, session_digest, opened)
 
     def open_session(self, session_digest: str, principal: Principal, conditions: Sequence[str] = ()) -> None:
-        """See the port."""
+        """Open a session for whoever has proved by other means who they are.
+
+        ``conditions`` are those of the rules by which they were let in.
+        """
         with writing(self._engine) as connection:
             now = self._now(connection)
             _open(
@@ -148,7 +165,10 @@ class SqlIdentities:
             )
 
     def session(self, digest: str, *, attended: bool) -> Session | None:
-        """See the port."""
+        """The session of a digest, None when it does not last any more or never was.
+
+        ``attended`` says that a person did something; it is what keeps a session from being idle.
+        """
         with reading(self._engine) as connection:
             now = self._now(connection)
             row = connection.execute(select(sessions).where(sessions.c.digest == digest)).mappings().one_or_none()
@@ -165,7 +185,10 @@ class SqlIdentities:
     def sessions(
         self, *, limit: int, name: str | None = None, after: tuple[Instant, str] | None = None
     ) -> Sequence[Session]:
-        """See the port."""
+        """Sessions that last, the newest first; of the principal of that name, or of all.
+
+        ``after`` is ``begun_at`` and id of what the last page ended with.
+        """
         query = select(sessions).order_by(sessions.c.begun_at.desc(), sessions.c.digest.desc()).limit(limit)
         if name is not None:
             query = query.where(sessions.c.name == dump(name))
@@ -178,11 +201,11 @@ class SqlIdentities:
             return [_session(row) for row in connection.execute(lasting).mappings()]
 
     def close_session(self, digest: str) -> None:
-        """See the port."""
+        """Log out."""
         self._end(sessions.c.digest == digest)
 
     def end_session(self, session_id: str) -> Session:
-        """See the port."""
+        """End one session, from now on, on all servers. Raises :class:`~icewright.core.errors.NotFound`."""
         is_it = func.substr(sessions.c.digest, 1, SESSION_ID_LENGTH) == session_id
         ended = self._end(is_it)
         if not ended:
@@ -190,7 +213,10 @@ class SqlIdentities:
         return ended[0]
 
     def end_sessions(self, name: str) -> Ended:
-        """See the port."""
+        """End all sessions of the principal of that name, from now on, on all servers; nor do codes open any for them.
+
+        Of both, those that would have counted.
+        """
         with writing(self._engine) as connection:
             theirs = login_codes.c.name == dump(name), login_codes.c.until > self._now(connection)
             codes = connection.execute(delete(login_codes).where(*theirs)).rowcount

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from icewright.audit.port import AuditLog
+from icewright.audit.sql import SqlAudit
 from icewright.config.model import OidcConfig
 from icewright.config.secrets import resolve
 from icewright.core.clock import Clock
 from icewright.core.extras import require_extra
 from icewright.identity.logins import Logins
 from icewright.identity.people_settings import role_rules
-from icewright.identity.port import IdentityStore
+from icewright.identity.sql import SqlIdentities
 
 
 def open_logins(
     oidc: OidcConfig,
     environ: Mapping[str, str],
-    identities: IdentityStore,
-    audit: AuditLog,
+    identities: SqlIdentities,
+    audit: SqlAudit,
     clock: Clock,
     token: str,
 ) -> Logins | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from icewright.inventory.keepers import CURRENT, OWN, Keepers
+from icewright.inventory.reference_bits import CURRENT, OWN, ReferenceBits
 from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
@@ -89,7 +89,7 @@ def distinct(found: Iterable[ReachableFile]) -> Iterator[ReachableFile]:
     yield from by_path.values()
 
 
-def footprint(files: Iterable[ReachableFile], keepers: Keepers) -> Footprint:
+def footprint(files: Iterable[ReachableFile], references: ReferenceBits) -> Footprint:
     """The sums over distinct files, in one pass. Version hints are left out: most tables have none."""
     sums: dict[tuple[FileClass, int], list[int]] = {}
     for file in files:
@@ -104,7 +104,7 @@ def footprint(files: Iterable[ReachableFile], keepers: Keepers) -> Footprint:
     def total(wanted: Iterable[tuple[FileClass, int]]) -> Amount:
         return sum((amounts[key] for key in wanted), Amount())
 
-    others = keepers.refs_mask
+    others = references.refs_mask
     return Footprint(
         classes=tuple(
             ClassShare(
@@ -124,10 +124,10 @@ def footprint(files: Iterable[ReachableFile], keepers: Keepers) -> Footprint:
                 reachable=total(key for key in amounts if key[1] & bit and not key[1] & OWN),
                 only_here=total(key for key in amounts if key[1] & others == bit),
             )
-            for bit, ref in keepers.refs.items()
+            for bit, ref in references.refs.items()
         ),
         expiries=tuple(
             ExpiryShare(expiry.rule, expiry.snapshots, total(key for key in amounts if not key[1] & expiry.bit))
-            for expiry in keepers.expiries
+            for expiry in references.expiries
         ),
     )

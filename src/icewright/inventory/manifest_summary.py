@@ -22,7 +22,7 @@ from icewright.model.iceberg.inventory import (
 from icewright.model.iceberg.locations import Aliases, coarsened, topmost
 
 
-class _PartitionTally:
+class _PartitionSums:
     """Running sums over the entries of one partition."""
 
     __slots__ = (
@@ -74,12 +74,12 @@ class ManifestSums:
         """``runs`` are the snapshots whose data files are counted by themselves, too; ``location`` is the table's."""
         self._runs = runs
         self._places = FilePlaces(location)
-        self._partitions: dict[Partition, _PartitionTally] = {}
+        self._partitions: dict[Partition, _PartitionSums] = {}
 
-    def _of(self, partition: Partition) -> _PartitionTally:
+    def _of(self, partition: Partition) -> _PartitionSums:
         tally = self._partitions.get(partition)
         if tally is None:
-            tally = self._partitions[partition] = _PartitionTally()
+            tally = self._partitions[partition] = _PartitionSums()
         return tally
 
     def live_at(self, path: str) -> None:

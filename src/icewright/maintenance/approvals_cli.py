@@ -7,32 +7,34 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from icewright.api_client.paging import pages
+from icewright.approvals.views import ApprovalView
 from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Rejected
+from icewright.maintenance.cli import print_waiting_plan
+from icewright.maintenance.tasks_cli import print_queued, read_task
 from icewright.model.iceberg.names import split_parts
+from icewright.plans.views import PlannedFileView, PlanView, WaitingView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin, logged_in
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.invocation import (
+    Cursor,
+    Invocation,
+    Limit,
+    api_command,
+    logged_in,
+    table_name,
+)
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
-    from icewright.api_client.connection import Page
-    from icewright.approvals.views import ApprovalView
-    from icewright.plans.views import PlannedFileView, WaitingView
 
 app = typer.Typer(help="What people approved: list.", no_args_is_help=True)
 
-_WAITING: Final = (Column("plan"), Column("table"), Column("action"), Column("since"), Column("because"))
-_FILES: Final = (
-    Column("file"),
-    Column("bytes", is_number=True),
-    Column("written"),
-    Column("of no need since"),
-    Column("in doubt"),
-)
-_GIVEN: Final = (Column("plan"), Column("table"), Column("action"), Column("approved"), Column("by"), Column("because"))
+_WAITING: Final = headings("plan", "table", "action", "since", "because")
+_FILES: Final = headings("file", "#bytes", "written", "of no need since", "in doubt")
+_GIVEN: Final = headings("plan", "table", "action", "approved", "by", "because")
 _PAGE: Final = 100
 _FILES_SHOWN: Final = 20
 _ONE_BY_ONE: Final = frozenset({"beyond-budget", "taken-back", "doubtful-files"})
@@ -49,8 +51,9 @@ class Kind(StrEnum):
     REWRITE_DATA_FILES = "rewrite-data-files"
 
 
+@api_command
 def approve(
-    context: typer.Context,
+    invocation: Invocation,
     plan_id: Annotated[
         str | None, typer.Argument(metavar="[PLAN_ID]", help="The plan; else those of --namespace.")
     ] = None,
@@ -63,8 +66,6 @@ def approve(
     show: Annotated[bool, typer.Option("--show", help="Show the plan and its files, and approve nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Approve those of --namespace; else they are listed.")] = False,
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approves; else who is logged in.")] = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Approve plans that wait for a person: exactly these are queued. Alone, list what waits.
 
@@ -74,25 +75,22 @@ def approve(
     files in doubt, and those of what was taken back, which are approved by their ids alone. Exit status 1 when
     something waits and nothing was approved.
     """
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
     if plan_id is not None and (namespace is not None or action is not None):
         said = "a namespace" if action is None else "a kind"
         raise Rejected(f"approve one plan by its id, or those of {said}", hint="leave one of the two out")
-    invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal
-    with server(invocation, show_api=show_api) as client:
-        if plan_id is not None and show:
-            _show(terminal, client, plan_id)
-            return
-        if plan_id is not None:
-            _approve(terminal, client, [plan_id], by or logged_in())
-            return
-        waiting = [one for one in _waiting(client) if _is_meant(one, namespace, action)]
-        if namespace is not None and yes and waiting:
-            _approve_together(terminal, client, waiting, by)
-            return
-    if as_json:
+    client = invocation.client
+    if plan_id is not None and show:
+        _show(terminal, client, plan_id)
+        return
+    if plan_id is not None:
+        _approve(terminal, client, [plan_id], by or logged_in())
+        return
+    waiting = [one for one in _waiting(client) if _is_meant(one, namespace, action)]
+    if namespace is not None and yes and waiting:
+        _approve_together(terminal, client, waiting, by)
+        return
+    if invocation.as_json:
         terminal.documents(waiting)
     elif waiting:
         terminal.table(_WAITING, [_cells(one) for one in waiting])
@@ -104,27 +102,21 @@ def approve(
 
 
 @app.command("list")
+@api_command
 def list_approvals(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     table: Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only those for this table.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """List approvals, the latest first: who approved which plan, when, and why it had to wait."""
-    from icewright.approvals.views import ApprovalView  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
-
-    invocation = begin(context, as_json=as_json)
-
-    def ask(client: Client) -> Page:
-        of_table = None if table is None else client.table(table_name(invocation.config, table))
-        return client.approvals(table=of_table, limit=limit, cursor=cursor)
-
+    client = invocation.client
+    of_table = None if table is None else client.table(table_name(invocation.config, table))
     none = "no approvals yet"
-    print_page(invocation, ask, ApprovalView, _GIVEN, approval_cells, none=none, show_api=show_api)
+    invocation.print_page(
+        client.approvals(table=of_table, limit=limit, cursor=cursor), ApprovalView, _GIVEN, approval_cells, none=none
+    )
 
 
 def approval_cells(one: ApprovalView) -> tuple[str, ...]:
@@ -141,9 +133,6 @@ def approval_cells(one: ApprovalView) -> tuple[str, ...]:
 
 def _show(terminal: Terminal, client: Client, plan_id: str) -> None:
     """The plan, and the first of its files."""
-    from icewright.maintenance.cli import print_waiting_plan  # noqa: PLC0415 - `--help` stays quick
-    from icewright.plans.views import PlannedFileView, PlanView  # noqa: PLC0415 - see above
-
     view, page = from_json(PlanView, client.plan(plan_id)), client.plan_files(plan_id, limit=_FILES_SHOWN)
     files = [from_json(PlannedFileView, item) for item in page.items]
     if terminal.as_json:
@@ -173,8 +162,6 @@ def _approve_together(terminal: Terminal, client: Client, waiting: list[WaitingV
 
 def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str) -> None:
     """Approve plans one by one. What cannot be queued any more is told, and keeps nothing else from it."""
-    from icewright.maintenance.tasks_cli import print_queued, read_task  # noqa: PLC0415 - `--help` stays quick
-
     refused = False
     for plan_id in plan_ids:
         try:
@@ -194,9 +181,6 @@ def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str)
 
 
 def _waiting(client: Client) -> list[WaitingView]:
-    from icewright.api_client.paging import pages  # noqa: PLC0415 - `--help` stays quick
-    from icewright.plans.views import WaitingView  # noqa: PLC0415 - see above
-
     found = pages(lambda cursor: client.waiting(limit=_PAGE, cursor=cursor))
     return [from_json(WaitingView, item) for item in found]
 

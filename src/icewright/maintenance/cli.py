@@ -5,41 +5,39 @@ from __future__ import annotations
 import shlex
 from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
+from icewright.core.codec import from_json
 from icewright.core.errors import Forbidden, NotFound, Rejected, Unavailable
 from icewright.maintenance.registry.cli import predicted
+from icewright.maintenance.tasks_cli import print_queued, read_task
 from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_data import ExpireDataRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
-from icewright.model.plans.plans import Migration
-from icewright.model.plans.requests import REQUESTS, Asked
+from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Migration, Reason
+from icewright.model.plans.requests import REQUESTS, PlanRequest
 from icewright.model.policy.policy import Mode
+from icewright.plans.views import PlanView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Invocation, ShowApi, TableArgument, Yes, begin
+from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.invocation import (
+    Invocation,
+    TableArgument,
+    Yes,
+    api_command,
+    reads_here,
+    table_name,
+)
+from icewright.work.tasks.task_views import TaskView
 
-if TYPE_CHECKING:
-    from icewright.model.iceberg.names import TableName
-    from icewright.model.plans.plans import Reason
-    from icewright.plans.views import PlanView
-    from icewright.work.tasks.task_views import TaskView
-
-_VERDICTS = (
-    Column("partition"),
-    Column("verdict"),
-    Column("files before", is_number=True),
-    Column("files after", is_number=True),
-    Column("files read", is_number=True),
-    Column("bytes read", is_number=True),
-    Column("deletes", is_number=True),
-    Column("by"),
-    Column("because"),
+_VERDICTS = headings(
+    "partition", "verdict", "#files before", "#files after", "#files read", "#bytes read", "#deletes", "by", "because"
 )
 
 
@@ -80,8 +78,9 @@ SnapshotId = Annotated[
 ]
 
 
+@api_command
 def plan(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     *,
     migrate: Annotated[
@@ -93,38 +92,32 @@ def plan(
         ),
     ] = None,
     action: Annotated[
-        Action | None,
-        typer.Option("--action", help="Plan nothing but this. It is done when it is applied."),
+        Action | None, typer.Option("--action", help="Plan nothing but this. It is done when it is applied.")
     ] = None,
     older_than: OlderThan = None,
     retain_last: RetainLast = None,
     columns: Columns = None,
     snapshot: SnapshotId = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Say what would be done to a table, why, and what it would bring. Changes nothing.
 
     Where a server runs it makes the plan, which can then be applied by its id; else the plan is only shown.
     Exit status 1 when there is something to do.
     """
-    invocation = begin(context, as_json=as_json)
     asked = _asked(
         migrate,
         action,
         ExpireSnapshotsRequest(older_than, retain_last),
         ComputeStatisticsRequest(column_names(columns), snapshot),
     )
-    show_only(invocation.terminal, plan_of(invocation, table, asked, show_api=show_api))
+    show_only(invocation.terminal, plan_of(invocation, table, asked))
 
 
-def explain(
-    context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False
-) -> None:
+@api_command
+def explain(invocation: Invocation, table: TableArgument) -> None:
     """Say in sentences why something is, or is not, being done to a table."""
-    invocation = begin(context, as_json=as_json)
-    planned = plan_of(invocation, table, None, show_api=show_api)
-    if as_json:
+    planned = plan_of(invocation, table, None)
+    if invocation.as_json:
         invocation.terminal.document({**planned.document, "upkeep": planned.upkeep})
         return
     if planned.problem is not None:
@@ -133,23 +126,16 @@ def explain(
         invocation.terminal.prose(line)
 
 
+@api_command
 def apply(
-    context: typer.Context,
+    invocation: Invocation,
     plan_id: Annotated[str, typer.Argument(metavar="PLAN_ID", help="As `icewright plan` shows it.")],
-    *,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Run a plan now: queue exactly that one, because you say so. What waits for a person, `icewright approve` lets go.
 
     It is refused when the table has moved on so that it does not hold any more, and when it has to be approved first.
     """
-    from icewright.maintenance.tasks_cli import print_queued, read_task  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        print_queued(invocation.terminal, read_task(client.apply(plan_id)))
+    print_queued(invocation.terminal, read_task(invocation.client.apply(plan_id)))
 
 
 def show_only(terminal: Terminal, planned: Planned) -> NoReturn:
@@ -163,8 +149,6 @@ def show_only(terminal: Terminal, planned: Planned) -> NoReturn:
 
 def print_applied(terminal: Terminal, view: PlanView, task: TaskView) -> None:
     """Say what a plan was and which task carries it out."""
-    from icewright.maintenance.tasks_cli import print_queued  # noqa: PLC0415 - `--help` stays quick
-
     if not terminal.as_json:
         terminal.say(view.reason.text)
     print_queued(terminal, task)
@@ -180,11 +164,11 @@ def _asked(
     action: Action | None,
     expiry: ExpireSnapshotsRequest,
     statistics: ComputeStatisticsRequest,
-) -> Asked | None:
+) -> PlanRequest | None:
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
     kind = None if action is None else action.kind
     expiring, computing = expiry != ExpireSnapshotsRequest(), statistics != ComputeStatisticsRequest()
-    aged: dict[ActionKind | None, Asked] = {
+    aged: dict[ActionKind | None, PlanRequest] = {
         ActionKind.REMOVE_ORPHAN_FILES: RemoveOrphanFilesRequest(expiry.older_than),
         ActionKind.EXPIRE_DATA: ExpireDataRequest(expiry.older_than),
     }
@@ -194,7 +178,7 @@ def _asked(
         return expiry
     if migrate is None and kind is ActionKind.COMPUTE_STATISTICS and not expiring:
         return statistics
-    alone: dict[ActionKind | None, Asked] = {
+    alone: dict[ActionKind | None, PlanRequest] = {
         ActionKind(request.kind): request() for request in REQUESTS if not fields(request)
     }
     if migrate is None and kind in alone and not (expiring or computing):
@@ -225,15 +209,14 @@ class Planned(NamedTuple):
         return {"plan": self.view, "from_server": self.from_server, "problem": self.problem}
 
 
-def plan_of(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> Planned:
+def plan_of(invocation: Invocation, table: str, asked: PlanRequest | None) -> Planned:
     """The plan. Without a server that knows the table it is made here, by the catalogs that are configured."""
     from icewright.maintenance.explain import plan_view  # noqa: PLC0415 - see above
     from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
 
     here, name = reads_here(invocation), table_name(invocation.config, table)
     try:
-        return _plan_by_server(invocation, name, asked, show_api=show_api)
+        return _plan_by_server(invocation, name, asked)
     except (NotFound, Unavailable) as error:
         if not here:
             raise
@@ -244,27 +227,22 @@ def plan_of(invocation: Invocation, table: str, asked: Asked | None, *, show_api
         return Planned(plan_view(planned.plan), from_server=False)
 
 
-def _plan_by_server(invocation: Invocation, name: TableName, asked: Asked | None, *, show_api: bool) -> Planned:
-    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
-    from icewright.model.plans.plans import Reason  # noqa: PLC0415 - see above
-    from icewright.plans.views import PlanView  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    with server(invocation, show_api=show_api) as client:
-        found = client.table(name)
-        of = found["uuid"], found["catalog"]
-        try:
-            looked = client.plan_table(*of) if asked is None else {"plan": client.plan_asked(*of, asked)}
-        except Forbidden as error:
-            if asked is not None or found["plan"] is None:
-                raise
-            planned_at = text.instant(found["plan"]["planned_at"])
-            invocation.terminal.note(f"the server's plan of {planned_at}: {error.message}, so it is not planned again")
-            looked = {"plan": client.plan(found["plan"]["plan_id"])}
-        view = from_json(PlanView, looked.get("plan"))
-        problem = client.table(name).get("problem")
-        upkeep = tuple(from_json(Reason, said) for said in looked.get("upkeep", ()))
-        return Planned(view, True, None if problem is None else from_json(Reason, problem), upkeep)
+def _plan_by_server(invocation: Invocation, name: TableName, asked: PlanRequest | None) -> Planned:
+    client = invocation.client
+    found = client.table(name)
+    of = found["uuid"], found["catalog"]
+    try:
+        looked = client.plan_table(*of) if asked is None else {"plan": client.plan_asked(*of, asked)}
+    except Forbidden as error:
+        if asked is not None or found["plan"] is None:
+            raise
+        planned_at = text.instant(found["plan"]["planned_at"])
+        invocation.terminal.note(f"the server's plan of {planned_at}: {error.message}, so it is not planned again")
+        looked = {"plan": client.plan(found["plan"]["plan_id"])}
+    view = from_json(PlanView, looked.get("plan"))
+    problem = client.table(name).get("problem")
+    upkeep = tuple(from_json(Reason, said) for said in looked.get("upkeep", ()))
+    return Planned(view, True, None if problem is None else from_json(Reason, problem), upkeep)
 
 
 def print_plan(terminal: Terminal, planned: Planned, *, waits: bool = False) -> None:
@@ -330,27 +308,21 @@ def _verdict_cells(view: PlanView, index: int) -> tuple[str, ...]:
     )
 
 
+@api_command
 def undo(
-    context: typer.Context,
+    invocation: Invocation,
     task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")],
     *,
     yes: Yes = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Take back what a task did, never over anything that came since. Only shown without --yes.
 
     Expiries of snapshots and of data can be undone for 7 days, and removals of files until these are purged. Exit
     status 1 when there is something to do and it was only shown.
     """
-    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
-    from icewright.maintenance.tasks_cli import read_task  # noqa: PLC0415 - see above
-    from icewright.plans.views import PlanView  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    terminal = (invocation := begin(context, as_json=as_json)).terminal
-    with server(invocation, show_api=show_api) as client:
-        view = from_json(PlanView, client.undo(task_id))
-        if not yes or not view.can_apply:
-            show_only(terminal, Planned(view, from_server=True))
-        print_applied(terminal, view, read_task(client.apply(view.plan_id)))
+    terminal = invocation.terminal
+    client = invocation.client
+    view = from_json(PlanView, client.undo(task_id))
+    if not yes or not view.can_apply:
+        show_only(terminal, Planned(view, from_server=True))
+    print_applied(terminal, view, read_task(client.apply(view.plan_id)))

@@ -24,6 +24,7 @@ from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.work.lifecycle import may_coalesce
 from icewright.model.work.tasks import TERMINAL_STATES, TaskHead, TaskState
+from icewright.plans.policy_digest import plan_digest
 from icewright.plans.upkeep_due import person_wanted, rolled_back, taken_back
 from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
 
@@ -53,7 +54,7 @@ class FirstRunApproval:
         self._wanted: dict[TableId, frozenset[ActionKind]] = {}
         """What happens by itself, for which no plan of another kind was found to wait."""
 
-    def wanted(self, kind: ActionKind, metadata: TableMetadata, latest: LatestOf) -> Reason | None:
+    def reason_for_approval(self, kind: ActionKind, metadata: TableMetadata, latest: LatestOf) -> Reason | None:
         """Why a person has to begin this; None where it goes by itself."""
         if kind not in TAKE_BACK:
             return None
@@ -91,15 +92,19 @@ class FirstRunApproval:
     ) -> Reason | None:
         """What is said where nothing needs to be planned anew: a plan waits, or was approved and waits for its turn.
 
-        ``now`` is by the store's clock. What the owner does not want any more waits no more.
+        ``now`` is by the store's clock. What the owner does not want any more waits no more, and what was planned by
+        other settings is planned anew.
         """
         if latest and latest[0].state not in TERMINAL_STATES and APPROVED in latest[0].reason.figures:
             return Reason("upkeep-lately", f"task {latest[0].task_id} waits for its turn")
         waiting = self._tables.waits(table_id).get(kind)
         if waiting is None:
             return None
-        if unwanted(self._tables.plan(waiting.plan_id), policy) is not None:
+        plan = self._tables.plan(waiting.plan_id)
+        if unwanted(plan, policy) is not None:
             self.forget(table_id, kind)
+            return None
+        if plan.settings_digest != plan_digest(kind, policy):
             return None
         return _said(waiting) if abs(now - waiting.since) < RENEWED_MS else None
 

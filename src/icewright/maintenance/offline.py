@@ -21,7 +21,7 @@ from icewright.work.store.table_store import SqlTableStore
 
 if TYPE_CHECKING:
     from icewright.config.model import Config
-    from icewright.model.plans.requests import Asked
+    from icewright.model.plans.requests import PlanRequest
     from icewright.model.policy.policies import Rule
 
 
@@ -33,7 +33,7 @@ class Offline(OfflineCatalogs):
         super().__init__(config)
         self._rules = config.rules if rules is None else rules
 
-    def plan(self, name: TableName, asked: Asked | None = None) -> Planned:
+    def plan(self, name: TableName, asked: PlanRequest | None = None) -> Planned:
         """Observe and plan one table, from nothing: what was read goes with its store, so that no name meets another.
 
         No optimizer can be asked whether its workers reach the table's files; the observation says where that was

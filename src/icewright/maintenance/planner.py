@@ -26,6 +26,7 @@ from icewright.actions.rollback.service import RollbackPlanner
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import NotAllowed
 from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_data import ExpireDataRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest, Hold
@@ -48,6 +49,7 @@ from icewright.observation.observer import Observer
 from icewright.plans.action_types import Planned, Rest
 from icewright.plans.due import Due
 from icewright.plans.layouts import resolve
+from icewright.plans.policy_digest import plan_digest
 from icewright.plans.repository import keep_plan
 from icewright.policy.missing_rules import rules
 from icewright.policy.source import PolicySource
@@ -163,6 +165,7 @@ class Planner:
 
     def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
         policy, now = self.policy(observation.metadata), self.clock.now()
+        digest = plan_digest(ActionKind.REWRITE_DATA_FILES, policy)
         policy = policy if migration is None else to_migrate(policy, migration)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
@@ -188,7 +191,7 @@ class Planner:
             levels=levels,
             migration=migration,
         )
-        plan = replace(plan, rules=rules(observation, policy, layout))
+        plan = replace(plan, rules=rules(observation, policy, layout), settings_digest=digest)
         if isinstance(layout, Reason):
             plan = replace(plan, reason=outcome.unordered(plan.reason, layout))
         partitions = frozenset(group.partition for group in plan.groups)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from icewright.core.codec import from_json
 from icewright.core.errors import Rejected
 from icewright.maintenance.cli import (
     Columns,
@@ -17,93 +18,80 @@ from icewright.maintenance.cli import (
     print_applied,
     show_only,
 )
+from icewright.maintenance.tasks_cli import read_task
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rollback import RollbackRequest
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
+from icewright.plans.views import PlanView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Column
-from icewright.terminal.invocation import AsJson, Invocation, ShowApi, TableArgument, Yes, begin
+from icewright.terminal.cli import FINE, FOUND, headings
+from icewright.terminal.invocation import (
+    Invocation,
+    TableArgument,
+    Yes,
+    api_command,
+    table_name,
+)
 
 if TYPE_CHECKING:
     from icewright.footprint.unneeded_views import SeenFileView
 
 
+@api_command
 def expire_snapshots(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     *,
     older_than: OlderThan = None,
     retain_last: RetainLast = None,
     yes: Yes = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Expire snapshots, in the table's metadata alone: no file is deleted. Only shown without --yes.
 
     It is a task of the server's. Exit status 1 when there is something to do and it was only shown.
     """
-    _shown_or_done(
-        begin(context, as_json=as_json), table, ExpireSnapshotsRequest(older_than, retain_last), yes, show_api
-    )
+    _shown_or_done(invocation, table, ExpireSnapshotsRequest(older_than, retain_last), yes=yes)
 
 
+@api_command
 def remove_orphan_files(
-    context: typer.Context,
-    table: TableArgument,
-    *,
-    older_than: OlderThan = None,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
+    invocation: Invocation, table: TableArgument, *, older_than: OlderThan = None, yes: Yes = False
 ) -> None:
     """Move files that nothing needs into quarantine, those that were seen so for long enough. Only shown without --yes.
 
     The server looks for them now, which takes as long as listing all of the table's files. `icewright undo` brings
     them back. Exit status 1 when there is something to do and it was only shown.
     """
-    _shown_or_done(begin(context, as_json=as_json), table, RemoveOrphanFilesRequest(older_than), yes, show_api)
+    _shown_or_done(invocation, table, RemoveOrphanFilesRequest(older_than), yes=yes)
 
 
-_SEEN: Final = (
-    Column("file"),
-    Column("bytes", is_number=True),
-    Column("of no need since"),
-    Column("passes", is_number=True),
-    Column("may go from"),
-    Column("in doubt"),
-)
+_SEEN: Final = headings("file", "#bytes", "of no need since", "#passes", "removable from", "in doubt")
 _SEEN_SHOWN: Final = 50
 
 
+@api_command
 def orphans(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     *,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many files to show.")] = _SEEN_SHOWN,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Look for orphan files of a table now, and show them with the time from which each may go. Nothing is removed.
 
-    The first pass only remembers what it sees; a file goes once it was seen for long enough. Exit status 1 when
+    The first pass only remembers what it sees; a file is removed once it was seen for long enough. Exit status 1 when
     something may go by now, or when nothing can: the first line then says what is in the way.
     """
-    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
     from icewright.footprint.unneeded_views import UnneededView  # noqa: PLC0415 - see above
-    from icewright.plans.views import PlanView  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
-    invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal
-    with server(invocation, show_api=show_api) as client:
-        found = client.table(table_name(invocation.config, table))
-        of = found["uuid"], found["catalog"]
-        plan = from_json(PlanView, client.plan_asked(*of, RemoveOrphanFilesRequest()))
-        view = from_json(UnneededView, client.unneeded(*of, limit))
-    if as_json:
+    client = invocation.client
+    found = client.table(table_name(invocation.config, table))
+    of = found["uuid"], found["catalog"]
+    plan = from_json(PlanView, client.plan_asked(*of, RemoveOrphanFilesRequest()))
+    view = from_json(UnneededView, client.unneeded(*of, limit))
+    if invocation.as_json:
         terminal.document({"plan": plan, "unneeded": view})
         raise typer.Exit(FOUND if plan.can_apply or plan.is_blocked else FINE)
     terminal.say(plan.reason.text)
@@ -128,26 +116,26 @@ def _seen_cells(one: SeenFileView) -> tuple[str, ...]:
     return one.path, text.size(one.size_bytes), since, str(one.passes), until, one.doubt.value if one.doubt else ""
 
 
+@api_command
 def compute_statistics(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     *,
     columns: Columns = None,
     snapshot: SnapshotId = None,
     yes: Yes = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Compute statistics: distinct values of columns, and figures of partitions. Only shown without --yes.
 
     Exit status 1 when there is something to do and it was only shown.
     """
     asked = ComputeStatisticsRequest(column_names(columns), snapshot)
-    _shown_or_done(begin(context, as_json=as_json), table, asked, yes, show_api)
+    _shown_or_done(invocation, table, asked, yes=yes)
 
 
+@api_command
 def rollback(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     *,
     to_snapshot: Annotated[
@@ -161,26 +149,19 @@ def rollback(
         ),
     ] = None,
     yes: Yes = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Set a table back to an earlier snapshot; says first what would be lost. Only shown without --yes.
 
     Nothing is deleted. Exit status 1 when there is something to do and it was only shown.
     """
-    invocation = begin(context, as_json=as_json)
     if (to_snapshot is None) == (to_time is None):
         raise Rejected("either --to-snapshot or --to-time says where to", hint="icewright table snapshots lists them")
-    _shown_or_done(invocation, table, RollbackRequest(to_snapshot, to_time), yes, show_api)
+    _shown_or_done(invocation, table, RollbackRequest(to_snapshot, to_time), yes=yes)
 
 
-def _shown_or_done(invocation: Invocation, table: str, asked: Asked, yes: bool, show_api: bool) -> None:  # noqa: FBT001 - both are the caller's own options
+def _shown_or_done(invocation: Invocation, table: str, asked: PlanRequest, *, yes: bool) -> None:
     """Plan what is asked for; carry it out where the person said so beforehand."""
-    from icewright.maintenance.tasks_cli import read_task  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    planned = plan_of(invocation, table, asked, show_api=show_api)
+    planned = plan_of(invocation, table, asked)
     if not yes or not planned.view.can_apply:
         show_only(invocation.terminal, planned)
-    with server(invocation, show_api=show_api) as client:
-        print_applied(invocation.terminal, planned.view, read_task(client.apply(planned.view.plan_id)))
+    print_applied(invocation.terminal, planned.view, read_task(invocation.client.apply(planned.view.plan_id)))

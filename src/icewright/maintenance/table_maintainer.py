@@ -32,7 +32,7 @@ from icewright.model.iceberg.snapshot_sightings import MARK_GAP_MS, thinned
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.model.work.figures import Listed
@@ -43,6 +43,7 @@ from icewright.observation.health import listed, listed_with_problem, series_poi
 from icewright.observation.observer import CatalogNotConfigured, Observer, OtherName
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
 from icewright.plans.evidence.written_files import written
+from icewright.plans.policy_digest import POLICY_CHANGED, look_digest
 from icewright.plans.rejection import PlanRejected
 from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.ports.telemetry import note_look, watched
@@ -55,9 +56,9 @@ _HEALING: Final = frozenset({Cause.AWAY, Cause.OUT_OF_MEMORY, Cause.UNREADABLE, 
 """Why a task failed, where the same may do well some time later although nobody commits anything."""
 LOOKS_MAX: Final = 3
 """How often a table is looked at for one look, when other servers look at it meanwhile."""
-_MadeFrom = tuple[str, WorkerAccess, str, str, int]
+_MadeFrom = tuple[str, WorkerAccess, str, str, str]
 """The metadata, the workers' access to its files, and what speaks against copying their row groups, and against
-merging them by key, and the revision of the policies."""
+merging them by key, and the digest of the table's policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +92,16 @@ class TableMaintainer:
         *,
         orphans: OrphanPlanner,
         want_pass: Callable[[TableMetadata, Policy, Thresholds], None],
-        firsts: FirstRunApproval,
+        first_runs: FirstRunApproval,
         tidings: FeedPublisher,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
-        self._orphans, self._want_pass, self._firsts, self._tidings = orphans, want_pass, firsts, tidings
+        self._orphans, self._want_pass, self._first_runs, self._tidings = orphans, want_pass, first_runs, tidings
         self._latecomers = LateCommits(tasks)
-        self._upkeep = Upkeep(planner, dispatcher, tables, tasks, firsts)
+        self._upkeep = Upkeep(planner, dispatcher, tables, tasks, first_runs)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
         self._planned_from: dict[TableId, tuple[str, _MadeFrom]] = {}
         """A table's present plan, if it is of this process, and what it was made from."""
@@ -121,7 +122,7 @@ class TableMaintainer:
                     return self._look_once(name, plan_anew=plan_anew)
             return self._look_once(name, plan_anew=plan_anew)
 
-    def plan_asked(self, name: TableName, asked: Asked, table_id: TableId | None = None) -> Plan:
+    def plan_asked(self, name: TableName, asked: PlanRequest, table_id: TableId | None = None) -> Plan:
         """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
 
         A search for orphan files takes as long as it takes, and keeps nobody from looking at tables meanwhile.
@@ -152,10 +153,10 @@ class TableMaintainer:
         return self._locks[hash(name) % _LOCKS]
 
     def _look_once(self, name: TableName, *, plan_anew: bool) -> Looked:
-        with self._planner.policies.held() as rules:  # should they change now, it is planned again
-            return self._look(name, rules.revision, plan_anew=plan_anew)
+        with self._planner.policies.held():  # should the policies change now, the next look finds out
+            return self._look(name, plan_anew=plan_anew)
 
-    def _look(self, name: TableName, revision: int, *, plan_anew: bool) -> Looked:
+    def _look(self, name: TableName, *, plan_anew: bool) -> Looked:
         before = self._tables.record_by_name(name)
         try:
             observation = self._observer.observe(name)
@@ -169,8 +170,9 @@ class TableMaintainer:
             alarm = alarmed(everything, now, limits)
             problem = alarm or parked(latest, now, limits)
             half_open = is_half_open(latest, now, limits)
+            made_from = _made_from(observation, self._planner.policy(observation.metadata))
             stands = not plan_anew and not (half_open and all(task.state in TERMINAL_STATES for task in latest))
-            plan = self._standing_plan(record, observation, revision, latest, problem) if stands else None
+            plan = self._standing_plan(record, observation, made_from, latest, problem) if stands else None
             is_new = plan is None
             if plan is None:
                 with watched("plan"):
@@ -179,7 +181,7 @@ class TableMaintainer:
             self._note(name, error)
             raise
         metadata = observation.metadata
-        self._planned_from[metadata.table_id] = plan.plan_id, _made_from(observation, revision)
+        self._planned_from[metadata.table_id] = plan.plan_id, made_from
         if before is not None and before.table_id != metadata.table_id:
             self._gone(before.table_id, f"{name} is another table now (uuid {metadata.table_id.uuid})")
         if plan.mode is not Mode.OBSERVE and plan.verdicts:  # without any the whole table is left alone
@@ -195,7 +197,7 @@ class TableMaintainer:
             kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, limits), of_kind)
             self._want_pass(metadata, self._planner.policy(metadata), limits)
         elif plan.mode is not Mode.AUTO:
-            self._firsts.keep_by_mode(plan, latest)
+            self._first_runs.keep_by_mode(plan, latest)
         # A refused plan is said, and looked at again when it is time, not in each round.
         wished_at = None if before is None else before.next_look_at
         self._save(observation, plan, kept, kept.problem or problem, wished_at, everything, limits)
@@ -242,7 +244,7 @@ class TableMaintainer:
         self,
         record: TableRecord | None,
         observation: Observation,
-        revision: int,
+        made_from: _MadeFrom,
         latest: Sequence[TaskHead],
         parked_by: Reason | None,
     ) -> Plan | None:
@@ -250,7 +252,7 @@ class TableMaintainer:
         metadata = observation.metadata
         if record is None or record.plan_id is None:
             return None
-        if self._planned_from.get(metadata.table_id) != (record.plan_id, _made_from(observation, revision)):
+        if self._planned_from.get(metadata.table_id) != (record.plan_id, made_from):
             return None
         plan = self._tables.plan(record.plan_id)
         if plan.table_name != metadata.name:
@@ -275,7 +277,7 @@ class TableMaintainer:
             return None  # an attempt thought dead did commit: the next claim finds out, and the task ends as it should
         obstacle = self._dispatcher.leave.obstacle(whole, metadata)
         replanned = plan.is_empty and task.kind is ActionKind.REWRITE_DATA_FILES and not task.was_asked_for
-        if obstacle is None and replanned:
+        if replanned and (obstacle is None or obstacle.code == POLICY_CHANGED):
             return Reason("replanned", f"the table was planned again: {plan.reason.text}")
         return obstacle
 
@@ -391,9 +393,9 @@ def _why_gone(record: TableRecord, error: IcewrightError) -> str | None:
     return None
 
 
-def _made_from(observation: Observation, revision: int) -> _MadeFrom:
+def _made_from(observation: Observation, policy: Policy) -> _MadeFrom:
     metadata, access = observation.metadata, observation.worker_access
-    return metadata.metadata_location, access, observation.not_stitched, observation.not_sorted, revision
+    return metadata.metadata_location, access, observation.not_stitched, observation.not_sorted, look_digest(policy)
 
 
 def _work_is_lost(plan: Plan, latest: Sequence[TaskHead], now: Instant) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,109 +13,76 @@ from icewright.model.iceberg.tables import Json
 from icewright.model.work.tasks import TaskState
 from icewright.model.work.why import StartEstimate, Wait
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.invocation import (
+    Cursor,
+    Invocation,
+    Limit,
+    api_command,
+    table_name,
+)
 from icewright.work.tasks.attempts import attempts
-
-if TYPE_CHECKING:
-    from icewright.api_client.client import Client
-    from icewright.api_client.connection import Page
-    from icewright.work.tasks.task_views import ListedAttempt, TaskDocument, TaskView
+from icewright.work.tasks.task_views import ListedAttempt, TaskDocument, TaskView
 
 app = typer.Typer(help="The server's tasks: list, show, cancel, retry, expedite.", no_args_is_help=True)
 
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")]
 
-_TASKS = (
-    Column("task"),
-    Column("state"),
-    Column("table"),
-    Column("try", is_number=True),
-    Column("progress", is_number=True),
-    Column("files read", is_number=True),
-    Column("bytes read", is_number=True),
-    Column("since"),
-    Column("because"),
-)
-_FIGURES = (Column(""), Column("predicted", is_number=True), Column("measured", is_number=True))
-_HISTORY = (Column("at"), Column("state"), Column("try", is_number=True), Column("because"))
-_ATTEMPTS = (Column("try", is_number=True), Column("state"), Column("started"), Column("ended"), Column("optimizer"))
+_TASKS = headings("task", "state", "table", "#try", "#progress", "#files read", "#bytes read", "since", "because")
+_FIGURES = headings("", "#predicted", "#measured")
+_HISTORY = headings("at", "state", "#try", "because")
+_ATTEMPTS = headings("#try", "state", "started", "ended", "optimizer")
 
 
 @app.command("list")
+@api_command
 def list_tasks(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     state: Annotated[list[TaskState] | None, typer.Option("--state", help="Only these; may be repeated.")] = None,
     table: Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only tasks of this table.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """List tasks, newest first."""
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-
-    def ask(client: Client) -> Page:
-        of_table = None if table is None else client.table(table_name(invocation.config, table))
-        return client.tasks(states=tuple(state or ()), table=of_table, limit=limit, cursor=cursor)
-
-    print_page(invocation, ask, read_task, _TASKS, _task_cells, none="no tasks", show_api=show_api)
+    client = invocation.client
+    of_table = None if table is None else client.table(table_name(invocation.config, table))
+    invocation.print_page(
+        client.tasks(states=tuple(state or ()), table=of_table, limit=limit, cursor=cursor),
+        read_task,
+        _TASKS,
+        _task_cells,
+        none="no tasks",
+    )
 
 
 @app.command()
-def show(context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+@api_command
+def show(invocation: Invocation, task_id: TaskArgument) -> None:
     """Show one task with its history and its attempts."""
-    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
-    from icewright.work.tasks.task_views import TaskDocument  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        found = from_json(TaskDocument, client.task(task_id))
-    if as_json:
-        invocation.terminal.document(found)
-    else:
-        _print_document(invocation.terminal, found)
+    found = from_json(TaskDocument, invocation.client.task(task_id))
+    invocation.print_answer(found, _print_document)
 
 
 @app.command()
-def cancel(
-    context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False
-) -> None:
+@api_command
+def cancel(invocation: Invocation, task_id: TaskArgument) -> None:
     """Cancel a waiting task; ask a running one to stop before its commit."""
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        task = read_task(client.cancel(task_id))
-    _print_answer(invocation.terminal, task)
+    _print_answer(invocation.terminal, read_task(invocation.client.cancel(task_id)))
 
 
 @app.command()
-def retry(context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+@api_command
+def retry(invocation: Invocation, task_id: TaskArgument) -> None:
     """Queue a failed or cancelled task again."""
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        task = read_task(client.retry(task_id))
-    _print_answer(invocation.terminal, task)
+    _print_answer(invocation.terminal, read_task(invocation.client.retry(task_id)))
 
 
 @app.command()
-def expedite(
-    context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False
-) -> None:
+@api_command
+def expedite(invocation: Invocation, task_id: TaskArgument) -> None:
     """Have a waiting task started before all others of its resource group."""
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        task = read_task(client.expedite(task_id))
-    _print_answer(invocation.terminal, task)
+    _print_answer(invocation.terminal, read_task(invocation.client.expedite(task_id)))
 
 
 app.command()(attempts)
@@ -123,8 +90,6 @@ app.command()(attempts)
 
 def read_task(data: Json) -> TaskView:
     """A task as the server sent it. Raises :class:`~icewright.core.errors.InvalidMessage`."""
-    from icewright.work.tasks.task_views import TaskView  # noqa: PLC0415 - `--help` stays quick
-
     return from_json(TaskView, data)
 
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection
 from icewright.actions.undo.expiry_undo import only_back
 from icewright.actions.undo.missing_files import first_missing
 from icewright.core.clock import Ids
-from icewright.core.errors import Conflict, NotFound, Unsupported
-from icewright.core.times import Instant
+from icewright.core.errors import Conflict, NotFound
 from icewright.maintenance.registry.services import plan_undo
 from icewright.maintenance.registry.undo import Undoing, UndoPlanner
-from icewright.model.actions.undo import Kept, SecondTable, UndoExpiry
+from icewright.model.actions.undo import SecondTable, UndoExpiry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.reachable_files import Roots
 from icewright.model.iceberg.tables import TableMetadata
@@ -26,21 +25,6 @@ from icewright.model.work.tasks import Task
 from icewright.observation.observer import Observer
 from icewright.ports.carriers import MayGoOn
 from icewright.ports.store import TableStore, TaskStore
-
-
-class NothingKept:
-    """A :class:`~.undo_records_port.KeptStore` for those who change no table: it refuses whatever would be taken."""
-
-    def keep(self, kept: Kept) -> None:
-        """See the port."""
-        raise Unsupported(f"nothing would keep what task {kept.task_id} removes, so that it could not be undone")
-
-    def kept(self, _task_id: str) -> None:
-        """See the port."""
-
-    def forget(self, _kept_before: Instant, _limit: int) -> int:
-        """See the port."""
-        return 0
 
 
 class Undoer:

@@ -27,6 +27,7 @@ from icewright.model.work.breaker import DEFAULT_THRESHOLDS, PARKED, Thresholds,
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.model.work.why import Considered
 from icewright.plans.action_types import Rest
+from icewright.plans.policy_digest import plan_digest
 from icewright.plans.rejection import PlanRejected
 from icewright.plans.upkeep_due import (
     DANGER_PRIORITY,
@@ -100,16 +101,29 @@ class _Turn:
     wanted: Reason | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """When nothing of a kind was to be done last, by which settings, and by which metadata where these alone told."""
+
+    at: Instant
+    digest: str
+    location: str = ""
+
+
 class Upkeep:
     """Finds out what is due, of each kind that a table's owner lets happen by itself, and queues it."""
 
     def __init__(
-        self, planner: Planner, dispatcher: Dispatcher, tables: TableStore, tasks: TaskStore, firsts: FirstRunApproval
+        self,
+        planner: Planner,
+        dispatcher: Dispatcher,
+        tables: TableStore,
+        tasks: TaskStore,
+        first_runs: FirstRunApproval,
     ) -> None:
         self._planner, self._dispatcher, self._tables, self._tasks = planner, dispatcher, tables, tasks
-        self._firsts = firsts
-        self._nothing_at: dict[tuple[TableId, ActionKind], tuple[Instant, str]] = {}
-        """When nothing was to be done last, and by which metadata where these alone told."""
+        self._first_runs = first_runs
+        self._nothing_at: dict[tuple[TableId, ActionKind], _Nothing] = {}
 
     def keep_up(self, look: Look, latest: Callable[[ActionKind], Sequence[TaskHead]]) -> KeptUp:
         """Queue what is due. ``latest`` gives the table's last tasks of one kind, the newest first."""
@@ -118,14 +132,14 @@ class Upkeep:
         if policy.removes_orphan_files:  # looked for elsewhere, of tables that are looked at while their window is open
             kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
         wanted_kinds = by_itself(policy)
-        self._firsts.forget_others(look.observation.metadata.table_id, wanted_kinds)
+        self._first_runs.forget_others(look.observation.metadata.table_id, wanted_kinds)
         for kind in (kind for kind in DUE_RULES if kind in wanted_kinds):
-            wanted = self._firsts.wanted(kind, look.observation.metadata, latest)
-            tasks = latest(kind) if wanted is None else self._firsts.withdraw(latest(kind), wanted)
+            wanted = self._first_runs.reason_for_approval(kind, look.observation.metadata, latest)
+            tasks = latest(kind) if wanted is None else self._first_runs.withdraw(latest(kind), wanted)
             shut = _closed(window, look, tasks)
             kept = _looked_at(kept, shut)
             try:
-                back = self._firsts.rests(kind, latest, look.now)
+                back = self._first_runs.rests(kind, latest, look.now)
                 turn = _Turn(kind, tasks, shut, wanted)
                 reason, enqueued = self._keep_up(look, turn) if back is None else (back, None)
             except PlanRejected as error:
@@ -157,9 +171,9 @@ class Upkeep:
         if resting is None and not look.tell and self._is_known(key, look):
             resting = Reason(LOOKED_LATELY, "nothing was due when it was last looked into")
         if resting is None and (turn.wanted is not None or kind is ActionKind.EXPIRE_DATA):  # what came back waits, too
-            resting = self._firsts.still_waits(metadata.table_id, kind, self._planner.policy(metadata), now, latest)
+            resting = self._first_runs.still_waits(metadata.table_id, kind, self._planner.policy(metadata), now, latest)
             if resting is not None:
-                self._remember(key, now)
+                self._remember(key, look)
         return resting
 
     def _looked_into(self, look: Look, turn: _Turn) -> tuple[Reason, Enqueued | None]:
@@ -173,28 +187,30 @@ class Upkeep:
         if turn.shut is not None:
             return (due.reason if due.keep is None else turn.shut.reason(due)), None
         if due.keep is None:
-            self._remember(key, now, look.observation.metadata.metadata_location)
+            self._remember(key, look, look.observation.metadata.metadata_location)
             if turn.wanted is not None or due.reason.code == NOTHING_EXPIRES:
-                self._firsts.forget(key[0], kind)
+                self._first_runs.forget(key[0], kind)
             return due.reason, None
         if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
-            self._remember(key, now)
+            self._remember(key, look)
             return _after_data_files(f"{due.reason.text}; "), None
         plan = due.keep()
-        waits = self._firsts.let_wait(plan, turn.wanted, turn.latest)
+        waits = self._first_runs.let_wait(plan, turn.wanted, turn.latest)
         if waits is not None:
-            self._remember(key, now)
+            self._remember(key, look)
             return waits, None
         priority = DANGER_PRIORITY if due.in_danger else UPKEEP_PRIORITY
         tries = 1 if is_half_open(turn.latest, now, look.limits) else None
         return due.reason, self._dispatcher.enqueue(plan, priority=priority, attempts_max=tries)
 
     def _fits(self, look: Look, kind: ActionKind, latest: Sequence[TaskHead]) -> Reason | None:
-        """Why a task that waits untried need not be planned anew: the table's files are as they were for its plan."""
+        """Why a task that waits untried need not be planned anew: its table and the settings are as for its plan."""
         if kind is ActionKind.EXPIRE_SNAPSHOTS or not latest or latest[0].state is not TaskState.QUEUED:
             return None  # more snapshots come of age meanwhile
         planned = self._tables.plan(latest[0].plan_id)
         if planned.snapshot_id != look.observation.metadata.current_snapshot_id:
+            return None
+        if planned.settings_digest != self._digest(look, kind):
             return None
         return Reason("upkeep-lately", f"task {latest[0].task_id} waits for its turn")
 
@@ -209,14 +225,19 @@ class Upkeep:
 
         Snapshots come of age by themselves; manifests do not.
         """
-        at, location = self._nothing_at.get(key, (look.now - INTERVAL_MS, ""))
-        as_it_was = key[1] is ActionKind.REWRITE_MANIFESTS and location == look.observation.metadata.metadata_location
-        return as_it_was or 0 <= look.now - at < INTERVAL_MS
+        known, location = self._nothing_at.get(key), look.observation.metadata.metadata_location
+        if known is None or known.digest != self._digest(look, key[1]):
+            return False
+        as_it_was = key[1] is ActionKind.REWRITE_MANIFESTS and known.location == location
+        return as_it_was or 0 <= look.now - known.at < INTERVAL_MS
 
-    def _remember(self, key: tuple[TableId, ActionKind], now: Instant, location: str = "") -> None:
+    def _remember(self, key: tuple[TableId, ActionKind], look: Look, location: str = "") -> None:
         if len(self._nothing_at) >= _REMEMBERED_MAX:
             self._nothing_at.clear()
-        self._nothing_at[key] = now, location
+        self._nothing_at[key] = _Nothing(look.now, self._digest(look, key[1]), location)
+
+    def _digest(self, look: Look, kind: ActionKind) -> str:
+        return plan_digest(kind, self._planner.policy(look.observation.metadata))
 
 
 def _looked_at(kept: KeptUp, shut: Closed | None) -> KeptUp:

@@ -8,69 +8,41 @@ import typer
 
 from icewright.core.codec import from_json
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FOUND, Column
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import FOUND, headings
+from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
 
 if TYPE_CHECKING:
-    from icewright.api_client.client import Client
-    from icewright.api_client.connection import Page
     from icewright.notifications.service import DeadLetter, ReceiverView
 
 app = typer.Typer(help="Receivers of messages: list them, test one, see what did not arrive.", no_args_is_help=True)
 
-_RECEIVERS: Final = (
-    Column("receiver"),
-    Column("kind"),
-    Column("facts"),
-    Column("under"),
-    Column("owners"),
-    Column("sent", is_number=True),
-    Column("failed", is_number=True),
-    Column("waiting", is_number=True),
-    Column("dead", is_number=True),
-    Column("trouble"),
+_RECEIVERS: Final = headings(
+    "receiver", "kind", "facts", "under", "owners", "#sent", "#failed", "#waiting", "#dead", "trouble"
 )
-_LETTERS: Final = (
-    Column("message"),
-    Column("receiver"),
-    Column("composed"),
-    Column("tried", is_number=True),
-    Column("says"),
-    Column("did not arrive because"),
-)
+_LETTERS: Final = headings("message", "receiver", "composed", "#tried", "says", "did not arrive because")
 
 
 @app.command("list")
-def list_receivers(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+@api_command
+def list_receivers(invocation: Invocation) -> None:
     """List the receivers of messages, what they receive, and the state of delivery."""
     from icewright.notifications.service import ReceiverView  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     none = "no receivers: see [receivers.NAME] of the configuration"
-
-    def ask(client: Client) -> Page:
-        return client.receivers()
-
-    print_page(invocation, ask, ReceiverView, _RECEIVERS, _cells, none=none, show_api=show_api)
+    invocation.print_page(invocation.client.receivers(), ReceiverView, _RECEIVERS, _cells, none=none)
 
 
 @app.command("test")
+@api_command
 def try_out(
-    context: typer.Context,
+    invocation: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `icewright notifications list` shows it.")],
-    *,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Send a message to a receiver that says nothing. Exit status 1 where it does not arrive."""
     from icewright.notifications.service import Trial  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        trial = from_json(Trial, client.test_receiver(name))
-    if as_json:
+    trial = from_json(Trial, invocation.client.test_receiver(name))
+    if invocation.as_json:
         invocation.terminal.document(trial)
     elif trial.has_arrived:
         invocation.terminal.say(f"{name} took message {trial.message_id}")
@@ -81,44 +53,25 @@ def try_out(
 
 
 @app.command()
-def deadletters(
-    context: typer.Context,
-    *,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
+@api_command
+def deadletters(invocation: Invocation, *, limit: Limit = 50, cursor: Cursor = None) -> None:
     """List messages that were given up, the latest first, and why."""
     from icewright.notifications.service import DeadLetter  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     none = "every message arrived so far"
-
-    def ask(client: Client) -> Page:
-        return client.dead_letters(limit=limit, cursor=cursor)
-
-    print_page(invocation, ask, DeadLetter, _LETTERS, _letter_cells, none=none, show_api=show_api)
+    invocation.print_page(
+        invocation.client.dead_letters(limit=limit, cursor=cursor), DeadLetter, _LETTERS, _letter_cells, none=none
+    )
 
 
 @app.command()
+@api_command
 def retry(
-    context: typer.Context,
-    message_id: Annotated[str, typer.Argument(metavar="MESSAGE_ID", help="Of a dead letter.")],
-    *,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
+    invocation: Invocation, message_id: Annotated[str, typer.Argument(metavar="MESSAGE_ID", help="Of a dead letter.")]
 ) -> None:
     """Send a message again that was given up."""
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        resent = client.retry_dead_letter(message_id)
-    if as_json:
-        invocation.terminal.document(resent)
-    else:
-        invocation.terminal.say(f"{message_id} is sent again to {resent['receiver']}, after what waits")
+    resent = invocation.client.retry_dead_letter(message_id)
+    invocation.print_answer(resent, f"{message_id} is sent again to {resent['receiver']}, after what waits")
 
 
 def _cells(one: ReceiverView) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.feed import Fact, FactKind, FeedEntry
 from icewright.model.events.notifications import MENTIONS_MAX, GroupBy, Mention, Message, Receiver
 
 MESSAGES_MAX: Final = 10
@@ -45,7 +45,7 @@ _RANK: Final = {kind: rank for rank, kind in enumerate(GRAVITY)}
 class Owned:
     """A fact, and whose table it is about, if that is known."""
 
-    told: Told
+    told: FeedEntry
     owner: str | None
 
 

@@ -28,7 +28,9 @@ _DEAD: Final = messages.c.state == MessageState.DEAD
 
 
 class SqlMessages:
-    """A :class:`~icewright.notifications.port.MessageStore` over an engine of the store.
+    """How far each receiver has been told of the feed, and its messages, durable, in their order.
+
+    All methods raise :class:`~icewright.core.errors.Unavailable` when the store does not answer.
 
     Time is the database's unless ``clock`` is given.
     """
@@ -37,7 +39,7 @@ class SqlMessages:
         self._engine, self._clock = engine, clock
 
     def state(self, receiver: str) -> ReceiverState:
-        """See the port."""
+        """How far a receiver is."""
         of_it = messages.c.receiver == receiver
         with reading(self._engine) as connection:
             now = transactions.now(connection, self._clock)
@@ -47,7 +49,11 @@ class SqlMessages:
             return ReceiverState(now, _position(connection, receiver), first[0] if first else None, composed)
 
     def compose(self, receiver: str, expected: int | None, position: int, composed: Sequence[Message]) -> None:
-        """See the port."""
+        """Keep these messages to be sent, and with them that the feed was looked at as far as ``position``.
+
+        Raises :class:`~icewright.core.errors.Conflict`, and nothing changes, where the receiver is not at
+        ``expected`` (None: before the first look) any more: then somebody else has composed them.
+        """
         with writing(self._engine) as connection:
             present = _position(connection, receiver)  # writers take turns: it stays so until this is written
             if present != expected:
@@ -63,14 +69,14 @@ class SqlMessages:
                 connection.execute(insert(messages), [_row(message, now) for message in composed])
 
     def sent(self, message_id: str) -> None:
-        """See the port."""
+        """A waiting message has arrived; nothing happens to one that waits no more."""
         with writing(self._engine) as connection:
             now = transactions.now(connection, self._clock)
             ended = {"state": MessageState.SENT.value, "ended_at": now, "problem": dump("")}
             self._end(connection, message_id, ended, {"sent": receivers.c.sent + 1})
 
     def failed(self, message_id: str, problem: str, next_at: Instant | None) -> None:
-        """See the port."""
+        """A waiting message did not arrive: it waits until ``next_at``, or with None is given up."""
         with writing(self._engine) as connection:
             values: dict[str, Any] = {"attempts": messages.c.attempts + 1, "problem": dump(problem)}
             counted = {"failed": receivers.c.failed + 1}
@@ -82,7 +88,7 @@ class SqlMessages:
             self._end(connection, message_id, values, counted)
 
     def retry(self, message_id: str) -> StoredMessage:
-        """See the port."""
+        """Have a dead letter sent again, behind all that wait. Raises ``NotFound``, and ``NotAllowed`` for another."""
         this = messages.c.message_id == message_id
         with writing(self._engine) as connection:
             found = _stored(connection, select(messages).where(this))
@@ -96,13 +102,13 @@ class SqlMessages:
             return _stored(connection, select(messages).where(this))[0]
 
     def dead_letters(self, *, limit: int, before: int | None = None) -> Sequence[StoredMessage]:
-        """See the port."""
+        """Messages that were given up, the latest first; ``before`` is the number of the last one of another page."""
         query = select(messages).where(_DEAD).order_by(messages.c.number.desc()).limit(limit)
         with reading(self._engine) as connection:
             return _stored(connection, query if before is None else query.where(messages.c.number < before))
 
     def figures(self) -> Mapping[str, ReceiverFigures]:
-        """See the port."""
+        """What is counted of each receiver that was ever looked at, by its name."""
         counted = (
             select(messages.c.receiver, messages.c.state, func.count().label("count"), func.min(messages.c.first_at))
             .where(or_(_WAITS, _DEAD))
@@ -114,7 +120,7 @@ class SqlMessages:
         return {row["name"]: _figures(dict(row), counts) for row in rows}
 
     def prune(self, sent_before: Instant, dead_before: Instant, limit: int) -> int:
-        """See the port."""
+        """Forget at most so many messages that were sent, or given up, before; how many there were."""
         old = or_(
             and_(messages.c.state == MessageState.SENT, messages.c.ended_at < sent_before),
             and_(_DEAD, messages.c.ended_at < dead_before),

@@ -46,7 +46,7 @@ _KINDS: Final[Mapping[FactKind, str]] = {
 }
 
 
-def tame(text: str, most: int = TEXT_LENGTH_MAX) -> str:
+def neutralize_text(text: str, most: int = TEXT_LENGTH_MAX) -> str:
     """A stranger's text in which nothing is an address, a mention or markup, whatever shows it; on one line, cut."""
     shown = text if len(text) <= most else text[:most] + "..."
     flat = " ".join(shown.split())
@@ -64,7 +64,7 @@ def _braced(sign: str) -> str:
 
 def shown_name(fact: Fact) -> str:
     """What a fact is about, for people: ``lake / sales / orders``."""
-    return " / ".join(tame(part, NAME_LENGTH_MAX) for part in fact.parts) or "everything"
+    return " / ".join(neutralize_text(part, NAME_LENGTH_MAX) for part in fact.parts) or "everything"
 
 
 def outgoing(message: Message) -> Outgoing:
@@ -98,11 +98,11 @@ def _shown_group(message: Message) -> str:
     """The owner, or the table in the form of names."""
     first = message.mentions[0].told.fact
     is_table = message.group == str(first.table_name)
-    return shown_name(first) if is_table else tame(message.group or "", NAME_LENGTH_MAX)
+    return shown_name(first) if is_table else neutralize_text(message.group or "", NAME_LENGTH_MAX)
 
 
 def _of_kind(kind: str) -> str:
-    return _KINDS[FactKind(kind)] if kind in _KINDS else tame(kind.replace("-", " "))
+    return _KINDS[FactKind(kind)] if kind in _KINDS else neutralize_text(kind.replace("-", " "))
 
 
 def _line(mention: Mention) -> tuple[str, str, str]:
@@ -111,7 +111,7 @@ def _line(mention: Mention) -> tuple[str, str, str]:
     action = "" if fact.action is None else f"{fact.action.value}, "
     times = "" if mention.times == 1 else f" ({mention.times:,} times)"
     at, do = wording.instant(mention.told.at), fact_view(mention.told).do
-    how = f"{action}{tame(fact.reason.text)}{_benefit(fact)}{times}; {at}; see: {do}"
+    how = f"{action}{neutralize_text(fact.reason.text)}{_benefit(fact)}{times}; {at}; see: {do}"
     return _of_kind(fact.fact.value), shown_name(fact), how
 
 

@@ -14,14 +14,14 @@ import structlog
 
 from icewright.core.errors import Conflict, IcewrightError, Rejected
 from icewright.core.times import Instant
-from icewright.model.events.feed import Told
+from icewright.model.events.feed import FeedEntry
 from icewright.model.events.notifications import Message, Receiver, ReceiverState, StoredMessage
 from icewright.notifications import grouping
 from icewright.notifications.grouping import AT_ONCE, Owned
+from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.message_text import outgoing
 from icewright.notifications.owners import Owners
-from icewright.notifications.port import MessageStore, Sender, TryLater
-from icewright.notifications.sending import next_try
+from icewright.notifications.port import Sender, TryLater
 from icewright.policy.rules.name_patterns import glob
 from icewright.ports.feed import Feed
 
@@ -37,7 +37,7 @@ NOTED_MS: Final = 60_000
 class Notifier:
     """One receiver. Not for use by several threads at once."""
 
-    def __init__(self, receiver: Receiver, sender: Sender, store: MessageStore, feed: Feed, owners: Owners) -> None:
+    def __init__(self, receiver: Receiver, sender: Sender, store: SqlMessages, feed: Feed, owners: Owners) -> None:
         self.receiver = receiver
         self._sender, self._store, self._feed, self._owners = sender, store, feed, owners
         self._globs = [glob(text) for text in receiver.owners]
@@ -138,9 +138,32 @@ class Notifier:
                 return
             position = page.through
 
-    def _is_for(self, one: Told) -> bool:
+    def _is_for(self, one: FeedEntry) -> bool:
         """Whether the owner is one of the receiver's; what is about all catalogs is for everybody."""
         if not self._globs or not one.fact.parts:
             return True
         owner = self._owners.of(one.fact)
         return owner is not None and any(pattern.matches(owner) for pattern in self._globs)
+
+
+_S: Final = 1_000
+BACK_OFF_MS: Final = (5 * _S, 30 * _S, 120 * _S, 600 * _S, 1_800 * _S, 3_600 * _S)
+"""How long the next attempt is waited for, after so many failed ones; the last one from then on."""
+REFUSALS_MAX: Final = 3
+"""How often a receiver may refuse a message: it would not take it the next day either, and others wait behind it."""
+GIVE_UP_MS: Final = 24 * 3_600 * _S
+"""How long a receiver may be away before what was to be told is given up, message by message."""
+
+
+def next_try(
+    attempts: int, composed_at: Instant, now: Instant, *, is_refused: bool, wait_ms: int = 0
+) -> Instant | None:
+    """When to send a message again that has failed ``attempts`` times by now; None to give it up.
+
+    ``is_refused``: its receiver does not want it, rather than being away. ``wait_ms`` is what the receiver asked for,
+    which counts for as long as the longest wait of our own.
+    """
+    if (attempts >= REFUSALS_MAX) if is_refused else (now - composed_at >= GIVE_UP_MS):
+        return None
+    own = BACK_OFF_MS[min(attempts, len(BACK_OFF_MS)) - 1]
+    return now + max(own, min(wait_ms, BACK_OFF_MS[-1]))

@@ -11,23 +11,22 @@ from typing import Final
 import structlog
 
 from icewright.core.clock import Clock
-from icewright.core.errors import Conflict, IcewrightError, NotFound, OutcomeUnknown, Unavailable
+from icewright.core.errors import IcewrightError, NotFound, OutcomeUnknown, Unavailable
 from icewright.core.times import Instant
 from icewright.model.events.feed import FactKind
 from icewright.model.events.notifications import (
     GroupBy,
-    Message,
     Receiver,
     ReceiverFigures,
     ReceiverKind,
-    ReceiverState,
     StoredMessage,
 )
 from icewright.model.iceberg.names import quote_part
+from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.message_text import outgoing, trial
 from icewright.notifications.notifier import NOTED_MS, Notifier
 from icewright.notifications.owners import Owners
-from icewright.notifications.port import MessageStore, Sender
+from icewright.notifications.port import Sender
 from icewright.ports.feed import Feed
 
 _log = structlog.get_logger("icewright.notifications")
@@ -44,50 +43,13 @@ SILENT_MS: Final = 5 * NOTED_MS
 """Nobody has looked at the feed for a receiver for so long: no server sends."""
 
 
-class NothingSent:
-    """A :class:`~icewright.notifications.port.MessageStore` where there is none: nobody is told."""
-
-    def state(self, receiver: str) -> ReceiverState:
-        """See the port."""
-        raise NotFound(f"there is no receiver {receiver}")
-
-    def compose(self, receiver: str, expected: int | None, position: int, composed: Sequence[Message]) -> None:
-        """See the port."""
-        del expected, position, composed
-        raise Conflict(f"there is no receiver {receiver}")
-
-    def sent(self, message_id: str) -> None:
-        """See the port."""
-
-    def failed(self, message_id: str, problem: str, next_at: Instant | None) -> None:
-        """See the port."""
-
-    def retry(self, message_id: str) -> StoredMessage:
-        """See the port."""
-        raise NotFound(f"no message {message_id}")
-
-    def dead_letters(self, *, limit: int, before: int | None = None) -> Sequence[StoredMessage]:
-        """See the port."""
-        del limit, before
-        return ()
-
-    def figures(self) -> Mapping[str, ReceiverFigures]:
-        """See the port."""
-        return {}
-
-    def prune(self, sent_before: Instant, dead_before: Instant, limit: int) -> int:
-        """See the port."""
-        del sent_before, dead_before, limit
-        return 0
-
-
 @dataclass(frozen=True, slots=True)
-class Telling:
+class MessageDelivery:
     """Who is told, by which way, and where messages are kept until they arrive."""
 
+    store: SqlMessages
     receivers: tuple[Receiver, ...] = ()
     senders: Mapping[str, Sender] = field(default_factory=lambda: MappingProxyType({}))
-    store: MessageStore = field(default_factory=NothingSent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +123,12 @@ def dead_letter(stored: StoredMessage) -> DeadLetter:
 class Notifications:
     """All receivers of one configuration."""
 
-    def __init__(self, telling: Telling, feed: Feed, owners: Owners, clock: Clock) -> None:
-        self._telling, self._clock = telling, clock
-        self._store = telling.store
+    def __init__(self, delivery: MessageDelivery, feed: Feed, owners: Owners, clock: Clock) -> None:
+        self._telling, self._clock = delivery, clock
+        self._store = delivery.store
         self._notifiers = [
-            Notifier(receiver, telling.senders[receiver.name], telling.store, feed, owners)
-            for receiver in telling.receivers
+            Notifier(receiver, delivery.senders[receiver.name], delivery.store, feed, owners)
+            for receiver in delivery.receivers
         ]
 
     @property

@@ -13,25 +13,26 @@ from icewright.config.secrets import resolve
 from icewright.core.errors import InvalidConfiguration
 from icewright.core.extras import require_extra
 from icewright.model.events.notifications import ReceiverKind
-from icewright.notifications.port import MessageStore, Sender
+from icewright.notifications.message_store import SqlMessages
+from icewright.notifications.port import Sender
 from icewright.notifications.senders.by_apprise import Address, AppriseSender, parse_address
 from icewright.notifications.senders.guard import Guard
 from icewright.notifications.senders.signatures import parse_secret
 from icewright.notifications.senders.urls import Proxy, parse_proxy, parse_url
-from icewright.notifications.senders.webhook import PATIENCE_S, Endpoint, WebhookSender
-from icewright.notifications.service import Notifications, Telling
+from icewright.notifications.senders.webhook import TIMEOUT_S, Endpoint, WebhookSender
+from icewright.notifications.service import MessageDelivery, Notifications
 
 THREADS_MAX: Final = 8
 """How many receivers are told at the same time; one that does not answer holds up those of its thread alone."""
-_END_S: Final = 2 * PATIENCE_S
+_END_S: Final = 2 * TIMEOUT_S
 """How long the end of the server waits for a message that is on its way; one that is cut off is sent again."""
 
 
-def telling(config: Config, environ: Mapping[str, str], store: MessageStore) -> Telling:
+def open_delivery(config: Config, environ: Mapping[str, str], store: SqlMessages) -> MessageDelivery:
     """Who is told, by which way. Raises :class:`InvalidConfiguration` for a way that cannot be."""
     context = _context(config.notifications)
     senders = {one.receiver.name: _sender(one, config.notifications, environ, context) for one in config.receivers}
-    return Telling(tuple(one.receiver for one in config.receivers), senders, store)
+    return MessageDelivery(store, tuple(one.receiver for one in config.receivers), senders)
 
 
 def unusable_receivers(config: Config, environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -46,7 +47,7 @@ def unusable_receivers(config: Config, environ: Mapping[str, str]) -> Mapping[st
 
 
 @contextmanager
-def telling_receivers(notifications: Notifications) -> Iterator[None]:
+def deliver_messages(notifications: Notifications) -> Iterator[None]:
     """Tell all receivers while the block runs. One process of those that share a store does."""
     stop, shares = threading.Event(), min(THREADS_MAX, len(notifications.receivers))
     threads = [

@@ -75,7 +75,7 @@ class AccessBook:
             optimizer_id, frozenset(catalogs), limit=PROBES_MAX, now=self._clock.now(), again_ms=ASKED_FOR_MS
         )
 
-    def wanted(self, catalogs: Iterable[str]) -> int:
+    def count_questions(self, catalogs: Iterable[str]) -> int:
         """How many things an optimizer that reaches these catalogs would be asked to find out."""
         return self._tables.probes_to_take(frozenset(catalogs), now=self._clock.now(), again_ms=ASKED_FOR_MS)
 

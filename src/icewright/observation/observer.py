@@ -17,12 +17,12 @@ from icewright.core.errors import NotAllowed, NotFound, Unreadable
 from icewright.core.fault_points import Fault, fault
 from icewright.core.secret_keys import names_a_secret
 from icewright.core.times import Instant
-from icewright.events.reporting import counted, new_commits, wanted
+from icewright.events.reporting import counted, new_commits, unreported_snapshots
 from icewright.inventory.arithmetic import advance, affected_partitions, manifest_changes, needing_remaining, recompute
 from icewright.inventory.commit_rate import commit_interval_ms, has_rhythm, rhythm_ms
 from icewright.inventory.histogram import NegativeCount
 from icewright.inventory.row_removals import CLOCK_AHEAD_MS_MAX
-from icewright.model.events.events import Reporting, Told
+from icewright.model.events.events import ReportedCommits, Reporting
 from icewright.model.iceberg.files import FileContent, Partition
 from icewright.model.iceberg.inventory import Inventory, ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.layouts import Run, runs_of
@@ -235,8 +235,12 @@ class Observer:
         """How well the table's commits are reported, as of this look. The inbox is asked only where one is new."""
         before = None if record is None else record.reporting
         new = () if record is None else new_commits(metadata, record.snapshot_id, record.observed_at)
-        ids = wanted(before, new)
-        told = self._tables.told(metadata.name, ids, before.counted_at) if before is not None and ids else Told({})
+        ids = unreported_snapshots(before, new)
+        told = (
+            self._tables.reported_commits(metadata.name, ids, before.counted_at)
+            if before is not None and ids
+            else ReportedCommits({})
+        )
         return counted(before, new, told, now)
 
     def _look_for_removals(self, catalog: Catalog, metadata: TableMetadata) -> Removals:

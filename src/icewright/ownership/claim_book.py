@@ -11,7 +11,7 @@ from typing import Final
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName
-from icewright.ownership.claims_port import ClaimStore
+from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.model import Claim, GoneUuid, Missing, SeenClaim
 
 SEEN_AGAIN_MS: Final = 600_000
@@ -30,7 +30,7 @@ MOVED: Final = Reason("changed", "it is committed to faster than it can be read"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CatalogPointers:
     """What a catalog said just now: where the pointers of its tables are that were read, and what is not known."""
 
     pointers: Mapping[TableName, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ def _is_another(before: SeenClaim, now: Claim) -> bool:
 class ClaimBook:
     """What is in it is read and changed under ``lock``, but for :meth:`load` and :meth:`keep`, which take it."""
 
-    def __init__(self, store: ClaimStore | None) -> None:
+    def __init__(self, store: SqlClaims | None) -> None:
         self.lock, self.store = threading.RLock(), store
         self._seen: dict[TableName, SeenClaim] = {}
         self._named: defaultdict[str, set[TableName]] = defaultdict(set)

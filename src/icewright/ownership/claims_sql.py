@@ -17,13 +17,19 @@ FETCH_ROWS = 1_000
 
 
 class SqlClaims:
-    """The port over an engine of :func:`icewright.store.engine.open_store`."""
+    """Claims by the names of tables, durable. One uuid may have several: that is what they are kept to tell.
+
+    Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def claims(self) -> Iterator[SeenClaim]:
-        """See the port. Page by page, so that no transaction is open between two claims."""
+        """All claims, one after the other, in no particular order.
+
+        Page by page, so that no transaction is open between two claims.
+        """
         key, last = (claims.c.catalog, claims.c.name_digest), ("", "")
         while True:
             later = (key[0] > last[0]) | ((key[0] == last[0]) & (key[1] > last[1]))
@@ -37,7 +43,10 @@ class SqlClaims:
             last = page[-1][0], page[-1][1]
 
     def keep(self, seen: Sequence[SeenClaim], forget: Iterable[TableName] = ()) -> None:
-        """See the port."""
+        """Insert or replace claims, and forget those of further names, in one transaction.
+
+        Forgetting what is not there is harmless.
+        """
         rows = [{**_key(one.claim.name), "claim": dump(one)} for one in {one.claim.name: one for one in seen}.values()]
         gone = [_key(name) for name in forget] + [_key(one.claim.name) for one in seen]
         if not gone:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from icewright.catalogs.spool_port import OpenSpool
+from icewright.catalogs.local_spool import OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Complete, Gap, Gaps, Known, Partial
 from icewright.core.errors import NotFound
 from icewright.core.reasons import Reason
-from icewright.inventory.keepers import keepers
+from icewright.inventory.reference_bits import reference_bits
 from icewright.model.actions.deletion import Needs
 from icewright.model.iceberg.locations import Aliases, CanonicalPath, topmost
 from icewright.model.iceberg.names import TableName
@@ -30,7 +30,6 @@ class NeedsOf(Protocol):
 
         Raises ``NotFound`` and ``Unavailable`` as :meth:`~icewright.catalogs.table_files_port.TableFiles.roots` does.
         """
-        ...
 
 
 class TableNeeds:
@@ -62,7 +61,7 @@ class TableNeeds:
         with reachable(
             self._files,
             name,
-            lambda metadata: keepers(metadata, (), 0),
+            lambda metadata: reference_bits(metadata, (), 0),
             self._open_spool,
             aliases=self._aliases,
             progress=lambda _step, _done, _total: None,
@@ -77,7 +76,6 @@ class UsersNow(Protocol):
 
     def __call__(self, uuid: str, folders: Collection[str]) -> Known[frozenset[TableName]]:
         """Which tables have this uuid, or a place or files where these folders are."""
-        ...
 
 
 class OtherTables:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from icewright.catalogs.spool_port import OpenSpool, Spool
+from icewright.catalogs.local_spool import DiskSpool, OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Gap, Gaps, Known
 from icewright.core.errors import InvalidLocation, Unreadable, Unsupported
 from icewright.core.times import Instant
 from icewright.inventory.complete_listings import LiveCounts, listed_counts, missing_files
 from icewright.inventory.footprint import distinct
-from icewright.inventory.keepers import Keepers
+from icewright.inventory.reference_bits import ReferenceBits
 from icewright.model.iceberg.locations import Aliases, is_ambiguous
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.reachable_files import (
@@ -53,7 +53,6 @@ class Progress(Protocol):
 
     def __call__(self, step: Step, done: int, total: int) -> None:
         """``done`` of ``total`` files of this step are read."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ class Reachable:
     """The files of a table as of one metadata file, with what keeps each. Good as long as its spool is open."""
 
     metadata: TableMetadata
-    keepers: Keepers
-    spool: Spool
+    references: ReferenceBits
+    spool: DiskSpool
 
     def files(self) -> Iterator[ReachableFile]:
         """Each file once, part by part; to be iterated as often as needed."""
@@ -74,7 +73,7 @@ class Reachable:
 def reachable(
     files: TableFiles,
     name: TableName,
-    keepers_of: Callable[[TableMetadata], Keepers],
+    references_of: Callable[[TableMetadata], ReferenceBits],
     open_spool: OpenSpool,
     *,
     aliases: Aliases,
@@ -85,24 +84,26 @@ def reachable(
     Raises what :meth:`TableFiles.roots` raises, and ``Unavailable`` when catalog or storage stop answering.
     """
     roots = files.roots(name)
-    keepers = keepers_of(roots.metadata)
-    walk = _Walk(files, roots, keepers, aliases, progress)
+    references = references_of(roots.metadata)
+    walk = _Walk(files, roots, references, aliases, progress)
     manifests = walk.manifests()
     expected = len(walk.named) + sum(
         _ENTRIES_GUESSED if one.live_files is None else one.live_files for one in manifests
     )
     with open_spool(expected + len(manifests)) as spool:
         walk.spool(spool, manifests)
-        yield walk.gaps.judge(Reachable(roots.metadata, keepers, spool))
+        yield walk.gaps.judge(Reachable(roots.metadata, references, spool))
 
 
 class _Walk:
     """One pass. What is at hand at a time: all manifests' lines without what is in them, and one manifest."""
 
-    def __init__(self, files: TableFiles, roots: Roots, keepers: Keepers, aliases: Aliases, progress: Progress) -> None:
+    def __init__(
+        self, files: TableFiles, roots: Roots, references: ReferenceBits, aliases: Aliases, progress: Progress
+    ) -> None:
         self.gaps = Gaps()
         self.named = list(roots.files)
-        self._files, self._roots, self._keepers = files, roots, keepers
+        self._files, self._roots, self._references = files, roots, references
         self._aliases, self._progress = aliases, progress
         self._known = FILE_CLASSES[roots.metadata.format_version]
         self._uncounted: list[tuple[Snapshot, Sequence[ListedManifest]]] = []
@@ -126,20 +127,20 @@ class _Walk:
                 text = f"it is at snapshot {ref.snapshot_id}, which no longer exists"
                 self._gap(ref.name, Reason("missing-snapshot", text))
         for number, snapshot in enumerate(table.snapshots, start=1):
-            kept_by = self._keepers.of(snapshot.snapshot_id)
+            kept_by = self._references.of(snapshot.snapshot_id)
             for manifest in self._listed(snapshot):
                 found[manifest] = found.get(manifest, 0) | kept_by
             self._progress(Step.LISTS, number, len(table.snapshots))
         return found
 
-    def spool(self, spool: Spool, manifests: Mapping[ListedManifest, int]) -> None:
+    def spool(self, spool: DiskSpool, manifests: Mapping[ListedManifest, int]) -> None:
         """Put everything into the spool."""
         asked = 0
         for named in self.named:
             size_bytes = named.size_bytes
             if named.file_class is FileClass.METADATA and size_bytes is None and asked < SIZES_ASKED_MAX:
                 size_bytes, asked = self._size_bytes(named.path), asked + 1
-            self._add(spool, named.path, named.file_class, size_bytes, self._keepers.of(named.snapshot_id))
+            self._add(spool, named.path, named.file_class, size_bytes, self._references.of(named.snapshot_id))
         for number, (manifest, kept_by) in enumerate(manifests.items(), start=1):
             self._add(spool, manifest.path, FileClass.MANIFEST, manifest.length_bytes, kept_by)
             counts = LiveCounts()
@@ -197,7 +198,7 @@ class _Walk:
 
     def _add(
         self,
-        spool: Spool,
+        spool: DiskSpool,
         location: str,
         file_class: FileClass,
         size_bytes: int | None,

@@ -23,9 +23,9 @@ from icewright.core.times import Instant
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.ownership.claim_book import HALF_READ, MOVED, NOT_YET, UNREAD, Asked, ClaimBook, within
+from icewright.ownership.claim_book import HALF_READ, MOVED, NOT_YET, UNREAD, CatalogPointers, ClaimBook, within
 from icewright.ownership.claims import claim, claim_of_other, followed, outside, uuid_of
-from icewright.ownership.claims_port import ClaimStore
+from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules
 from icewright.ownership.model import Claim, Missing, Place, SeenClaim, key_of, packed_keys, unpacked_keys
 from icewright.ownership.ownership import Ownership, ownership
@@ -64,7 +64,7 @@ class Registry:
         catalogs: Mapping[str, Catalog],
         clock: Clock,
         rules: PlaceRules | None = None,
-        store: ClaimStore | None = None,
+        store: SqlClaims | None = None,
     ) -> None:
         self._catalogs, self._clock, self._rules = catalogs, clock, rules or PlaceRules()
         self._book = ClaimBook(store)
@@ -372,7 +372,7 @@ class Registry:
             ):
                 yield Missing(name.catalog, str(name), self._why.get(name, UNREAD if seen.is_complete else HALF_READ))
 
-    def _ask(self, catalog: Catalog) -> Asked:
+    def _ask(self, catalog: Catalog) -> CatalogPointers:
         """Compare the pointers of a catalog's tables with what is known of them, and read those that moved."""
         asked_at = self._clock.now()
         try:
@@ -383,7 +383,7 @@ class Registry:
                 self._listed_at.pop(catalog.name, None)
                 self._not_listed[catalog.name] = reason
                 anywhere = catalog.has_other_formats and not self._book.knows_others(catalog.name)
-            return Asked(missing=(Missing("" if anywhere else catalog.name, catalog.name, reason),))
+            return CatalogPointers(missing=(Missing("" if anywhere else catalog.name, catalog.name, reason),))
         pointers, aliases = shown.tables, self._rules.aliases_of(catalog.name)
         made = (claim_of_other(*one, aliases) for one in sorted(shown.others.items()))
         others = tuple(followed(one, self._rules.real) for one in made)
@@ -411,7 +411,7 @@ class Registry:
                 if seen is not None:
                     self._book.put(seen)
         same = {name: at for name, at in pointers.items() if at is not None and name in known}
-        return Asked({**same, **read}, tuple(unknown))
+        return CatalogPointers({**same, **read}, tuple(unknown))
 
     def _read_now(
         self, catalog: Catalog, behind: Iterable[TableName]
@@ -444,6 +444,6 @@ class Registry:
         return found, missing
 
 
-def _no_answer(catalog: str) -> Asked:
+def _no_answer(catalog: str) -> CatalogPointers:
     reason = Reason("no-answer", f"it did not answer within {ASKED_S_MAX} s")
-    return Asked(missing=(Missing(catalog, catalog, reason),))
+    return CatalogPointers(missing=(Missing(catalog, catalog, reason),))

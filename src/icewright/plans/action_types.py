@@ -115,25 +115,21 @@ class Planning(Protocol):
     @property
     def tables(self) -> TableStore:
         """Where plans are kept."""
-        ...
 
     @property
     def clock(self) -> Clock:
         """What time it is."""
-        ...
 
     @property
     def ids(self) -> Ids:
         """Names for plans."""
-        ...
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPlan(Generic[Q]):
+class RequestedPlan(Generic[Q]):
     """How what a person asks for is planned, of a table that was just observed.
 
     ``plan`` is given the server's planner (:class:`Planning`), and told the snapshots that tasks of the table go on
@@ -167,7 +163,7 @@ class ActionType(Generic[A]):
     rules: ActionRules[A]
     verify: Callable[[Any, Task, A, TableMetadata], Outcome]
     plan_undo: Callable[[Any, Task, A], Plan]
-    plan_asked: AskedPlan[Any] | None = None
+    plan_asked: RequestedPlan[Any] | None = None
     due: DueRule | None = None
     carrier: Callable[[Mapping[str, Catalog]], Any] | None = None
 

@@ -11,6 +11,7 @@ from icewright.model.actions.actions import Action
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Prediction, Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.policy_digest import plan_digest
 
 
 class Decision(Protocol):
@@ -19,17 +20,14 @@ class Decision(Protocol):
     @property
     def action(self) -> Action | None:
         """None where there is nothing to do."""
-        ...
 
     @property
     def reason(self) -> Reason:
         """Why."""
-        ...
 
     @property
     def prediction(self) -> Prediction | None:
         """As there is an action."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Decided:
     prediction: Prediction | None
 
 
-def plan_beside(
+def build_standalone_plan(
     plan_id: str,
     metadata: TableMetadata,
     policy: Policy,
@@ -67,4 +65,5 @@ def plan_beside(
         look_again_at=None,
         rules=tuple(notes),
         asked=asked,
+        settings_digest=None if decision.action is None else plan_digest(decision.action.kind, policy),
     )

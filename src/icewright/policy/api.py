@@ -17,17 +17,16 @@ from icewright.model.policy.policies import NewRevision, Policies, PolicyRevisio
 from icewright.policy.apply import PolicyBook
 from icewright.policy.rules.difference import PolicyDifference
 from icewright.web.deps import Caller, Service
+from icewright.web.idempotency import BYTES_MAX
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.web.problems import BadRequest, Problem
 from icewright.web.schema import operation, page_of, schema_of
 
 router = APIRouter(prefix="/policies", tags=["policies"])
 
-POLICIES_BYTES_MAX: Final = 4 * 1024 * 1024
-"""A thousand rules with their patterns and notes."""
 _TAG_LENGTH_MAX: Final = 20
 
-Body = Annotated[Any, Depends(json_body(POLICIES_BYTES_MAX))]
+Body = Annotated[Any, Depends(json_body(BYTES_MAX))]
 
 
 @dataclass(frozen=True, slots=True)

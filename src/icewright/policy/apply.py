@@ -29,9 +29,8 @@ class PolicyBook:
 
     def test(self, metadata: TableMetadata) -> PolicyTest:
         """Which rule wins for each setting of a table, and which definition of its resource group, as of now."""
-        revision = self.store.revision(self.store.present())
-        rules = (*revision.policies.rules, *self.source.configured)
-        return policy_test(metadata, revision.number, Said(rules, self._groups.sources(revision)))
+        with self.source.held() as present:
+            return policy_test(metadata, present.revision, Said(present.rules, self._groups.sources()))
 
     def preview(self, policies: Policies) -> PolicyDifference:
         """What applying these would change. Raises ``InvalidConfiguration`` for what cannot be applied."""

@@ -21,11 +21,11 @@ from icewright.core import wording
 from icewright.model.actions.undo import SIGNATURE_KEY
 from icewright.model.iceberg.names import TableName, quote_part
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.model.policy.policies import NamedRule, Rule
+from icewright.model.policy.policies import Rule
 from icewright.model.policy.policy import MODE_KEY, PREFIX, Enforced, Mode, Policy, PolicyProblem, PolicyRule
 from icewright.model.work.history import END_KEY, FIELDS_KEY
 from icewright.plans.consumers import CONSUMER_PREFIX, consumer_problem
-from icewright.policy.rules.named_rules import Concerning, matching
+from icewright.policy.rules.named_rules import Concerning, RuleIndex
 from icewright.policy.settings import BY_KEY, SETTINGS, value_problem
 
 DEFAULT_ORIGIN = "default"
@@ -116,16 +116,11 @@ def named_origin(name: str) -> str:
 
 
 def layers_of(name: TableName, properties: Mapping[str, str], rules: Iterable[Rule]) -> list[Layer]:
-    """What concerns the table, the one that wins first."""
-    rules = tuple(rules)
-    named = matching(name, properties, (rule for rule in rules if isinstance(rule, NamedRule)))
-    configured = sorted(
-        (rule for rule in rules if isinstance(rule, PolicyRule) and _is_for(rule, name)),
-        key=lambda rule: -len(rule.namespace),
-    )
+    """What concerns the table, the one that wins first. Of many rules, give a :class:`RuleIndex`: it is made once."""
+    index = rules if isinstance(rules, RuleIndex) else RuleIndex(rules)
     of_rules = [
-        *(Layer(named_origin(one.rule.name), one.rule.settings, one) for one in named),
-        *(Layer(rule_origin(rule), rule.properties, rule) for rule in configured),
+        *(Layer(named_origin(one.rule.name), one.rule.settings, one) for one in index.concerning(name, properties)),
+        *(Layer(rule_origin(rule), rule.properties, rule) for rule in index.configured(name)),
     ]
     above = [layer for layer in of_rules if layer.enforced is not Enforced.NO]
     return [*above, Layer(TABLE_ORIGIN, properties), *(layer for layer in of_rules if layer.enforced is Enforced.NO)]
@@ -150,10 +145,6 @@ def opts_out(key: str, own: Mapping[str, str], enforced: Mapping[str, str]) -> b
         values = own[key].lower(), enforced[key].lower()
         return all(value in order for value in values) and order.index(values[0]) < order.index(values[1])
     return key.startswith(PREFIX) and key.endswith(".enabled") and own[key].lower() == "false"
-
-
-def _is_for(rule: PolicyRule, name: TableName) -> bool:
-    return rule.catalog == name.catalog and name.namespace[: len(rule.namespace)] == rule.namespace
 
 
 def _contradictions(layers: Sequence[Layer]) -> Iterator[PolicyProblem]:

@@ -11,10 +11,11 @@ from icewright.core.errors import NotAllowed, NotFound
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.model.policy.policies import NO_REVISION, NewRevision, Policies, PolicyRevision, Rule
+from icewright.model.policy.policies import NO_REVISION, NewRevision, PolicyRevision, Rule
 from icewright.model.policy.policy import Policy
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.policy.effective import effective_policy
+from icewright.policy.rules.named_rules import RuleIndex
 from icewright.policy.rules.port import PolicyStore
 
 
@@ -52,7 +53,9 @@ class PresentRules:
     """All rules as of one revision of the policies."""
 
     revision: int
-    rules: tuple[Rule, ...]
+    applied_at: Instant
+    """By the store's clock; 0 before anything was applied."""
+    rules: RuleIndex
     groups: tuple[ResourceGroup, ...] = ()
     """Resource groups as they were applied, over those of the configuration."""
 
@@ -84,7 +87,7 @@ class PolicySource:
         """``configured`` are the rules of the configuration, below those of the store."""
         self.configured = tuple(configured)
         self.store: PolicyStore = NothingApplied() if store is None else store
-        self._present = self._with(NO_REVISION.number, NO_REVISION.policies)
+        self._present = self._with(NO_REVISION)
         self._of_thread = _OfThread()
 
     @contextmanager
@@ -107,9 +110,13 @@ class PolicySource:
         number, known = self.store.present(), self._present
         if number == known.revision:
             return known
-        found = self._with(number, self.store.revision(number).policies)
+        found = self._with(self.store.revision(number))
         self._present = found
         return found
+
+    def applied_at(self) -> Instant:
+        """When the present revision was applied, by the store's clock; 0 before anything was."""
+        return self.present().applied_at
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table by the rules as they are now."""
@@ -120,5 +127,7 @@ class PolicySource:
         self._of_thread.last = _Found(rules, metadata.name, dict(metadata.properties), found)
         return found
 
-    def _with(self, revision: int, policies: Policies) -> PresentRules:
-        return PresentRules(revision, (*policies.rules, *self.configured), policies.groups)
+    def _with(self, revision: PolicyRevision) -> PresentRules:
+        policies = revision.policies
+        rules = RuleIndex((*policies.rules, *self.configured))
+        return PresentRules(revision.number, revision.applied_at, rules, policies.groups)

@@ -17,7 +17,6 @@ class MayGoOn(Protocol):
 
     def __call__(self, progress: Progress = COMMITS) -> None:
         """Tell how far it is, and ask whether to go on. What it raises passes through."""
-        ...
 
 
 class Carrier(Protocol):
@@ -30,7 +29,6 @@ class Carrier(Protocol):
         nothing is committed then. What else is raised says that nothing was committed, but for
         :class:`~icewright.core.errors.OutcomeUnknown`.
         """
-        ...
 
 
 class ServerTasks(Protocol):
@@ -38,7 +36,6 @@ class ServerTasks(Protocol):
 
     def work(self, most: int, catalogs: Callable[[], frozenset[str]]) -> Iterator[Task]:
         """Carry out what waits, at most so many tasks of these ``catalogs``; each as its report left it."""
-        ...
 
 
 class ServerQueue(Protocol):
@@ -46,4 +43,3 @@ class ServerQueue(Protocol):
 
     def enqueue(self, plan: Plan, *, priority: int = 0, attempts_max: int | None = None) -> object:
         """Queue what a plan says; ``attempts_max`` is how often it is tried, None for as often as any."""
-        ...

@@ -16,7 +16,7 @@ HELD_STATES: Final = frozenset({IntentState.QUARANTINED, IntentState.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class IntentCount:
     """Files of a run that are in one state."""
 
     files: int
@@ -33,11 +33,9 @@ class DeletionStore(Protocol):
 
     def now(self) -> Instant:
         """The store's clock."""
-        ...
 
     def epoch(self) -> int:
         """How many servers have held the store so far; only the latest may write."""
-        ...
 
     def begin(self, run: DeletionRun, intents: Sequence[Intent]) -> DeletionRun:
         """Write a run and all its intents, in one transaction. Doing so again changes nothing and gives what is there.
@@ -45,35 +43,28 @@ class DeletionStore(Protocol):
         Raises :class:`~icewright.core.errors.Conflict` when the id is that of a run of another plan, and when
         another run of the table is open.
         """
-        ...
 
     def run(self, run_id: str) -> DeletionRun:
         """A run. Raises :class:`~icewright.core.errors.NotFound`."""
-        ...
 
     def runs(
         self, *, table_id: TableId | None = None, open_only: bool = False, limit: int, before: str | None = None
     ) -> Sequence[DeletionRun]:
         """Runs, newest first by id; ``before`` is the id that the last page ended with."""
-        ...
 
     def rest(self, run_id: str, epoch: int, next_at: Instant) -> None:
         """Let nothing of a run be quarantined before an instant."""
-        ...
 
     def close(self, run_id: str, epoch: int) -> None:
         """Mark a run as not open. Raises ``Conflict`` while an intent is planned or unknown."""
-        ...
 
     def intents(
         self, run_id: str, states: frozenset[IntentState], *, limit: int, after: int | None = None
     ) -> Sequence[Intent]:
         """Intents of a run in some states, by number; ``after`` is the number that the last page ended with."""
-        ...
 
-    def tally(self, run_id: str) -> Mapping[IntentState, Tally]:
+    def count_intents(self, run_id: str) -> Mapping[IntentState, IntentCount]:
         """What became of a run's files; every state is there."""
-        ...
 
     def change(self, epoch: int, changes: Sequence[Intent]) -> Sequence[Intent]:
         """Write intents as they have become, all of them or none; gives them with their new versions.
@@ -81,7 +72,6 @@ class DeletionStore(Protocol):
         ``changed_at`` and the version are the store's. Raises ``Conflict`` when one is not of the version that was
         read, and :class:`~icewright.core.errors.NotAllowed` for a step that ``INTENT_TRANSITIONS`` does not have.
         """
-        ...
 
     def with_held(
         self, *, table_id: TableId | None = None, limit: int, before: str | None = None, within: Scopes = EVERYWHERE
@@ -92,15 +82,12 @@ class DeletionStore(Protocol):
         In this order they are to be looked after: of two files that had the same path one after the other, the later
         one is what a writer last saw. ``before`` is the id that the last page ended with.
         """
-        ...
 
     def approve(self, approval: Approval) -> Approval:
         """Remember an approval; the first one for a plan stays, and is given back."""
-        ...
 
     def approval(self, plan_hash: str) -> Approval | None:
         """Who approved a plan."""
-        ...
 
     def approvals(
         self,
@@ -114,7 +101,6 @@ class DeletionStore(Protocol):
 
         ``within``: of tables in these scopes, by their records.
         """
-        ...
 
     def prune(self, changed_before: Instant, limit: int) -> int:
         """Forget at most so many files of runs that are over, those that changed longest ago first; how many.
@@ -123,11 +109,9 @@ class DeletionStore(Protocol):
         in quarantine, that did not change since ``changed_before``, by the store's clock, whose task is forgotten, and
         whose table has no task that has not ended.
         """
-        ...
 
     def prune_approvals(self, approved_before: Instant, limit: int) -> int:
         """Forget at most so many approvals, the oldest first, of plans that are not there any more; how many.
 
         One that does not say of which plan it is stays.
         """
-        ...

@@ -42,19 +42,15 @@ class Findings(Protocol):
 
     def note_exclusion(self, table_id: TableId, code: str, unfit: ExecutorExclusion) -> None:
         """Remember what an executor found the files of a table to be, in place of what was found before."""
-        ...
 
     def exclusions(self, table_id: TableId) -> Mapping[str, ExecutorExclusion]:
         """What was found of a table's files, by code."""
-        ...
 
     def want_probe(self, request: ProbeRequest, now: Instant) -> None:
         """Put a question to whichever optimizer asks for one; one about the same storage stays as it is, but anew."""
-        ...
 
     def want_no_probe(self, catalog: str, root: str) -> None:
         """Forget the question about a storage; harmless where there is none."""
-        ...
 
     def take_probes(
         self, optimizer_id: str, catalogs: frozenset[str], *, limit: int, now: Instant, again_ms: int
@@ -63,20 +59,15 @@ class Findings(Protocol):
 
         No other optimizer is told the same, unless this one has not answered for ``again_ms``.
         """
-        ...
 
     def probes_to_take(self, catalogs: frozenset[str], *, now: Instant, again_ms: int) -> int:
         """How many questions :meth:`take_probes` has for an optimizer that reaches these catalogs."""
-        ...
 
     def save_access(self, record: AccessRecord) -> None:
         """Keep what is known of the workers' access to a storage, in place of what was."""
-        ...
 
     def access(self, catalog: str, root: str) -> AccessRecord | None:
         """What is known of the workers' access to a storage."""
-        ...
 
     def probe(self, catalog: str, root: str) -> Question | None:
         """The question about a storage."""
-        ...

@@ -10,7 +10,7 @@ from typing import Protocol
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.access.permissions import EVERYWHERE, Scopes
-from icewright.model.events.events import Channel, CommitEvent, EventFigures, EventState, StoredEvent, Told
+from icewright.model.events.events import Channel, CommitEvent, EventFigures, EventState, ReportedCommits, StoredEvent
 from icewright.model.events.messages import SHARE_MAX, WAITING_MAX
 from icewright.model.iceberg.names import TableName
 
@@ -45,13 +45,11 @@ class Inbox(Protocol):
         :class:`~icewright.core.errors.InboxFull` for new ones where ``waiting_max`` wait already, and
         :class:`~icewright.core.errors.InboxShareFull` where more than ``share_max`` of this reporter would.
         """
-        ...
 
     def inbox(self, limit: int) -> Sequence[StoredEvent]:
         """Events not worked on yet and not parked, oldest first."""
-        ...
 
-    def told_tables(
+    def reported_tables(
         self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
     ) -> Sequence[TableName]:
         """Tables that events wait of, in turns: of each reporter the one that it told of first, then its second.
@@ -60,42 +58,33 @@ class Inbox(Protocol):
         and whose next try is due (:data:`~icewright.model.events.messages.RETRY_AFTER_MS`); otherwise those of events
         that were not tried. ``without`` are catalogs whose events stay where they are.
         """
-        ...
 
-    def told_of(self, name: TableName) -> Mapping[int, int | None]:
+    def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:
         """The events of a table that were not worked on, parked or not, by id, each with its snapshot id."""
-        ...
 
     def remove_event(self, event_id: int) -> None:
         """Forget an event, whatever became of it; raises ``NotFound``. It may then be reported again."""
-        ...
 
     def event(self, event_id: int) -> StoredEvent:
         """An event that is kept. Raises ``NotFound``."""
-        ...
 
     def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
         """Events that are kept, worked on or not, newest first; ``before`` is the id that the last page ended with."""
-        ...
 
     def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
         """Mark events as worked on, ``committed_at`` where tables say so; until pruned the same ones do not count."""
-        ...
 
     def tried(self, event_ids: Sequence[int], trouble: Reason, *, counts: bool = True) -> None:
         """Note a look for these events that came to nothing, and why; of those that were worked on nothing changes.
 
         One that ``counts`` is another try: at :data:`~icewright.model.events.messages.TRIES_MAX` an event is parked.
         """
-        ...
 
-    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+    def reported_commits(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> ReportedCommits:
         """Which of these snapshots events told of, worked on or not, and whether one told of the table since then."""
-        ...
 
     def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
         """How events come in, with at most ``limit`` of the tables that have most commits only the sweep found.
 
         Of scopes, what tables tell that are known and not known to be dropped.
         """
-        ...

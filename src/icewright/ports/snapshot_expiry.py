@@ -47,18 +47,15 @@ class SnapshotExpiry(Protocol):
         ``OutcomeUnknown`` when the answer to the commit was lost and the table does not tell.
         Nothing is ever cleaned up.
         """
-        ...
 
     def commit_of(self, name: TableName, table_id: TableId, action: ExpireSnapshots) -> Expired | None:
         """The commit that carried the action out, by the table's log of metadata files; None where there is none."""
-        ...
 
     def read_taken(self, name: TableName, content: bytes) -> TableMetadata:
         """What :meth:`expire` gave to be kept: the table of then with what was taken, and no other snapshot or ref.
 
         Raises ``Unreadable`` for what it did not give.
         """
-        ...
 
     def put_back(
         self,
@@ -78,4 +75,3 @@ class SnapshotExpiry(Protocol):
         :meth:`expire`, ``NotAllowed`` where the catalog takes nothing back, and ``Conflict`` when anything of that name
         or id is there, or a file is not.
         """
-        ...

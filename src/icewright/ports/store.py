@@ -88,16 +88,13 @@ class TaskStore(Admissions, Protocol):
     @property
     def feed(self) -> Feed:
         """Where each change of a task is told, in the same transaction: :func:`icewright.feed.task_events.fact_of`."""
-        ...
 
     @property
     def halts(self) -> Halts:
         """What :meth:`claim` gives nothing out of, and :meth:`claimable` does not count; read in its transaction."""
-        ...
 
     def now(self) -> Instant:
         """The store's clock, by which all leases run."""
-        ...
 
     def enqueue(self, new: NewTask) -> Enqueued:
         """Queue an action, or coalesce it with a waiting, never tried task of the same table and kind of action.
@@ -107,7 +104,6 @@ class TaskStore(Admissions, Protocol):
         active, that one is returned unchanged: at most one task of a table and kind has not ended.
         Raises :class:`~icewright.core.errors.Conflict` when the id of the new task has been used.
         """
-        ...
 
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
         """Extend the lease (never shorten it) and remember the progress; no new version, no history.
@@ -115,11 +111,9 @@ class TaskStore(Admissions, Protocol):
         Raises ``NotFound``, and :class:`~icewright.core.errors.LeaseLost` for an old token, for a task that is not
         running, and for a lease that has run out, also when nobody noticed yet: a lease never comes back.
         """
-        ...
 
     def check_lease(self, task_id: str, fencing_token: int) -> Task:
         """The running task that this token holds. Raises as :meth:`heartbeat` does."""
-        ...
 
     def change(self, change: Change) -> Task:
         """Apply a change, and release the lease unless the task is then in doubt.
@@ -134,11 +128,9 @@ class TaskStore(Admissions, Protocol):
         - when the lease would be released while the present attempt is still open; when ``attempt_state`` is
           ``running`` or there is no attempt; and for a report without ``attempt_state``.
         """
-        ...
 
     def expired(self, limit: int) -> Sequence[Task]:
         """Running tasks whose lease has run out, longest first."""
-        ...
 
     def request_cancel(self, task_id: str, reason: Reason, version: int | None = None) -> Task:
         """Cancel a waiting task at once; ask the optimizer of a running one to stop at its next heartbeat.
@@ -146,55 +138,42 @@ class TaskStore(Admissions, Protocol):
         A task in doubt is marked as well, so that it is not tried again. Asking twice changes nothing.
         Raises ``NotFound``, ``Conflict`` when another version is meant, ``NotAllowed`` once it has ended or committed.
         """
-        ...
 
     def get(self, task_id: str) -> Task:
         """One task. Raises :class:`~icewright.core.errors.NotFound`."""
-        ...
 
     def head(self, task_id: str) -> ListedTask:
         """As :meth:`get`, without the files of its action, which may be megabytes."""
-        ...
 
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
         """Tasks, newest first by id; ``before`` is the id that the last page ended with."""
-        ...
 
     def listed(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[ListedTask]:
         """As :meth:`tasks`, without the files of their actions: for lists, however long those are."""
-        ...
 
     def history(self, task_id: str) -> Sequence[HistoryEntry]:
         """All changes of a task, oldest first; folding them gives its present state. Raises ``NotFound``."""
-        ...
 
     def attempts(self, task_id: str, *, limit: int | None = None, after: int = 0) -> Sequence[Attempt]:
         """Tries of a task, oldest first, those behind the one of a number. Raises ``NotFound``."""
-        ...
 
     def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
         """Tasks by state, as :attr:`TaskFilter.within`; every state is there."""
-        ...
 
     def restored_at(self) -> Instant | None:
         """When the store was made from a backup, which does not know what happened after it; None if it never was."""
-        ...
 
     def census(self, oldest_max: int) -> TaskCensus:
         """The queue in figures, for metrics, with at most so many of the tasks that wait or run longest."""
-        ...
 
     def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
         """All tries at the tasks of a table, by state; every state is there."""
-        ...
 
     def ended(self, after: Ending | None, before: Instant, limit: int) -> Sequence[ListedTask]:
         """Tasks that have ended before an instant, in the order in which they did, ``after`` one of them."""
-        ...
 
     def prune(self, ended_before: Instant, limit: int) -> int:
         """Forget at most so many tasks, with all that is theirs, of those that ended before, oldest first; how many."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +219,6 @@ class TableStore(Findings, Inbox, Protocol):
     @property
     def submitters(self) -> Submitters:
         """Who starts optimizers for what waits."""
-        ...
 
     @property
     def lists(self) -> TableLists:
@@ -249,25 +227,20 @@ class TableStore(Findings, Inbox, Protocol):
 
     def record(self, table_id: TableId) -> TableRecord | None:
         """What is known of a table."""
-        ...
 
     def record_by_name(self, name: TableName) -> TableRecord | None:
         """The table that was last seen under that name and is not known to be dropped."""
-        ...
 
     def records_by_name(self, names: Collection[TableName]) -> Mapping[TableName, TableRecord]:
         """As :meth:`record_by_name`, of many names at once; those that nothing is known of are left out."""
-        ...
 
     def unknown(self, catalog: str, names: Collection[TableName]) -> frozenset[TableName]:
         """Those of a catalog's names of which :meth:`record_by_name` knows nothing, however many: asked at once."""
-        ...
 
     def records(
         self, *, catalog: str | None = None, limit: int, after: TableId | None = None, within: Scopes = EVERYWHERE
     ) -> Sequence[TableRecord]:
         """Tables in scopes, not known to be dropped, by id; ``after`` is the id that the last page ended with."""
-        ...
 
     def save_record(self, record: TableRecord) -> None:
         """Insert or replace what is known of a table, if nobody has since ``record`` was read: the next revision.
@@ -275,15 +248,12 @@ class TableStore(Findings, Inbox, Protocol):
         Raises :class:`~icewright.core.errors.LookLost` otherwise, and nothing changes. Another table that was last
         seen under the same name becomes dropped, as of ``observed_at``; unless the saved one is dropped itself.
         """
-        ...
 
     def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
         """Tables, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
-        ...
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
         """Have tables looked at by then, where that is sooner than planned; harmless for what is not known."""
-        ...
 
     def apply_inventory(self, update: InventoryUpdate) -> None:
         """Move a table's inventory forward, together with its record: from what was stored when that was read.
@@ -291,7 +261,6 @@ class TableStore(Findings, Inbox, Protocol):
         Removing what is not there is harmless. Raises :class:`~icewright.core.errors.LookLost` when somebody else has
         written the record since, as :meth:`save_record`: the update may be no step from what is stored now.
         """
-        ...
 
     def look_at_once(self, name: TableName) -> None:
         """Have the table of that name looked at before all others, by whichever server leads.
@@ -299,11 +268,9 @@ class TableStore(Findings, Inbox, Protocol):
         A look that is being taken does not count, since it may have begun before: it finds ``next_look_at`` lower than
         it was. Harmless where no such table is known.
         """
-        ...
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
         """The manifests that the stored inventory was summed from, in order."""
-        ...
 
     def manifest_summaries(
         self, table_id: TableId, partitions: frozenset[Partition] | None = None
@@ -312,17 +279,14 @@ class TableStore(Findings, Inbox, Protocol):
 
         All of them as of the moment when the first is taken, in no particular order.
         """
-        ...
 
     def partitions(
         self, table_id: TableId, *, limit: int | None = None, after: Partition | None = None
     ) -> Sequence[PartitionStatistics]:
         """The stored statistics, by partition; ``after`` is the partition that the last page ended with."""
-        ...
 
     def runs(self, table_id: TableId) -> Mapping[int, Run]:
         """The runs that are remembered of a table, by the snapshots that added them; they may have expired since."""
-        ...
 
     def save_plan(self, plan: Plan, *, is_present: bool = True) -> None:
         """Keep a plan, and make it the present one of the table, if that is known, unless it is said not to be.
@@ -330,35 +294,27 @@ class TableStore(Findings, Inbox, Protocol):
         A plan never changes: saving it again is harmless, saving another under the same id raises
         :class:`~icewright.core.errors.Conflict`.
         """
-        ...
 
     def plan(self, plan_id: str) -> Plan:
         """A plan. Raises :class:`~icewright.core.errors.NotFound`."""
-        ...
 
     def asked_by(self, plan_id: str) -> str | None:
         """On whose behalf a plan was saved that was asked for; None of others, and of those that are not there."""
-        ...
 
     def plans(self, table_id: TableId, *, limit: int, before: PlanPlace | None = None) -> Sequence[Plan]:
         """Plans of a table, newest first; ``before`` is that which the last page ended with."""
-        ...
 
     def wait(self, waiting: WaitingPlan) -> None:
         """Let a plan wait, in place of another one of the same table and kind of action."""
-        ...
 
     def waits(self, table_id: TableId) -> Mapping[ActionKind, WaitingPlan]:
         """The plans that wait for a table, by the kinds of their actions: at most one of each."""
-        ...
 
     def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
         """Forget that a plan of that kind waits for a table; harmless where none does."""
-        ...
 
     def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
         """Plans that wait, of tables in scopes, not known to be dropped, by id; ``after`` ended the last page."""
-        ...
 
     def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
         """Delete what nothing needs any more, at most ``limit`` rows of a kind, the oldest first; how many of each.
@@ -367,7 +323,6 @@ class TableStore(Findings, Inbox, Protocol):
         each as long ago as ``keep`` says; and findings and questions that count no more after a day, which are not
         counted.
         """
-        ...
 
     def prune_plans(self, keep: int, limit: int) -> int:
         """Forget at most so many plans that nothing needs, the oldest first; how many. No single transaction.
@@ -375,7 +330,6 @@ class TableStore(Findings, Inbox, Protocol):
         Needed are a table's present plan, plans that wait for a person, the plans that tasks were made from, and the
         ``keep`` newest of each table. No plan of a table that was dropped waits any more.
         """
-        ...
 
     def prune_dropped(self, dropped_before: Instant, limit: int) -> int:
         """Forget at most so many tables that were dropped before an instant, with all that is known of them; how many.
@@ -383,16 +337,12 @@ class TableStore(Findings, Inbox, Protocol):
         Each in a transaction of its own, the ones that were dropped first first; none of which a task or a removal is
         left: what was done to it is found by its record.
         """
-        ...
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """Remember that an optimizer was heard of just now."""
-        ...
 
     def optimizers(self) -> Sequence[OptimizerRecord]:
         """Optimizers, the one seen last first."""
-        ...
 
     def census(self) -> TableCensus:
         """What is known of tables in figures, for metrics."""
-        ...

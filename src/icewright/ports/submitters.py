@@ -26,8 +26,6 @@ class Submitters(Protocol):
         Those that did not for ``SUBMITTERS_KEPT_MS`` are forgotten, and where there are more than ``SUBMITTERS_MAX``,
         those that asked longest ago.
         """
-        ...
 
     def noted(self) -> Sequence[SeenSubmitter]:
         """All of them, by their ids."""
-        ...

@@ -6,7 +6,7 @@ from icewright.core.times import Instant
 from icewright.model.actions.undo import Kept
 
 
-class KeptStore(Protocol):
+class UndoRecordStore(Protocol):
     """What each task took, durable before the task takes it.
 
     All methods raise :class:`~icewright.core.errors.Unavailable` when the store does not answer.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
 from icewright.core.errors import Conflict, IcewrightError, OutcomeUnknown
 from icewright.core.times import Instant
-from icewright.model.work.history import ended
+from icewright.model.work.history import EndedTask, Ending, ended
 from icewright.model.work.retention import DAY_MS, HISTORY_HOLD_DAYS
 from icewright.ports.store import TaskStore
-from icewright.retention.history_port import History
 
 _log = structlog.get_logger("icewright.history")
 
@@ -133,3 +133,21 @@ class HistoryWriter:
         except Exception:  # noqa: BLE001 - the thread's outermost edge: the server goes on without a history
             _log.exception("history failed")
         return 0
+
+
+class History(Protocol):
+    """A table of ended tasks. Where it ends is part of it, so that no crash makes it say anything twice.
+
+    Both methods raise :class:`~icewright.core.errors.Unavailable` when catalog or storage do not answer.
+    """
+
+    def end(self) -> Ending | None:
+        """Behind which task it ends, None where nothing is in it. Raises ``Unreadable`` where it says nonsense."""
+
+    def append(self, rows: Sequence[EndedTask], after: Ending | None) -> None:
+        """Add rows, the last of which is its end from then on: both in one commit, or neither.
+
+        Raises :class:`~icewright.core.errors.Conflict` where it does not end at ``after`` any more, or somebody else
+        committed at the same time, and :class:`~icewright.core.errors.OutcomeUnknown` where nobody can tell: then it is
+        asked where it ends.
+        """

@@ -9,19 +9,19 @@ from typing import Final
 
 import structlog
 
-from icewright.audit.port import AuditLog
+from icewright.audit.sql import SqlAudit
 from icewright.core.clock import Clock
 from icewright.core.fault_points import Fault, fault
 from icewright.core.times import Instant
 from icewright.model.actions.undo import UNDO_KEPT_MS
 from icewright.model.work.retention import RETENTION, Retention, RowKind
-from icewright.notifications.port import MessageStore
+from icewright.notifications.message_store import SqlMessages
 from icewright.policy.rules.port import PolicyStore
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import ROWS_AT_ONCE_MAX, TableStore, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 from icewright.retention.history import HistoryProgress
-from icewright.retention.prunings_port import Prunings
+from icewright.retention.prunings_sql import SqlPrunings
 
 _log = structlog.get_logger("icewright.pruning")
 
@@ -47,8 +47,8 @@ class Keeping:
     """How long what is kept; None where there is no audit, where nobody counts what went, and without a history."""
 
     retention: Retention = RETENTION
-    audit: AuditLog | None = None
-    prunings: Prunings | None = None
+    audit: SqlAudit | None = None
+    prunings: SqlPrunings | None = None
     history: HistoryProgress | None = None
 
 
@@ -58,8 +58,8 @@ class Past:
 
     tasks: TaskStore
     tables: TableStore
-    kept: KeptStore
-    messages: MessageStore
+    kept: UndoRecordStore
+    messages: SqlMessages
     deletions: DeletionStore
     policies: PolicyStore | None = None
 

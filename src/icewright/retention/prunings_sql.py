@@ -109,7 +109,9 @@ BOUNDED: Final[Mapping[Table, str]] = {
 
 
 class SqlPrunings:
-    """The port over an engine of :func:`icewright.store.engine.open_store`.
+    """What was removed of each kind of row, counted since the store was made.
+
+    All methods raise :class:`~icewright.core.errors.Unavailable` when the store does not answer.
 
     Time is the database's unless ``clock`` is given.
     """
@@ -118,19 +120,19 @@ class SqlPrunings:
         self._engine, self._clock = engine, clock
 
     def rows(self) -> Mapping[RowKind, Rows]:
-        """See the port."""
+        """What there is of each kind at this moment; it is counted, so nothing for every scrape."""
         with reading(self._engine) as connection:
             return {kind: _rows(connection, PLACES[kind]) for kind in RowKind}
 
     def note(self, removed: Mapping[RowKind, int], left: Mapping[RowKind, Rows]) -> None:
-        """See the port."""
+        """Add what was removed, and that it was, at the store's time. What is not in ``left`` stays as it was noted."""
         with writing(self._engine) as connection:
             now = transactions.now(connection, self._clock)
             for kind, count in removed.items():
                 _note(connection, kind, now, count, left.get(kind))
 
     def pruned(self) -> Mapping[RowKind, Pruned]:
-        """See the port."""
+        """What was noted, of the kinds of which anything was."""
         with reading(self._engine) as connection:
             found = connection.execute(select(prunings)).all()
         return {

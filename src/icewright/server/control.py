@@ -13,7 +13,7 @@ from icewright.actions.remove_files.clock_watch import ClockWatch
 from icewright.actions.remove_files.expired_files import ExpiredFilesPlanner
 from icewright.actions.remove_files.orphans.gone_tables import GoneUuids
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.quarantine_scheduler import Plans, QuarantineScheduler
 from icewright.actions.remove_files.removals_port import RemovalPorts
 from icewright.actions.remove_files.restores import RestorePlanner
@@ -37,17 +37,17 @@ from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.services import build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
-from icewright.maintenance.undoer import NothingKept, Undoer
+from icewright.maintenance.undoer import Undoer
 from icewright.model.actions.actions import FILE_MOVES, ActionKind
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
 from icewright.model.work.retention import Retention
 from icewright.notifications.owners import Owners
-from icewright.notifications.service import Notifications, Telling
+from icewright.notifications.service import MessageDelivery, Notifications
 from icewright.observation.access import AccessBook
 from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
-from icewright.ownership.claims_port import ClaimStore
+from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules
 from icewright.ownership.registry import Registry
 from icewright.policy.apply import PolicyBook
@@ -58,10 +58,10 @@ from icewright.ports.carriers import Carrier
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
-from icewright.retention.prunings_port import Prunings
+from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.liveness import HeardCatalog, Liveness, heard
 from icewright.server.loop import Loop
 from icewright.work.groups.queue_waits import QueueWaits
@@ -89,17 +89,17 @@ class ControlPlane:
     undoer: Undoer
     loop: Loop
     deletions: DeletionStore
-    sightings: Sightings
+    sightings: SqlSightings
     removal_rounds: QuarantineScheduler
     backlogs: Backlogs
     intake: Intake
     policies: PolicyBook
-    whys: Explanations
+    explainer: Explanations
     notifications: Notifications
     queue_waits: QueueWaits
     starts: StartEstimates
     halting: Halting
-    prunings: Prunings | None
+    prunings: SqlPrunings | None
     retention: Retention
     history: HistoryProgress | None
     group_views: GroupViews
@@ -124,6 +124,8 @@ def build_control_plane(
     clock: Clock,
     ids: Ids,
     removals: RemovalPorts,
+    kept: UndoRecordStore,
+    delivery: MessageDelivery,
     *,
     rules: Sequence[PolicyRule] = (),
     groups: Sequence[ResourceGroup] = (),
@@ -133,13 +135,11 @@ def build_control_plane(
     carriers: Mapping[ActionKind, Carrier] = MappingProxyType({}),
     expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
     places: PlaceRules | None = None,
-    claims: ClaimStore | None = None,
-    kept: KeptStore | None = None,
+    claims: SqlClaims | None = None,
     pause: Callable[[int], None] = sleep_ms,
     rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
     seconds: Mapping[str, SecondTables] = MappingProxyType({}),
     event_prefixes: Mapping[str, str] = MappingProxyType({}),
-    telling: Telling | None = None,
     wake: Callable[[], None] | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports.
@@ -149,13 +149,13 @@ def build_control_plane(
     ``keeping`` is how long the store keeps what is of the past, ``carriers`` are what the server carries out itself.
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
     ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``kept``
-    is where it is kept what tasks take, without which none takes anything, and
+    is where it is kept what tasks take, and
     ``pause`` waits for so many ms. ``rollbacks`` set
     ``main`` back, and ``seconds`` register tables beside others, by the names of their catalogs.
-    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``telling`` who is told of what happens.
+    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``delivery`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     """
-    limits, pulse, telling = limits or DispatchLimits(), Liveness(clock), telling or Telling()
+    limits, pulse = limits or DispatchLimits(), Liveness(clock)
     keeping = keeping or Keeping()
     removals = heard(removals, pulse)
     catalogs = {name: HeardCatalog(catalog, pulse) for name, catalog in catalogs.items()}
@@ -173,7 +173,6 @@ def build_control_plane(
     dispatcher = Dispatcher(
         tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals, groups=queue
     )
-    kept = NothingKept() if kept is None else kept
     expired = ExpiredFilesPlanner(
         build_expired_doors(removals, registry, expiries, tasks), kept, tables, tasks, ids, planner.policy
     )
@@ -203,7 +202,7 @@ def build_control_plane(
         clock,
         orphans=orphans,
         want_pass=rounds.want,
-        firsts=FirstRunApproval(tables, tasks, dispatcher, approvals),
+        first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
         tidings=tidings,
         chance=limits.chance,
     )
@@ -233,7 +232,7 @@ def build_control_plane(
         registry=registry,
         removals=rounds,
         pulse=pulse,
-        pruner=Pruner(Past(tasks, tables, kept, telling.store, removals.store, policies), clock, keeping),
+        pruner=Pruner(Past(tasks, tables, kept, delivery.store, removals.store, policies), clock, keeping),
         tidings=tidings,
     )
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
@@ -260,7 +259,7 @@ def build_control_plane(
         Explanations(
             tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts
         ),
-        Notifications(telling, tasks.feed, Owners(tables, source, clock), clock),
+        Notifications(delivery, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,
         starts,
         halting,

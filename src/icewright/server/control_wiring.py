@@ -19,8 +19,7 @@ from icewright.actions.rollback.iceberg import PyIcebergRollbacks
 from icewright.actions.rollback.port import Rollbacks
 from icewright.actions.undo.second_tables_iceberg import PyIcebergSecondTables
 from icewright.actions.undo.second_tables_port import SecondTables
-from icewright.actions.undo.undo_records_sql import SqlKept
-from icewright.audit.port import AuditLog
+from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.sql import SqlAudit
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
@@ -39,14 +38,13 @@ from icewright.core.errors import (
     Unsupported,
 )
 from icewright.core.system_clock import SystemClock, SystemIds, system_uptime
-from icewright.identity.port import IdentityStore
 from icewright.identity.sql import SqlIdentities
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.objects import prefix_of
 from icewright.notifications.message_store import SqlMessages
-from icewright.notifications.wiring import telling
+from icewright.notifications.wiring import open_delivery
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules, place_rules
 from icewright.ownership.own_paths import own_places
@@ -57,15 +55,12 @@ from icewright.retention.history import HistoryProgress
 from icewright.retention.history_wiring import history_progress
 from icewright.retention.pruning import Keeping
 from icewright.retention.prunings_sql import SqlPrunings
-from icewright.server.cluster.servers_port import Servers
 from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane, build_control_plane
-from icewright.store.engine import store_engine
-from icewright.store.query_timing import tell_times
+from icewright.store.engine import report_statement_times, store_engine
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, require_lead
 from icewright.store_admin.leader_lock import LeaderElection, open_leader_election
-from icewright.web.idempotent_answers_port import Answers
 from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
@@ -111,22 +106,22 @@ class Opened:
         )
 
     @property
-    def identities(self) -> IdentityStore:
+    def identities(self) -> SqlIdentities:
         """Who may come in, at any server."""
         return SqlIdentities(self.engine)
 
     @property
-    def audit(self) -> AuditLog:
+    def audit(self) -> SqlAudit:
         """What was done, by any server."""
         return SqlAudit(self.engine)
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> SqlAnswers:
         """What was answered to requests with a key, by any server."""
         return SqlAnswers(self.engine)
 
     @property
-    def servers(self) -> Servers:
+    def servers(self) -> SqlServers:
         """Who is there."""
         return SqlServers(self.engine)
 
@@ -153,6 +148,8 @@ class Opened:
             SystemClock(),
             SystemIds(),
             removals,
+            SqlUndoRecordStore(engine),
+            open_delivery(config, self.environ, SqlMessages(engine)),
             rules=config.rules,
             groups=config.groups,
             policies=SqlPolicies(engine),
@@ -161,12 +158,10 @@ class Opened:
             expiries=expiries,
             places=self._places,
             claims=SqlClaims(engine),
-            kept=SqlKept(engine),
             rollbacks=rollbacks,
             seconds=seconds,
             event_prefixes={**_without_prefix(self.entries), **config.events.prefixes},
             wake=wake,
-            telling=telling(config, self.environ, SqlMessages(engine)),
         )
 
 
@@ -232,7 +227,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
         password = resolve(password, key="server.store_password", environ=environ)
     lease_ms = config.server.leader_lease_ms
     engine = store_engine(config.server.store_url, password=password, patience=Timeouts.of_lease(lease_ms))
-    tell_times(engine, note_statement)
+    report_statement_times(engine, note_statement)
     try:
         with open_leader_election(engine, lease_ms) as election:
             catalogs = {entry.name: PyIcebergCatalog(entry, entries) for entry in entries}

@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from icewright.audit.port import AuditLog
+from icewright.audit.sql import SqlAudit
 from icewright.config.model import ServerConfig
 from icewright.config.settings import ONE_PERSON
 from icewright.core.errors import InvalidConfiguration, NotAllowed
 from icewright.core.server_urls import authorities
 from icewright.identity.authentication import Access, authority, loopback_hosts
 from icewright.identity.logins import Logins
-from icewright.identity.port import IdentityStore
-from icewright.web.idempotent_answers_port import Answers
+from icewright.identity.sql import SqlIdentities
+from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.web.transport import Transport
 
 _log = structlog.get_logger("icewright.server")
@@ -47,9 +47,9 @@ def build_access(
     server: ServerConfig,
     port: int,
     token: str,
-    identities: IdentityStore,
-    audit: AuditLog,
-    answers: Answers | None = None,
+    identities: SqlIdentities,
+    audit: SqlAudit,
+    answers: SqlAnswers | None = None,
     *,
     logins: Logins | None = None,
 ) -> Access:

@@ -61,7 +61,7 @@ DISCOVERY_INTERVAL_MS: Final = 10_000
 DISCOVERY_REST: Final = 20
 """How much longer than its listing took a catalog is then left alone: listing is at most a twentieth of its time."""
 _HOUSE_PAUSE_S_MIN: Final = 0.05
-HOUSE_PATIENCE_S: Final = 10
+HOUSEKEEPER_TIMEOUT_S: Final = 10
 """How long the end of the server waits for what it is carrying out itself."""
 LOOP: Final = "loop"
 ROUND_MS_MAX: Final = 15 * 60_000
@@ -149,8 +149,8 @@ class Loop:
 
         Nothing that happens in a round ends the rounds, not even a log that cannot be written. What the server carries
         out itself has threads of its own, one for commits and one for files: a slow commit must keep no lease from
-        ending and no table from being seen. One that is still at it after :data:`HOUSE_PATIENCE_S` is left behind, as a
-        server that dies leaves it.
+        ending and no table from being seen. One that is still at it after :data:`HOUSEKEEPER_TIMEOUT_S` is left
+        behind, as a server that dies leaves it.
         """
         threads = [
             threading.Thread(target=self._keep_on, args=(name, steps, pause_s), name=name, daemon=True)
@@ -171,7 +171,7 @@ class Loop:
             self._wake.clear()
         self._pulse.end()
         for thread in threads:
-            thread.join(HOUSE_PATIENCE_S)
+            thread.join(HOUSEKEEPER_TIMEOUT_S)
 
     def round(self) -> None:
         """Everything that is due now, once, by the calling thread."""

@@ -25,9 +25,9 @@ from icewright.core.system_clock import SystemIds
 from icewright.events.listeners import listening_to_events
 from icewright.events.sources.cursors import SqlCursors
 from icewright.identity.authentication import Access
-from icewright.identity.port import IdentityStore
+from icewright.identity.sql import SqlIdentities
 from icewright.identity.wiring import open_logins
-from icewright.notifications.wiring import telling_receivers
+from icewright.notifications.wiring import deliver_messages
 from icewright.retention.history_wiring import keeping_history
 from icewright.server.cluster.leadership import Leadership
 from icewright.server.cluster.peers import ask
@@ -97,7 +97,7 @@ def _serve(
             opened.servers,
             Server(SystemIds().new("server"), peer_url(server, port), __version__),
             ask=lambda peer, question: ask(peer, address.token, question, in_the_clear=bool(server.trusted_proxies)),
-            beside=(listening_while_leading, lambda led, _engine: telling_receivers(led.notifications)),
+            beside=(listening_while_leading, lambda led, _engine: deliver_messages(led.notifications)),
             end=lambda: setattr(web, "should_exit", True),
             lease_ms=server.leader_lease_ms,
         )
@@ -131,7 +131,7 @@ def _first_link(access: Access, url: str) -> str:
     return f"{access.public_url or url}/?token={access.new_login_code(lifetime_ms=FIRST_CODE_MS)}"
 
 
-def _listen_safely(config: Config, identities: IdentityStore) -> socket.socket:
+def _listen_safely(config: Config, identities: SqlIdentities) -> socket.socket:
     has_people = config.oidc.issuer is not None and bool(config.oidc.roles)
     require_somebody(config.server, has_tokens=identities.has_tokens(), has_people=has_people)
     return listen(config.server.host, config.server.port)

@@ -42,7 +42,7 @@ WAITING_MAX: Final = 1_024
 """Connections that the kernel keeps until they are accepted."""
 BEYOND_MAX: Final = 16
 """Connections beyond the limit that are answered all the same: `healthz`, and for all else that there are too many."""
-TOLD_S: Final = 10.0
+LOG_INTERVAL_S: Final = 10.0
 """How often the log tells of connections that were closed, and of accepts that failed."""
 _SWEEPS_TICKS: Final = 10
 """Uvicorn ticks ten times a second."""
@@ -174,7 +174,7 @@ class Guard:
     """Requests under way that came by a proxy, by who asks."""
     closed: Counter[str] = field(default_factory=Counter)
     """Since the log told of it."""
-    told_s: float = 0.0
+    logged_s: float = 0.0
 
     @property
     def open_count(self) -> int:
@@ -213,10 +213,10 @@ class Guard:
         for one in [*(one for of_peer in self.peers.values() for one in of_peer), *self.beyond]:
             if one.is_late(now_s):
                 self._close(one, "late")
-        if self.closed and now_s - self.told_s >= TOLD_S:
+        if self.closed and now_s - self.logged_s >= LOG_INTERVAL_S:
             _log.warning("connections closed", **self.closed, open=self.open_count, most=self.limits.connections)
             self.closed.clear()
-            self.told_s = now_s
+            self.logged_s = now_s
 
     def on_trouble(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """The event loop's trouble. It tells of each accept that fails, thousands a second."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, make_url
+from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError, ProgrammingError
 
 from icewright.core.errors import InvalidConfiguration
@@ -94,3 +96,18 @@ def _postgresql_engine(url: URL, patience: Timeouts) -> Engine:
     from icewright.store.postgresql import postgresql_engine  # noqa: PLC0415 - its driver is an extra
 
     return postgresql_engine(url, patience)
+
+
+_BEGUN = "icewright_statement_begun_s"
+
+
+def report_statement_times(engine: Engine, tell: Callable[[float], None]) -> None:
+    """Have ``tell`` called with the seconds that each statement took that did not fail."""
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def on_begin(connection: Connection, *_: Any) -> None:
+        connection.info[_BEGUN] = time.perf_counter()
+
+    @event.listens_for(engine, "after_cursor_execute")
+    def on_end(connection: Connection, *_: Any) -> None:
+        tell(time.perf_counter() - connection.info[_BEGUN])

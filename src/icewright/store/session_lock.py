@@ -208,7 +208,7 @@ class PostgresLeaderElection:
 
 
 @contextmanager
-def alone(engine: Engine, *, tried_s: float = _TRIED_S) -> Iterator[Engine]:
+def hold_exclusively(engine: Engine, *, tried_s: float = _TRIED_S) -> Iterator[Engine]:
     """The engine of a store to write by, at the newest schema, while no server is there and none can come.
 
     Raises :class:`~icewright.core.errors.NotAllowed` while one is there, and as :class:`PostgresLeaderElection`.

@@ -8,69 +8,58 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from icewright.core.codec import to_json
+from icewright.core.system_clock import SystemClock
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column
-from icewright.terminal.invocation import AsJson, Yes, begin
+from icewright.terminal.cli import headings
+from icewright.terminal.invocation import Invocation, Yes, command
 
 if TYPE_CHECKING:
     from icewright.store_admin.service import KindKept
 
-_RETENTION: Final = (
-    Column("kind"),
-    Column("kept"),
-    Column("setting"),
-    Column("rows", is_number=True),
-    Column("oldest"),
-    Column("last pruned"),
-    Column("removed", is_number=True),
-)
+_RETENTION: Final = headings("kind", "kept", "setting", "#rows", "oldest", "last pruned", "#removed")
 
 app = typer.Typer(name="store", help="Copy the server's database, restore a copy, and check it.")
 
 
 @app.command()
+@command
 def backup(
-    context: typer.Context,
+    invocation: Invocation,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the copy; the path must not exist.")],
-    *,
-    as_json: AsJson = False,
 ) -> None:
     """Copy a store on SQLite, also while a server works with it. PostgreSQL has means of its own."""
     from icewright.store_admin.service import back_up  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     size_bytes = back_up(invocation.config, file)
-    if as_json:
-        invocation.terminal.document({"file": str(file.absolute()), "size_bytes": size_bytes})
-    else:
-        invocation.terminal.say(f"the store is copied to {file} ({text.size(size_bytes)})")
+    invocation.print_answer(
+        {"file": str(file.absolute()), "size_bytes": size_bytes},
+        f"the store is copied to {file} ({text.size(size_bytes)})",
+    )
 
 
 @app.command()
+@command
 def restore(
-    context: typer.Context,
+    invocation: Invocation,
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="The copy; none where PostgreSQL has put it back already.")
     ] = None,
     *,
     yes: Yes = False,
-    as_json: AsJson = False,
 ) -> None:
     """Replace the store by a copy, or complete a restore that PostgreSQL has made. No server may be running.
 
     Waiting tasks are planned again; tasks that ran are looked up in their tables; what a person had approved, or had
     undone since, has to be approved again before anything is removed.
     """
-    from icewright.core.codec import to_json  # noqa: PLC0415 - `--help` stays quick
-    from icewright.core.system_clock import SystemClock  # noqa: PLC0415 - `--help` stays quick
     from icewright.store_admin.service import restore as put_back  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     if not yes:
         invocation.terminal.say("the store would be replaced, and the old one kept; nothing is done without --yes")
         raise typer.Exit(1)
     done = put_back(invocation.config, os.environ, file, SystemClock().now())
-    if as_json:
+    if invocation.as_json:
         kept = None if done.kept is None else str(done.kept)
         invocation.terminal.document({**to_json(done.found), "kept": kept})
         return
@@ -83,13 +72,13 @@ def restore(
 
 
 @app.command()
-def check(context: typer.Context, *, as_json: AsJson = False) -> None:
+@command
+def check(invocation: Invocation) -> None:
     """Check the integrity of the database. Nothing is changed; a server may run meanwhile."""
     from icewright.store_admin.service import check as look  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     found = look(invocation.config, os.environ)
-    if as_json:
+    if invocation.as_json:
         invocation.terminal.document({"problems": found})
     else:
         for problem in found:
@@ -101,13 +90,13 @@ def check(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def retention(context: typer.Context, *, as_json: AsJson = False) -> None:
+@command
+def retention(invocation: Invocation) -> None:
     """Show how much of the past the store keeps, for how long, and what was removed; a server may be at work."""
     from icewright.store_admin.service import retention as look  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     found = look(invocation.config, os.environ)
-    if as_json:
+    if invocation.as_json:
         invocation.terminal.document({"items": found})
         return
     invocation.terminal.table(_RETENTION, [_retention_row(one) for one in found])

@@ -28,12 +28,10 @@ class LeaderElection(Protocol):
         Its writes are refused (:class:`~icewright.core.errors.StoreTaken`) as soon as another server leads. Raises
         ``Unavailable`` and ``OutcomeUnknown``: then it does not.
         """
-        ...
 
     @property
     def epoch(self) -> int | None:
         """The epoch in which this server leads; None while it follows, and where there is none (SQLite)."""
-        ...
 
     def check(self) -> None:
         """Make sure that the server is still there, and still leads if it did; renew its lease.
@@ -42,11 +40,9 @@ class LeaderElection(Protocol):
         ``StoreUnavailable`` while that cannot be told, and what taking the election raises when it
         was lost and cannot be had again.
         """
-        ...
 
     def resign(self) -> None:
         """Lead no more: another server may."""
-        ...
 
 
 class SqliteLeaderElection:
@@ -77,7 +73,7 @@ def open_leader_election(engine: Engine, lease_ms: int = LEADER_LEASE_MS) -> Ite
     upgraded, and what upgrading it raises: the servers that hold it may know its present schema alone.
     """
     if engine.dialect.name == "sqlite":
-        with alone_with(engine) as own:
+        with lock_store(engine) as own:
             yield SqliteLeaderElection(own)
         return
     from icewright.store.session_lock import PostgresLeaderElection  # noqa: PLC0415 - PostgreSQL's driver is an extra
@@ -87,25 +83,25 @@ def open_leader_election(engine: Engine, lease_ms: int = LEADER_LEASE_MS) -> Ite
 
 
 @contextmanager
-def alone_with(engine: Engine) -> Iterator[Engine]:
+def lock_store(engine: Engine) -> Iterator[Engine]:
     """Hold a store for this process alone, at the newest schema; gives the engine to write by.
 
     Raises :class:`NotAllowed` when another process holds it, and what upgrading it raises.
     """
     if engine.dialect.name == "sqlite":
-        with alone_with_file(Path(str(engine.url.database))):
+        with lock_store_file(Path(str(engine.url.database))):
             upgrade_store(engine)
             yield engine
         return
-    from icewright.store.session_lock import alone  # noqa: PLC0415 - PostgreSQL's driver is an extra
+    from icewright.store.session_lock import hold_exclusively  # noqa: PLC0415 - PostgreSQL's driver is an extra
 
-    with alone(engine) as own:
+    with hold_exclusively(engine) as own:
         yield own
 
 
 @contextmanager
-def alone_with_file(store: Path) -> Iterator[None]:
-    """Hold the file of a store on SQLite, which need not be there. Raises :class:`NotAllowed` as :func:`alone_with`."""
+def lock_store_file(store: Path) -> Iterator[None]:
+    """Hold the file of a store on SQLite, which need not be there. Raises :class:`NotAllowed` as :func:`lock_store`."""
     lock = store.with_name(f"{store.name}.lock")
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

@@ -18,7 +18,7 @@ from icewright.actions.remove_files.adapters.deletions_schema import deletion_ap
 from icewright.audit.sql import record
 from icewright.core.clock import Clock
 from icewright.feed.schema import FEED_FORGOTTEN
-from icewright.feed.sql import last_told
+from icewright.feed.sql import last_entry
 from icewright.model.access.permissions import Act
 from icewright.model.actions.actions import ActionKind
 from icewright.model.plans.plans import Reason
@@ -113,7 +113,7 @@ def _move_lists_ahead(connection: Connection) -> None:
 
 def _move_feed_ahead(connection: Connection) -> None:
     """Begin to count the feed where no reader can have been: those of before are told that they missed something."""
-    ahead = last_told(connection) + FEED_AHEAD
+    ahead = last_entry(connection) + FEED_AHEAD
     if connection.dialect.name == "sqlite":
         place = {"ahead": ahead}
         if connection.execute(text("UPDATE sqlite_sequence SET seq = :ahead WHERE name = 'feed'"), place).rowcount == 0:

@@ -22,7 +22,7 @@ from icewright.store.engine import store_engine, upgrade_store
 from icewright.store.transactions import writing
 from icewright.store_admin import backup
 from icewright.store_admin.integrity_check import problems
-from icewright.store_admin.leader_lock import alone_with, alone_with_file
+from icewright.store_admin.leader_lock import lock_store, lock_store_file
 from icewright.store_admin.restore import Restored, begin_anew
 
 
@@ -43,7 +43,7 @@ def back_up(config: Config, target: Path) -> int:
     if file is None:
         raise NotAllowed(
             "the store is on PostgreSQL, which is backed up by its own means",
-            hint="pg_dump --format=custom, or whatever the database server has; then `icewright store check`",
+            hint="pg_dump --format=custom, or the backup of the database server; then `icewright store check`",
         )
     return backup.copy_to(file, target)
 
@@ -61,14 +61,14 @@ def restore(config: Config, environ: Mapping[str, str], source: Path | None, now
             raise NotAllowed("the store is on PostgreSQL: files are put back by its own means", hint=hint)
         with (
             _engine(config.server.store_url, _password(config, environ)) as engine,
-            alone_with(engine) as own,
+            lock_store(engine) as own,
             writing(own) as connection,
         ):
             return PutBack(begin_anew(connection), None)
     if source is None:
         raise NotAllowed("which file?", hint="icewright store restore FILE")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with alone_with_file(file):
+    with lock_store_file(file):
         staged = backup.stage(source, file)
         with _engine(f"sqlite:///{staged}", None) as engine:
             upgrade_store(engine)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.core.codec import from_json
 from icewright.core.errors import TableReplaced
 from icewright.explain.service import Explanations
@@ -18,7 +18,7 @@ from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.model.access.permissions import Permission
 from icewright.model.iceberg.files import Partition
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.work.figures import SeriesPoint
 from icewright.model.work.why import Why
 from icewright.observation.figures import PartitionView, partition_view
@@ -55,9 +55,9 @@ def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
 
 
 @router.get("/{uuid}/why", dependencies=[needs(Permission.READ, On.TABLE)], **operation(Why, problems=_NOT_FOUND))
-def show_why(whys: Service[Explanations], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+def show_why(explainer: Service[Explanations], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Why something happens to the table, or nothing: what was considered, what waits for what, and what is next."""
-    return render(whys.why(lookups.record(uuid, catalog)))
+    return render(explainer.why(lookups.record(uuid, catalog)))
 
 
 @router.get(
@@ -174,7 +174,7 @@ def show_place(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
     "/{uuid}/unneeded", dependencies=[needs(Permission.READ, On.TABLE)], **operation(UnneededView, problems=_NOT_FOUND)
 )
 def show_unneeded(
-    sightings: Service[Sightings],
+    sightings: Service[SqlSightings],
     deletions: Service[DeletionStore],
     table_store: Service[TableStore],
     lookups: Looked,
@@ -255,7 +255,7 @@ def _looked_at(maintainer: TableMaintainer, record: TableRecord) -> LookAnswer:
     **operation(
         PlanView,
         status=201,
-        accepts=schema_of(Asked),
+        accepts=schema_of(PlanRequest),
         problems={**_NOT_FOUND, 409: "The name now leads to another table."},
     ),
 )
@@ -268,7 +268,7 @@ def plan_asked(
 ) -> Response:
     """Plan what is asked for, and nothing else. It is never queued automatically: apply the plan by its id."""
     record = lookups.record(uuid, catalog)
-    asked: Asked = from_json(cast("Any", Asked), body)
+    asked: PlanRequest = from_json(cast("Any", PlanRequest), body)
     return render(plan_view(maintainer.plan_asked(record.name, asked, record.table_id)), 201)
 
 

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
+from icewright.api_client.paging import pages
+from icewright.catalogs.port import Catalog
 from icewright.core.codec import from_json, to_json
 from icewright.core.errors import IcewrightError, NotFound
 from icewright.footprint.cli import storage
+from icewright.model.events.events import Reporting
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.observation.figures import PartitionView, partition_view
+from icewright.observation.rewritten_partitions import optimized_at
+from icewright.ownership.location_views import others_not_looked_at, place_view
+from icewright.plans.action_types import Planned
 from icewright.tables.observations import observation
-from icewright.tables.policy_cli import layout_text
+from icewright.tables.policy_cli import layout_text, table_document
 from icewright.tables.table_cells import (
     FILES,
     MANIFESTS,
@@ -25,19 +34,28 @@ from icewright.tables.table_cells import (
     ref_cells,
     snapshot_cells,
 )
+from icewright.tables.views import (
+    RefView,
+    SnapshotView,
+    TableView,
+    file_view,
+    manifest_view,
+    observed_table_view,
+    ref_views,
+    snapshot_views,
+)
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, ShowApi, TableArgument, Yes, begin, logged_in
-
-if TYPE_CHECKING:
-    from icewright.catalogs.port import Catalog
-    from icewright.model.events.events import Reporting
-    from icewright.model.iceberg.names import TableName
-    from icewright.model.iceberg.tables import TableMetadata
-    from icewright.plans.action_types import Planned
-    from icewright.tables.api_views import TableDocument
-    from icewright.tables.views import TableView
-    from icewright.terminal.invocation import Invocation
+from icewright.terminal.cli import FOUND, Column, Terminal, headings
+from icewright.terminal.invocation import (
+    Invocation,
+    TableArgument,
+    Yes,
+    api_command,
+    command,
+    logged_in,
+    reads_here,
+    table_name,
+)
 
 V = TypeVar("V")
 
@@ -47,7 +65,8 @@ Limit = Annotated[int, typer.Option("--limit", min=0, help="At most so many; 0 f
 
 
 @app.command()
-def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
+@command
+def show(invocation: Invocation, table: TableArgument) -> None:
     """Show the table as a whole: figures, policy and where it comes from, schema, refs, and whose its place is.
 
     The last one as far as the table itself tells; `icewright scan` looks at all others as well. Where a server runs and
@@ -55,11 +74,7 @@ def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
     for all of it.
     """
     from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
-    from icewright.ownership.location_views import others_not_looked_at, place_view  # noqa: PLC0415 - see above
-    from icewright.tables.views import observed_table_view  # noqa: PLC0415 - see above
-    from icewright.terminal.invocation import reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)
     if reads_here(invocation):
         offline = Offline(invocation.config, invocation.rules)
@@ -70,26 +85,23 @@ def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
     else:
         known = table_document(invocation, name)
         view, reporting = known.table, known.reporting
-    if as_json:
+    if invocation.as_json:
         invocation.terminal.document({**to_json(view), "reporting": to_json(reporting)})
     else:
         _print_table(invocation.terminal, view, reporting)
 
 
 @app.command()
-def unpark(context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+@api_command
+def unpark(invocation: Invocation, table: TableArgument) -> None:
     """Resume a table that was parked after repeated failures, and have the server look at it now.
 
     Earlier failures no longer count. First see why they happened: `icewright why`.
     """
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        known = client.table(table_name(invocation.config, table))
-        answer = client.unpark(known["uuid"], known["catalog"])
-    if as_json:
+    client = invocation.client
+    known = client.table(table_name(invocation.config, table))
+    answer = client.unpark(known["uuid"], known["catalog"])
+    if invocation.as_json:
         invocation.terminal.document(answer)
         return
     task_id = answer.get("task_id")
@@ -98,15 +110,14 @@ def unpark(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fa
 
 
 @app.command("declare-lost")
+@api_command
 def declare_lost(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     *,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Take the declaration back.")] = False,
     yes: Yes = False,
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so; else who is logged in.")] = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Declare a table lost that cannot be read. Only said without --yes.
 
@@ -114,19 +125,15 @@ def declare_lost(
     is removed in any catalog. Once it is declared lost, it keeps what it claimed when it was last read, and nothing
     else. The declaration is in the audit, and counts no more as soon as the catalog's pointer to the table moves.
     """
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
-
-    invocation = begin(context, as_json=as_json)
     name = str(table_name(invocation.config, table))
     if not (yes or withdraw):
         invocation.terminal.say(
             f"{name} would keep no file any more that it did not claim before; --yes declares it lost"
         )
         raise typer.Exit(FOUND)
-    with server(invocation, show_api=show_api) as client:
-        answer = client.withdraw_lost(name) if withdraw else client.declare_lost(name, by or logged_in())
-    if as_json:
+    client = invocation.client
+    answer = client.withdraw_lost(name) if withdraw else client.declare_lost(name, by or logged_in())
+    if invocation.as_json:
         invocation.terminal.document(answer)
     elif withdraw:
         invocation.terminal.say(f"{name} is not declared lost any more: until it is read, nothing is removed anywhere")
@@ -135,8 +142,9 @@ def declare_lost(
 
 
 @app.command("declare-gone")
+@api_command
 def declare_gone(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     uuid: Annotated[str, typer.Argument(help="The uuid of the table of before; `icewright orphans` says it.")],
     *,
@@ -146,20 +154,14 @@ def declare_gone(
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Take the declaration back.")] = False,
     yes: Yes = False,
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so; else who is logged in.")] = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Declare a former table in the place of TABLE gone. Only shown without --yes.
 
     A table that was dropped without purge and created again at its location leaves files there. Nothing in that place
-    goes while metadata of another table lies in it, since a catalog that is not configured may have that one. Once an
-    administrator has named it, its files are orphans of TABLE: none for seven days, and each by approval. The
+    is removed while metadata of another table is in it, since a catalog that is not configured may have that one. Once
+    an administrator has named it, its files are orphans of TABLE: none for seven days, and each by approval. The
     declaration is in the audit; it does not count where the table was committed to in the seven days before, or since.
     """
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
-
-    invocation = begin(context, as_json=as_json)
     name = str(table_name(invocation.config, table))
     if not withdraw and not (yes and in_no_catalog):
         invocation.terminal.say(
@@ -167,12 +169,12 @@ def declare_gone(
             "catalog has that table, also none that icewright does not know, --in-no-catalog --yes declares it gone"
         )
         raise typer.Exit(FOUND)
-    with server(invocation, show_api=show_api) as client:
-        if withdraw:
-            answer = client.withdraw_gone(name, uuid)
-        else:
-            answer = client.declare_gone(name, uuid, by or logged_in(), in_no_catalog=in_no_catalog)
-    if as_json:
+    client = invocation.client
+    if withdraw:
+        answer = client.withdraw_gone(name, uuid)
+    else:
+        answer = client.declare_gone(name, uuid, by or logged_in(), in_no_catalog=in_no_catalog)
+    if invocation.as_json:
         invocation.terminal.document(answer)
     elif withdraw:
         invocation.terminal.say(f"{uuid} is no longer declared gone: nothing in the place of {name} is removed")
@@ -181,13 +183,9 @@ def declare_gone(
 
 
 @app.command()
-def partitions(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
+@command
+def partitions(invocation: Invocation, table: TableArgument, *, limit: Limit = 100) -> None:
     """List the partitions: files, sizes, deletes, how much of the possible is done, and when."""
-    from icewright.observation.figures import PartitionView, partition_view  # noqa: PLC0415 - see above
-    from icewright.observation.rewritten_partitions import optimized_at  # noqa: PLC0415 - see above
-    from icewright.terminal.invocation import reads_here  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     if not reads_here(invocation):
         _list_served(invocation, table, "partitions", PartitionView, (PARTITIONS, partition_cells), limit)
         return
@@ -199,12 +197,9 @@ def partitions(context: typer.Context, table: TableArgument, *, limit: Limit = 1
 
 
 @app.command()
-def snapshots(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
+@command
+def snapshots(invocation: Invocation, table: TableArgument, *, limit: Limit = 100) -> None:
     """List the snapshots, newest first; those that icewright made carry their task."""
-    from icewright.tables.views import SnapshotView, snapshot_views  # noqa: PLC0415 - see above
-    from icewright.terminal.invocation import reads_here  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     if not reads_here(invocation):
         _list_served(invocation, table, "snapshots", SnapshotView, (SNAPSHOTS, snapshot_cells), limit)
         return
@@ -213,12 +208,9 @@ def snapshots(context: typer.Context, table: TableArgument, *, limit: Limit = 10
 
 
 @app.command()
-def refs(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
+@command
+def refs(invocation: Invocation, table: TableArgument) -> None:
     """List the branches and tags."""
-    from icewright.tables.views import RefView, ref_views  # noqa: PLC0415 - see above
-    from icewright.terminal.invocation import reads_here  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     if not reads_here(invocation):
         _list_served(invocation, table, "refs", RefView, (REFS, ref_cells), 0)
         return
@@ -227,11 +219,9 @@ def refs(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
 
 
 @app.command()
-def manifests(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
+@command
+def manifests(invocation: Invocation, table: TableArgument, *, limit: Limit = 100) -> None:
     """List the manifests of the current snapshot, and what is in each."""
-    from icewright.tables.views import manifest_view  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     metadata, catalog = _load(invocation, table)
     snapshot = metadata.current_snapshot
     keys = () if snapshot is None else catalog.manifests(metadata, snapshot)
@@ -240,20 +230,17 @@ def manifests(context: typer.Context, table: TableArgument, *, limit: Limit = 10
 
 
 @app.command()
+@command
 def files(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     *,
     partition: Annotated[
         str | None, typer.Option("--partition", metavar="PATH", help="Only this partition, such as month=2013-01.")
     ] = None,
     limit: Limit = 100,
-    as_json: AsJson = False,
 ) -> None:
     """List the live data files of the current snapshot."""
-    from icewright.tables.views import file_view  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     planned, catalog = _look(invocation, table)
     observation = planned.observation
     paths = {s.partition: s.path for s in observation.inventory.partitions if partition in (None, s.path)}
@@ -274,21 +261,10 @@ app.command()(storage)
 
 def _look(invocation: Invocation, table: str) -> tuple[Planned, Catalog]:
     from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     name = table_name(invocation.config, table)
     offline = Offline(invocation.config, invocation.rules)
     return offline.plan(name), offline.catalog(name.catalog)
-
-
-def table_document(invocation: Invocation, name: TableName) -> TableDocument:
-    """All of one table, from the server. Raises ``NotFound`` where it does not know the table."""
-    from icewright.tables.api_views import TableDocument  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
-
-    with server(invocation) as client:
-        known = client.table(name)
-        return from_json(TableDocument, client.table_document(known["uuid"], known["catalog"]))
 
 
 def _list_served(
@@ -300,27 +276,20 @@ def _list_served(
     limit: int,
 ) -> None:
     """Print a list of what a table is made of, from the server."""
-    from icewright.api_client.paging import pages  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
-
-    with server(invocation) as client:
-        known = client.table(table_name(invocation.config, table))
-        of_table = known["uuid"], known["catalog"]
-        found = pages(lambda cursor: client.parts_of_table(what, *of_table, cursor=cursor))
-        columns, cells = shown_as
-        _list(invocation.terminal, columns, (from_json(of, item) for item in found), cells, limit)
+    client = invocation.client
+    known = client.table(table_name(invocation.config, table))
+    of_table = known["uuid"], known["catalog"]
+    found = pages(lambda cursor: client.parts_of_table(what, *of_table, cursor=cursor))
+    columns, cells = shown_as
+    _list(invocation.terminal, columns, (from_json(of, item) for item in found), cells, limit)
 
 
 def _reporting(invocation: Invocation, name: TableName) -> Reporting | None:
     """How well the commits of the table are reported, as the server says; None where none runs or knows the table."""
-    from icewright.model.events.events import Reporting  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
     try:
-        with server(invocation) as client:
-            known = client.table(name)
-            found = client.table_document(known["uuid"], known["catalog"])["reporting"]
+        client = invocation.client
+        known = client.table(name)
+        found = client.table_document(known["uuid"], known["catalog"])["reporting"]
     except IcewrightError as error:
         if not isinstance(error, NotFound) and not isinstance(error.__cause__, NotFound):
             invocation.terminal.note(f"without how its commits are reported: {error.message}")
@@ -340,7 +309,6 @@ def _reported(reporting: Reporting | None) -> str:
 
 def _load(invocation: Invocation, table: str) -> tuple[TableMetadata, Catalog]:
     from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     name = table_name(invocation.config, table)
     catalog = Offline(invocation.config).catalog(name.catalog)
@@ -404,10 +372,10 @@ def _sections(view: TableView) -> list[tuple[str, tuple[Column, ...], list[tuple
     place += [("nothing may be deleted", reason.text, reason.code) for reason in view.place.findings]
     place += [("not known", gap.what, gap.reason.text) for gap in view.place.unknown]
     parts = [
-        ("Place", (Column("finding"), Column("place"), Column("because")), place),
-        ("Policy", (Column("property"), Column("value"), Column("from")), settings),
-        ("Settings that cannot be used", (Column("from"), Column("property"), Column("problem")), problems),
+        ("Place", headings("finding", "place", "because"), place),
+        ("Policy", headings("property", "value", "from"), settings),
+        ("Settings that cannot be used", headings("from", "property", "problem"), problems),
         ("Refs", REFS, [ref_cells(ref) for ref in view.refs]),
-        ("Columns", (Column("id", is_number=True), Column("name"), Column("type"), Column(""), Column("doc")), columns),
+        ("Columns", headings("#id", "name", "type", "", "doc"), columns),
     ]
     return [(title, heads, rows) for title, heads, rows in parts if rows]  # type: ignore[misc] # rows of any width

@@ -9,38 +9,20 @@ import typer
 from icewright.core.codec import from_json
 from icewright.model.policy.policy import Mode
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, TableArgument, begin
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import headings
+from icewright.terminal.invocation import Cursor, Invocation, Limit, TableArgument, api_command, table_name
 
 if TYPE_CHECKING:
-    from icewright.api_client.client import Client
-    from icewright.api_client.connection import Page
     from icewright.tables.api_views import HealthView, TableSummary
     from icewright.terminal.cli import Terminal
 
 app = typer.Typer(help="List the tables that the server knows, in any order.", no_args_is_help=True)
 
 _HEALTH_MAX: Final = 100
-_TABLES: Final = (
-    Column("table"),
-    Column("health", is_number=True),
-    Column("worst part"),
-    Column("bytes", is_number=True),
-    Column("files", is_number=True),
-    Column("small", is_number=True),
-    Column("deletes", is_number=True),
-    Column("mode"),
-    Column("last look"),
-    Column("last task"),
+_TABLES: Final = headings(
+    "table", "#health", "worst part", "#bytes", "#files", "#small", "#deletes", "mode", "last look", "last task"
 )
-_PARTS: Final = (
-    Column("part"),
-    Column("score", is_number=True),
-    Column("weight", is_number=True),
-    Column("because"),
-    Column("would raise it"),
-)
+_PARTS: Final = headings("part", "#score", "#weight", "because", "would raise it")
 
 
 @app.callback()
@@ -49,8 +31,9 @@ def _group() -> None:
 
 
 @app.command("list")
+@api_command
 def list_tables(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     sort: Annotated[
         str,
@@ -80,8 +63,6 @@ def list_tables(
     ] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """List tables, as their last look found them: sorted, and only those that are asked for.
 
@@ -89,7 +70,6 @@ def list_tables(
     """
     from icewright.tables.api_views import TableSummary  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     filters = {
         "namespace": namespace,
         "search": search,
@@ -99,29 +79,21 @@ def list_tables(
         "failing": "true" if failing else None,
     }
 
-    def ask(client: Client) -> Page:
-        return client.tables(catalog=catalog, sort=sort, filters=filters, limit=limit, cursor=cursor)
-
-    print_page(invocation, ask, TableSummary, _TABLES, _cells, none="no such table is known", show_api=show_api)
+    page = invocation.client.tables(catalog=catalog, sort=sort, filters=filters, limit=limit, cursor=cursor)
+    invocation.print_page(page, TableSummary, _TABLES, _cells, none="no such table is known")
 
 
-def health(context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+@api_command
+def health(invocation: Invocation, table: TableArgument) -> None:
     """Show how healthy a table is, from 0 to 100: each part, why it is so, and what would raise it.
 
     As of the server's last look at the table.
     """
     from icewright.tables.api_views import HealthView  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        known = client.table(table_name(invocation.config, table))
-        view = from_json(HealthView, client.health(known["uuid"], known["catalog"]))
-    if as_json:
-        invocation.terminal.document(view)
-    else:
-        _print_health(invocation.terminal, view)
+    client = invocation.client
+    known = client.table(table_name(invocation.config, table))
+    invocation.print_answer(from_json(HealthView, client.health(known["uuid"], known["catalog"])), _print_health)
 
 
 def _print_health(terminal: Terminal, view: HealthView) -> None:

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-import typer
+from typing import Final
 
 from icewright.core.codec import from_json
+from icewright.tables.api_views import ObservationView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column, Terminal
-from icewright.terminal.invocation import AsJson, ShowApi, TableArgument, begin
+from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.invocation import (
+    Invocation,
+    TableArgument,
+    api_command,
+    table_name,
+)
 
-if TYPE_CHECKING:
-    from icewright.tables.api_views import ObservationView
-
-_CONSIDERED: Final = (Column("action"), Column("looked into"), Column("because"))
-_SEEN: Final = (Column("by"), Column("snapshots up to sequence number", is_number=True))
+_CONSIDERED: Final = headings("action", "looked into", "because")
+_SEEN: Final = headings("by", "#snapshots up to sequence number")
 _MARKS_SHOWN: Final = 10
 
 
-def observation(
-    context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False
-) -> None:
+@api_command
+def observation(invocation: Invocation, table: TableArgument) -> None:
     """Show what the server saw of a table at its last look; of looks before it, only when it first saw snapshots."""
-    from icewright.tables.api_views import ObservationView  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        known = client.table(table_name(invocation.config, table))
-        (found,) = client.observations(known["uuid"], known["catalog"]).items
+    client = invocation.client
+    known = client.table(table_name(invocation.config, table))
+    (found,) = client.observations(known["uuid"], known["catalog"]).items
     view = from_json(ObservationView, found)
-    if as_json:
-        invocation.terminal.document(view)
-    else:
-        print_observation(invocation.terminal, view)
+    invocation.print_answer(view, print_observation)
 
 
 def print_observation(terminal: Terminal, view: ObservationView) -> None:

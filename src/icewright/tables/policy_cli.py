@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from icewright.core.codec import from_json
 from icewright.core.errors import Rejected
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.policy.policies import PolicyRevision
+from icewright.policy.property_changes import differing, settings_to_set, settings_to_unset, with_changes
 from icewright.policy.rules.cli import apply, history, print_rules, rollback, schema, which_wins
-from icewright.terminal.cli import FINE, FOUND, Column
-from icewright.terminal.invocation import AsJson, TableArgument, begin
-
-if TYPE_CHECKING:
-    from icewright.model.iceberg.tables import TableMetadata
-    from icewright.policy.schema_views import LayoutView
-    from icewright.policy.views import PolicyChangeView, PolicyView
-    from icewright.terminal.cli import Terminal
-    from icewright.terminal.invocation import Invocation
+from icewright.policy.schema_views import LayoutView
+from icewright.policy.views import SAID_OF_MODES, PolicyChangeView, PolicyView, policy_view, property_changes
+from icewright.tables.api_views import TableDocument
+from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.invocation import (
+    Invocation,
+    TableArgument,
+    command,
+    reads_here,
+    table_name,
+)
 
 app = typer.Typer(
     help="What owners want of tables: their own properties, and policies as files in git.", no_args_is_help=True
@@ -28,8 +34,9 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do it; without it is only said
 
 
 @app.command()
+@command
 def show(
-    context: typer.Context,
+    invocation: Invocation,
     table: Annotated[
         str | None, typer.Argument(metavar="[TABLE]", help="The table; else the policies that are applied.")
     ] = None,
@@ -37,18 +44,13 @@ def show(
     revision: Annotated[
         int | None, typer.Option("--revision", metavar="N", min=0, help="Policies as they were applied then.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show every setting in effect for a table and where it comes from; without a table, the applied policies.
 
     Exit status 1 when something cannot be used.
     """
     from icewright.ownership.offline import OfflineCatalogs  # noqa: PLC0415 - `--help` stays quick
-    from icewright.policy.views import SAID_OF_MODES, PolicyView, policy_view  # noqa: PLC0415 - see above
-    from icewright.tables.cli import table_document  # noqa: PLC0415 - see above
-    from icewright.terminal.invocation import reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     if table is None:
         _show_applied(invocation, revision)
         return
@@ -61,10 +63,7 @@ def show(
         shown = table_document(invocation, name).table
         says = SAID_OF_MODES[shown.mode]
         view = PolicyView(shown.name, shown.uuid, shown.mode, says, shown.policy, shown.policy_problems, shown.layout)
-    if as_json:
-        invocation.terminal.document(view)
-    else:
-        _print_policy(invocation.terminal, view)
+    invocation.print_answer(view, _print_policy)
     raise typer.Exit(FOUND if _is_wrong(view) else FINE)
 
 
@@ -76,39 +75,41 @@ app.command()(schema)
 
 
 @app.command("set")
+@command
 def set_(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     settings: Annotated[
-        list[str],
-        typer.Argument(metavar="KEY=VALUE...", help="mode=auto layout='sort(ts)'; `icewright.` is optional."),
+        list[str], typer.Argument(metavar="KEY=VALUE...", help="mode=auto layout='sort(ts)'; `icewright.` is optional.")
     ],
     *,
     yes: Yes = False,
-    as_json: AsJson = False,
 ) -> None:
     """Set properties of a table that are settings of its policy: one commit of metadata, and only with --yes.
 
     Values are checked first, and a layout against the table's columns. Exit status 1 when there is something to do.
     """
-    from icewright.policy.property_changes import settings_to_set  # noqa: PLC0415 - `--help` stays quick
-
-    _change(context, table, lambda _: settings_to_set(settings), yes=yes, as_json=as_json)
+    _change(invocation, table, lambda _: settings_to_set(settings), yes=yes)
 
 
 @app.command()
+@command
 def unset(
-    context: typer.Context,
+    invocation: Invocation,
     table: TableArgument,
     settings: Annotated[list[str], typer.Argument(metavar="KEY...", help="mode layout; `icewright.` is optional.")],
     *,
     yes: Yes = False,
-    as_json: AsJson = False,
 ) -> None:
     """Remove settings from a table's properties, so that the rules above it count again; only with --yes."""
-    from icewright.policy.property_changes import settings_to_unset  # noqa: PLC0415 - `--help` stays quick
+    _change(invocation, table, lambda found: settings_to_unset(found, settings), yes=yes)
 
-    _change(context, table, lambda found: settings_to_unset(found, settings), yes=yes, as_json=as_json)
+
+def table_document(invocation: Invocation, name: TableName) -> TableDocument:
+    """All of one table, from the server. Raises ``NotFound`` where it does not know the table."""
+    client = invocation.client
+    known = client.table(name)
+    return from_json(TableDocument, client.table_document(known["uuid"], known["catalog"]))
 
 
 def layout_text(layout: LayoutView | None) -> str:
@@ -121,23 +122,10 @@ def layout_text(layout: LayoutView | None) -> str:
 
 
 def _change(
-    context: typer.Context,
-    table: str,
-    asked: Callable[[TableMetadata], Mapping[str, str | None]],
-    *,
-    yes: bool,
-    as_json: bool,
+    invocation: Invocation, table: str, asked: Callable[[TableMetadata], Mapping[str, str | None]], *, yes: bool
 ) -> None:
     from icewright.ownership.offline import OfflineCatalogs  # noqa: PLC0415 - `--help` stays quick
-    from icewright.policy.property_changes import differing, with_changes  # noqa: PLC0415 - see above
-    from icewright.policy.views import (  # noqa: PLC0415 - see above
-        PolicyChangeView,
-        policy_view,
-        property_changes,
-    )
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)
     offline = OfflineCatalogs(invocation.config)
     found = offline.catalog(name.catalog).load(name)
@@ -147,23 +135,13 @@ def _change(
         offline.properties(name.catalog).change(found, changes)
     policy = policy_view(after, invocation.rules)
     view = PolicyChangeView(property_changes(found, changes), yes and bool(changes), policy)
-    if as_json:
-        invocation.terminal.document(view)
-    else:
-        _print_change(invocation.terminal, view)
+    invocation.print_answer(view, _print_change)
     raise typer.Exit(FOUND if changes and not yes else FINE)
 
 
 def _show_applied(invocation: Invocation, revision: int | None) -> None:
-    from icewright.model.policy.policies import PolicyRevision  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    with server(invocation) as client:
-        found = from_json(PolicyRevision, client.policies(revision))
-    if invocation.terminal.as_json:
-        invocation.terminal.document(found)
-    else:
-        print_rules(invocation.terminal, found)
+    found = from_json(PolicyRevision, invocation.client.policies(revision))
+    invocation.print_answer(found, print_rules)
 
 
 def _is_wrong(view: PolicyView) -> bool:
@@ -174,7 +152,7 @@ def _print_policy(terminal: Terminal, view: PolicyView) -> None:
     terminal.pairs([("table", view.table), ("mode", f"{view.mode}. {view.says}"), ("layout", layout_text(view.layout))])
     terminal.say()
     rows = [(setting.key, setting.value or "-", setting.origin) for setting in view.settings]
-    terminal.table((Column("property"), Column("value"), Column("from")), rows)
+    terminal.table(headings("property", "value", "from"), rows)
     _print_problems(terminal, view)
 
 
@@ -182,7 +160,7 @@ def _print_change(terminal: Terminal, view: PolicyChangeView) -> None:
     if not view.changes:
         terminal.say(f"Nothing to change: {view.policy.table} is so already.")
         return
-    columns = (Column("property"), Column("before"), Column("after"))
+    columns = headings("property", "before", "after")
     terminal.table(columns, [(c.key, _shown(c.before), _shown(c.after)) for c in view.changes])
     terminal.say()
     terminal.pairs([("layout", layout_text(view.policy.layout))])

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
 import typer
 
+from icewright.api_client.paging import pages
+from icewright.core.codec import from_json
 from icewright.core.errors import IcewrightError, NotFound, Unavailable, Unreadable
 from icewright.core.times import Instant
 from icewright.core.wording import cut
+from icewright.model.iceberg.names import split_parts
 from icewright.model.plans.plans import Reason
+from icewright.observation.figures import figures_view
 from icewright.ownership.model import Claim, Missing
+from icewright.ownership.ownership import ownership
+from icewright.tables.api_views import TableDocument, TableSummary
+from icewright.tables.views import written_at
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Invocation, begin
+from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.invocation import Invocation, command, reads_here
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
-    from icewright.config.model import Config
     from icewright.maintenance.offline import Offline
     from icewright.model.iceberg.names import TableName
     from icewright.model.work.figures import FiguresView
     from icewright.ownership.ownership import Ownership
-    from icewright.tables.api_views import TableSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +58,13 @@ _Looked: TypeAlias = "tuple[ScanRow, Claim | Missing]"
 _GIVEN = "lake"
 """The name of the catalog of ``--uri``."""
 _NAMED_MAX = 5
-_COLUMNS = (
-    Column("table"),
-    Column("files", is_number=True),
-    Column("bytes", is_number=True),
-    Column("small", is_number=True),
-    Column("deletes", is_number=True),
-    Column("done", is_number=True),
-    Column("mode"),
-)
+_COLUMNS = headings("table", "#files", "#bytes", "#small", "#deletes", "#done", "mode")
 _WIDTH = 80
 
 
+@command
 def scan(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     catalog: Annotated[list[str] | None, typer.Option("--catalog", help="Only this catalog; may be repeated.")] = None,
     uri: Annotated[
@@ -80,7 +76,6 @@ def scan(
         ),
     ] = None,
     warehouse: Annotated[str | None, typer.Option("--warehouse", help="The warehouse of --uri.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Look at all tables: files, bytes, share of small files, deletes, and what is wrong. Changes nothing.
 
@@ -91,15 +86,13 @@ def scan(
     of what merging can do is done.
     """
     from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.invocation import reads_here  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal
     if uri is None and warehouse is not None:
         raise typer.BadParameter("--warehouse goes with --uri")
     if uri is None and not reads_here(invocation):
         _show(invocation, _with_orphans(invocation, list(_served(invocation, catalog))), [])
-    config = invocation.config if uri is None else _config_of(invocation, uri, warehouse)
+    config = invocation.config if uri is None else invocation.with_one_catalog(_GIVEN, uri, warehouse)
     chosen = [config.catalog(name).name for name in catalog or ()]
     names = chosen or [entry.name for entry in config.catalogs]
     offline = Offline(config, invocation.rules if uri is None else ())
@@ -109,14 +102,6 @@ def scan(
     rows = [row if isinstance(one, Missing) else _with_places(row, one, owned) for row, one in looked]
     missing = [one for of_catalog in owned.missing.values() for one in of_catalog]
     _show(invocation, _with_orphans(invocation, rows) if uri is None else rows, missing)
-
-
-def _config_of(invocation: Invocation, uri: str, warehouse: str | None) -> Config:
-    """A configuration with the catalog of ``--uri`` alone; no server knows it."""
-    from icewright.configuration.load import load_config, with_one_catalog  # noqa: PLC0415 - `--help` stays quick
-
-    config = load_config(invocation.config_path, os.environ, Path.cwd())
-    return with_one_catalog(config, _GIVEN, uri, warehouse, os.environ)
 
 
 def _show(invocation: Invocation, rows: list[ScanRow], missing: list[Missing]) -> NoReturn:
@@ -131,8 +116,6 @@ def _show(invocation: Invocation, rows: list[ScanRow], missing: list[Missing]) -
 
 def _ownership(looked: list[_Looked], others: list[str], offline: Offline) -> Ownership:
     """What only all tables together tell: whose location is somebody else's as well, and where nobody knows."""
-    from icewright.ownership.ownership import ownership  # noqa: PLC0415 - `--help` stays quick
-
     not_asked = Reason("not-looked-at", "it was left out of this scan")
     missing = [one for _, one in looked if isinstance(one, Missing)]
     return ownership(
@@ -144,29 +127,21 @@ def _ownership(looked: list[_Looked], others: list[str], offline: Offline) -> Ow
 
 def _served(invocation: Invocation, catalogs: list[str] | None) -> Iterator[ScanRow]:
     """The tables of a server, as its last looks at them saw them."""
-    from icewright.api_client.paging import pages  # noqa: PLC0415 - `--help` stays quick
-    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
-    from icewright.model.iceberg.names import split_parts  # noqa: PLC0415 - see above
-    from icewright.tables.api_views import TableSummary  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
-
-    with server(invocation) as client:
-        for item in pages(lambda cursor: client.tables(limit=1000, cursor=cursor)):
-            known = from_json(TableSummary, item)
-            plan, mode = known.plan, None if known.mode is None else known.mode.value
-            if not catalogs or known.catalog in catalogs:
-                planned = () if plan is None or not plan.can_apply else (plan.reason,)
-                found = (*planned, *_of_document(invocation, client, known))
-                yield ScanRow(known.name, known.uuid, mode, known.figures, None, found, known.problem)
-        for table in client.status()["unreadable"]:
-            if not catalogs or split_parts(table["name"])[0] in catalogs:
-                yield ScanRow(table["name"], None, None, None, None, (), from_json(Reason, table["reason"]))
+    client = invocation.client
+    for item in pages(lambda cursor: client.tables(limit=1000, cursor=cursor)):
+        known = from_json(TableSummary, item)
+        plan, mode = known.plan, None if known.mode is None else known.mode.value
+        if not catalogs or known.catalog in catalogs:
+            planned = () if plan is None or not plan.can_apply else (plan.reason,)
+            found = (*planned, *_of_document(invocation, client, known))
+            yield ScanRow(known.name, known.uuid, mode, known.figures, None, found, known.problem)
+    for table in client.status()["unreadable"]:
+        if not catalogs or split_parts(table["name"])[0] in catalogs:
+            yield ScanRow(table["name"], None, None, None, None, (), from_json(Reason, table["reason"]))
 
 
 def _of_document(invocation: Invocation, client: Client, known: TableSummary) -> tuple[Reason, ...]:
     """What a table's own document tells beside its line in the list: partitions and snapshots that are too many."""
-    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
-    from icewright.tables.api_views import TableDocument  # noqa: PLC0415 - `--help` stays quick
     from icewright.tables.findings import layout_findings, snapshot_findings  # noqa: PLC0415 - see above
 
     try:
@@ -179,20 +154,16 @@ def _of_document(invocation: Invocation, client: Client, known: TableSummary) ->
 
 def _with_orphans(invocation: Invocation, rows: list[ScanRow]) -> list[ScanRow]:
     """The rows with what a server has found of orphan files of these tables; as they are where none runs."""
-    from icewright.core.codec import from_json  # noqa: PLC0415 - see above
     from icewright.footprint.unneeded_views import UnneededView  # noqa: PLC0415 - see above
-    from icewright.model.iceberg.names import split_parts  # noqa: PLC0415 - see above
     from icewright.tables.findings import orphan_findings  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
 
     told = list(rows)
     try:
-        with server(invocation) as client:
-            for number, row in enumerate(rows):
-                with suppress(NotFound):  # it does not know the table
-                    found = {} if row.uuid is None else client.unneeded(row.uuid, split_parts(row.name)[0])
-                    orphans = orphan_findings(from_json(UnneededView, found)) if found else ()
-                    told[number] = replace(row, findings=(*row.findings, *orphans))
+        for number, row in enumerate(rows):
+            with suppress(NotFound):  # it does not know the table
+                found = {} if row.uuid is None else invocation.client.unneeded(row.uuid, split_parts(row.name)[0])
+                orphans = orphan_findings(from_json(UnneededView, found)) if found else ()
+                told[number] = replace(row, findings=(*row.findings, *orphans))
     except IcewrightError as error:
         if not isinstance(error.__cause__, NotFound):  # there is one, and it does not say
             invocation.terminal.note(f"without orphan files that the server knows of: {error.message}")
@@ -230,9 +201,7 @@ def _scan(
 
 
 def _look(offline: Offline, name: TableName) -> _Looked:
-    from icewright.observation.figures import figures_view  # noqa: PLC0415 - see above
     from icewright.tables.findings import findings, layout_findings, metadata_findings  # noqa: PLC0415 - as above
-    from icewright.tables.views import written_at  # noqa: PLC0415 - see above
 
     try:
         planned = offline.plan(name)

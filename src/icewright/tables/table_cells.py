@@ -2,66 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from icewright.observation.figures import PartitionView
+from icewright.tables.views import FileView, ManifestView, RefView, SnapshotView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column
+from icewright.terminal.cli import headings
 
-if TYPE_CHECKING:
-    from icewright.observation.figures import PartitionView
-    from icewright.tables.views import FileView, ManifestView, RefView, SnapshotView
-
-PARTITIONS = (
-    Column("partition"),
-    Column("files", is_number=True),
-    Column("bytes", is_number=True),
-    Column("rows", is_number=True),
-    Column("small", is_number=True),
-    Column("deletes", is_number=True),
-    Column("deleted rows", is_number=True),
-    Column("done", is_number=True),
-    Column("spec", is_number=True),
-    Column("formats"),
-    Column("last write"),
-    Column("last optimized"),
+PARTITIONS = headings(
+    "partition",
+    "#files",
+    "#bytes",
+    "#rows",
+    "#small",
+    "#deletes",
+    "#deleted rows",
+    "#done",
+    "#spec",
+    "formats",
+    "last write",
+    "last optimized",
 )
-SNAPSHOTS = (
-    Column("snapshot", is_number=True),
-    Column("committed"),
-    Column("operation"),
-    Column("files", is_number=True),
-    Column("rows", is_number=True),
-    Column("refs"),
-    Column("task"),
+SNAPSHOTS = headings("#snapshot", "committed", "operation", "#files", "#rows", "refs", "task")
+REFS = headings("name", "type", "#snapshot", "committed", "#kept at least")
+MANIFESTS = headings(
+    "manifest", "content", "#length", "#partitions", "#files", "#bytes", "#rows", "#deletes", "#added by snapshot"
 )
-REFS = (
-    Column("name"),
-    Column("type"),
-    Column("snapshot", is_number=True),
-    Column("committed"),
-    Column("kept at least", is_number=True),
-)
-MANIFESTS = (
-    Column("manifest"),
-    Column("content"),
-    Column("length", is_number=True),
-    Column("partitions", is_number=True),
-    Column("files", is_number=True),
-    Column("bytes", is_number=True),
-    Column("rows", is_number=True),
-    Column("deletes", is_number=True),
-    Column("added by snapshot", is_number=True),
-)
-FILES = (
-    Column("file"),
-    Column("partition"),
-    Column("format"),
-    Column("bytes", is_number=True),
-    Column("rows", is_number=True),
-    Column("small"),
-    Column("sequence number", is_number=True),
-    Column("added by snapshot", is_number=True),
-)
+FILES = headings("file", "partition", "format", "#bytes", "#rows", "small", "#sequence number", "#added by snapshot")
 
 
 def partition_cells(view: PartitionView) -> tuple[str, ...]:

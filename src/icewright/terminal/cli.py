@@ -42,6 +42,11 @@ class Column:
     is_number: bool = False
 
 
+def headings(*titles: str) -> tuple[Column, ...]:
+    """The columns of a printed table; ``#`` before a title: of numbers."""
+    return tuple(Column(title.removeprefix("#"), title.startswith("#")) for title in titles)
+
+
 class Terminal:
     """Where one command prints. Results go to standard output, everything said about them to standard error."""
 

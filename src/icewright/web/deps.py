@@ -24,7 +24,6 @@ class Services(Protocol):
 
     def service(self, kind: type[Any]) -> Any:
         """The one of that type."""
-        ...
 
 
 def _own(request: Request) -> Services:
@@ -86,13 +85,13 @@ class OfLeader:
     """The declaration of a route that is the leader's; ``or_here``: what this server knows is better than nothing."""
 
     or_here: bool
-    patience_s: float
+    timeout_s: float
 
     def __call__(self) -> None:
         """Let everybody pass: what it needs is declared beside."""
 
 
-BY_LEADER: Final[Any] = Depends(OfLeader(or_here=False, patience_s=30.0))
-BY_LEADER_FOR_LONG: Final[Any] = Depends(OfLeader(or_here=False, patience_s=3_600.0))
+BY_LEADER: Final[Any] = Depends(OfLeader(or_here=False, timeout_s=30.0))
+BY_LEADER_FOR_LONG: Final[Any] = Depends(OfLeader(or_here=False, timeout_s=3_600.0))
 """What lists all files of a table, or reads all its metadata, takes as long as it takes."""
-BY_LEADER_IF_ANY: Final[Any] = Depends(OfLeader(or_here=True, patience_s=10.0))
+BY_LEADER_IF_ANY: Final[Any] = Depends(OfLeader(or_here=True, timeout_s=10.0))

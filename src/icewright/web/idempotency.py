@@ -33,13 +33,13 @@ from icewright.web.idempotent_answers import (
     KeyedRequest,
     UnderWay,
 )
-from icewright.web.idempotent_answers_port import Answers
+from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.web.problems import BadRequest, Problem, problem_of, problem_response
 
 HEADER: Final = "idempotency-key"
 REPEATED: Final = "Idempotency-Replayed"
 """The header that an answer has which was given before."""
-BYTES_MAX: Final = 4 * 1024 * 1024
+BYTES_MAX: Final = 16 * 1024 * 1024
 """As many as the longest body that can be sent with a key has: policies."""
 
 _KEY: Final = re.compile(r'"(?P<quoted>[ !#-\[\]-~]+)"|(?P<bare>[!#-+\--\[\]-~]+)')
@@ -78,7 +78,7 @@ class _Repeated(Exception):
 class Once:
     """The ASGI middleware, within the door: it has to know who asks."""
 
-    def __init__(self, app: ASGIApp, answers: Answers | None) -> None:
+    def __init__(self, app: ASGIApp, answers: SqlAnswers | None) -> None:
         self._app, self._answers = app, answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,7 +97,7 @@ class Once:
         scope[_SCOPE] = keyed
         await self._carried_out(keyed, self._answers, (scope, _again(body, receive), send))
 
-    async def _carried_out(self, keyed: _Keyed, answers: Answers, call: tuple[Scope, Receive, Send]) -> None:
+    async def _carried_out(self, keyed: _Keyed, answers: SqlAnswers, call: tuple[Scope, Receive, Send]) -> None:
         scope, receive, send = call
         held: list[Message] = []
 
@@ -122,7 +122,7 @@ class Once:
             raise
 
 
-def begin(request: Request, answers: Answers | None) -> None:
+def begin(request: Request, answers: SqlAnswers | None) -> None:
     """Begin what a request asks for, if it has a key; called once, when the caller may ask for it.
 
     Raises what ends as the answer of before, or as a problem, where it is not to be carried out now.
@@ -204,7 +204,7 @@ def _answer(held: list[Message], path: str) -> Answer:
     return Answer(held[0]["status"], {name: headers[name] for name in _KEPT_HEADERS if name in headers}, kept)
 
 
-def _end(answers: Answers, request: KeyedRequest, answer: Answer) -> None:
+def _end(answers: SqlAnswers, request: KeyedRequest, answer: Answer) -> None:
     """Keep an answer, or forget a request that changed nothing, since something that it needs did not answer."""
     if (
         answer.status == HTTPStatus.SERVICE_UNAVAILABLE

@@ -13,7 +13,10 @@ from icewright.web.idempotent_answers import AnotherRequest, Answer, Answered, B
 
 
 class SqlAnswers:
-    """An :class:`~icewright.web.idempotent_answers_port.Answers` over an engine of ``open_store``.
+    """Which keyed requests were begun, and how they ended. Time is the store's own.
+
+    All methods raise :class:`~icewright.core.errors.Unavailable` when the store does not answer, and what writes
+    :class:`~icewright.core.errors.OutcomeUnknown` when nobody can tell whether it did.
 
     Time is the database's unless ``clock`` is given.
     """
@@ -22,7 +25,10 @@ class SqlAnswers:
         self._engine, self._clock = engine, clock
 
     def begin(self, request: KeyedRequest, lifetime_ms: int) -> Begun:
-        """See the port."""
+        """Begin a request, unless its key was used within its lifetime. Of callers at once, one is told ``First``.
+
+        Forgets all keys whose time is over.
+        """
         name = _name(request)
         with writing(self._engine) as connection:
             now = transactions.now(connection, self._clock)
@@ -37,12 +43,12 @@ class SqlAnswers:
         return UnderWay() if found.answer is None else Answered(load(Answer, found.answer))
 
     def keep(self, request: KeyedRequest, answer: Answer) -> None:
-        """See the port."""
+        """What a request that was begun was answered. Not begun, or forgotten since: changes nothing."""
         with writing(self._engine) as connection:
             connection.execute(update(answers).where(_is(request)).values(answer=dump(answer)))
 
     def forget(self, request: KeyedRequest) -> None:
-        """See the port."""
+        """A request that was begun changed nothing: its key may be used as if it had never come."""
         with writing(self._engine) as connection:
             connection.execute(delete(answers).where(_is(request)))
 

@@ -387,13 +387,13 @@ def java_class(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """What an exception says, Java's or ours, without its trace; some of Spark's begin with an empty line."""
     exception = getattr(error, "java_exception", None)
-    text = told(lambda: error if exception is None else exception.toString())
+    text = java_text(lambda: error if exception is None else exception.toString())
     if text is None:
         return f"{type(error).__name__}, and Spark's JVM has ended"
     return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
 
 
-def told(ask: Callable[[], Any]) -> str | None:
+def java_text(ask: Callable[[], Any]) -> str | None:
     """What an exception of Java's says when it is asked; None where the JVM that threw it is gone by now."""
     try:
         return str(ask())

@@ -23,7 +23,7 @@ from icewright.model.work.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
 from icewright_spark.optimizer.cluster_executors import Executors, watched
 from icewright_spark.optimizer.engine import FailedEngine, SparkEngine
 from icewright_spark.optimizer.optimizer import Optimizer
-from icewright_spark.optimizer.telemetry import begin_telling
+from icewright_spark.optimizer.telemetry import configure_telemetry
 from icewright_spark.optimizer.watchdog import Watchdog, end_application
 from icewright_spark.reports.client import Server
 from icewright_spark.session.session import build_session, iceberg_version
@@ -58,7 +58,7 @@ def run(settings: Callable[[], bytes], end: Callable[[str], None]) -> int:
     log = structlog.get_logger("icewright.optimizer")
     try:
         found = loads(OptimizerSettings, settings())
-        begin_telling(found, os.environ)
+        configure_telemetry(found, os.environ)
         server = Server(found.server_url, found.token)
         log.info("starting Spark", master=found.master)
         spark = build_session(found)
@@ -71,7 +71,7 @@ def run(settings: Callable[[], bytes], end: Callable[[str], None]) -> int:
         log.info("ready", slots=found.slots)
         optimizer.run()
     except IcewrightError as error:
-        log.critical("cannot go on", code=error.code, detail=error.message, hint=error.hint)
+        log.critical("cannot continue", code=error.code, detail=error.message, hint=error.hint)
         return _EXIT_WRONG_USE if isinstance(error, Rejected) else _EXIT_AGAIN
     if executors is not None:
         executors.close()

@@ -45,7 +45,6 @@ class AttemptServer(HeartbeatServer, Protocol):
 
     def sees_the_same(self, check: TableCheck) -> bool:
         """See :meth:`icewright_spark.reports.client.Server.sees_the_same`."""
-        ...
 
 
 class Attempt:

@@ -31,8 +31,8 @@ _LOOK_S: Final = 1.0
 _TELL_AFTER_S: Final = 20.0
 """When a wait is told in the log for the first time: Spark itself complains after 15 s."""
 _HEARD_MAX: Final = 50
-_WARNINGS_TOLD_MAX: Final = 3
-_WORKERS_TOLD_MAX: Final = 5
+_WARNINGS_LOGGED_MAX: Final = 3
+_WORKERS_LOGGED_MAX: Final = 5
 _MASTER_ANSWERS_S_MAX: Final = 10
 _ASKED: Final = ("spark.executor.memory", "spark.executor.cores", "spark.executor.instances", "spark.cores.max")
 _STANDALONE: Final = "spark://"
@@ -160,7 +160,7 @@ class Executors:
         warnings = list(dict.fromkeys(one.text for one in heard if one.level != "INFO"))
         parts = [f"no executor of this application lived while work waited for {self._wait_s_max:,.0f} s"]
         if warnings:
-            parts.append("Spark says: " + " / ".join(warnings[-_WARNINGS_TOLD_MAX:]))
+            parts.append("Spark says: " + " / ".join(warnings[-_WARNINGS_LOGGED_MAX:]))
         if ended:
             parts.append(f"{len(ended)} executors ended before they registered or since, the last: {ended[-1]}")
         if self._not_heard is not None:
@@ -266,8 +266,8 @@ class ClusterOfSpark:
             for one in workers
             if str(one.state().toString()) == "ALIVE"
         ]
-        more = ", ..." if len(alive) > _WORKERS_TOLD_MAX else ""
-        named = f": {', '.join(alive[:_WORKERS_TOLD_MAX])}{more}" if alive else ""
+        more = ", ..." if len(alive) > _WORKERS_LOGGED_MAX else ""
+        named = f": {', '.join(alive[:_WORKERS_LOGGED_MAX])}{more}" if alive else ""
         return f"the master at {host} has {len(alive)} live workers{named}"
 
 

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 
 from icewright.core.errors import OutOfMemory
 from icewright.model.work.jobs import Failed
-from icewright_spark.iceberg.java_api import first_line, told
+from icewright_spark.iceberg.java_api import first_line, java_text
 from icewright_spark.optimizer.cluster_executors import NoExecutors
 from icewright_spark.parquet.errors import DISK_FULL, DiskFull
 
@@ -66,10 +66,10 @@ def engine_failure(error: BaseException, jvm_exit: int | None = None) -> Failed:
 
 def _texts(error: BaseException) -> Iterator[str]:
     """What an exception and its causes say, of Python and of Java."""
-    yield told(lambda: error) or ""
+    yield java_text(lambda: error) or ""
     java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     for _ in range(_CAUSES_MAX):
-        said = None if java is None else told(java.toString)
+        said = None if java is None else java_text(java.toString)
         if said is None:
             return
         yield said

@@ -28,7 +28,6 @@ class HeartbeatServer(Protocol):
 
     def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
         """See :meth:`icewright_spark.reports.client.Server.heartbeat`."""
-        ...
 
 
 class LeaseRenewer:

@@ -87,7 +87,7 @@ def _prepare(spark: SparkSession, number: int, request: ProbeRequest) -> _Prepar
     except UnsupportedLocation as error:
         return error.message
     except Exception as error:  # noqa: BLE001 - whatever a table makes Java throw: the other tables are not concerned
-        return f"Spark does not say where new files go: {first_line(error)}"
+        return f"Spark does not say where it writes new files: {first_line(error)}"
     content = _TEXT + secrets.token_hex(16).encode() + b"\n"
     return _Prepared(java_io, _Probe(number, location, storage, content))
 

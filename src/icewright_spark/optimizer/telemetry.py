@@ -23,7 +23,7 @@ from icewright.model.work.jobs import TaskSpec
 from icewright.model.work.optimizers import OptimizerSettings
 
 
-def begin_telling(settings: OptimizerSettings, environ: Mapping[str, str]) -> None:
+def configure_telemetry(settings: OptimizerSettings, environ: Mapping[str, str]) -> None:
     """Log as the settings say; spans as the environment says. Raises :class:`InvalidConfiguration`."""
     # Not with local variables, as structlog's own tracebacks of either form: those may hold secrets.
     console = structlog.dev.ConsoleRenderer(

@@ -5,7 +5,6 @@ Every call either answers, or raises :class:`ServerUnavailable` (no answer: ask 
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -21,7 +20,7 @@ from icewright.core.errors import (
     Unavailable,
     VersionMismatch,
 )
-from icewright.core.server_urls import client_url
+from icewright.core.server_urls import client_url, trusted
 from icewright.model.work.jobs import (
     ANY_TASK,
     ClaimRequest,
@@ -45,11 +44,6 @@ _ERRORS: Final[dict[str, type[IcewrightError]]] = {
 @dataclass(frozen=True, slots=True)
 class _Agreement:
     agrees: bool
-
-
-def trusted(url: str) -> ssl.SSLContext | bool:
-    """What a server's certificate is verified by, as :mod:`icewright.api_client.tls` has it."""
-    return ssl.create_default_context() if url.startswith("https://") else True
 
 
 _AWAY: Final = frozenset({502, 503, 504})

@@ -24,10 +24,9 @@ import httpx2
 
 from icewright.core.codec import to_json
 from icewright.core.errors import IcewrightError, InvalidConfiguration, Rejected, Unavailable
-from icewright.core.server_urls import client_url
+from icewright.core.server_urls import client_url, trusted
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
-from icewright_spark.reports.client import trusted
 from icewright_spark.reports.outbox import Outbox
 
 T = TypeVar("T")

@@ -21,12 +21,12 @@ from icewright.model.iceberg.statistics_files import (
 )
 from icewright.model.iceberg.tables import Snapshot
 from icewright.model.policy.policy import PolicyRule
-from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.rejection import PlanRejected
 from icewright.ports.store import TaskFilter
 from tests.builders.lakehouse import ALL_AUTO, AUTO, BONN, HOUR_MS, MIB, NAME, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, claim, report
 from tests.cases import each_case
 
 ASKED = ComputeStatisticsRequest()
@@ -44,11 +44,6 @@ def lakehouse(rule: PolicyRule = ALL_AUTO) -> Lakehouse:
 @pytest.fixture
 def house() -> Lakehouse:
     return lakehouse()
-
-
-def claim(house: Lakehouse) -> TaskSpec:
-    house.control.dispatcher.apply(house.control.maintainer.plan_asked(NAME, ASKED).plan_id)
-    return Worker(house).claimed()
 
 
 def action_of(spec: TaskSpec) -> ComputeStatistics:
@@ -70,18 +65,13 @@ def compute(house: Lakehouse, spec: TaskSpec, ndv: int = 7, path: str = "s1") ->
     )
 
 
-def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
-    said = TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)
-    return house.control.dispatcher.report(said)
-
-
 def statistics_tasks(house: Lakehouse) -> list[Task]:
     found = house.tasks.tasks(TaskFilter(), limit=1000)
     return [task for task in reversed(found) if task.kind is ActionKind.COMPUTE_STATISTICS]
 
 
 def test_they_are_planned_applied_and_verified(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     assert [column.name for column in action_of(spec).columns] == ["city", "id"]
     compute(house, spec)
     house.append(1)
@@ -92,7 +82,7 @@ def test_they_are_planned_applied_and_verified(house: Lakehouse) -> None:
 
 
 def test_c1_a_commit_that_nobody_heard_of_is_found_by_what_the_snapshot_has(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     compute(house, spec)
     report(house, spec, CommitUnknown("the catalog closed the connection"))
     house.pass_time(HOUR_MS)
@@ -102,7 +92,7 @@ def test_c1_a_commit_that_nobody_heard_of_is_found_by_what_the_snapshot_has(hous
 
 
 def test_c1_one_that_was_not_made_leaves_everything_to_be_planned_again(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     report(house, spec, CommitUnknown("the catalog closed the connection"))
     house.pass_time(HOUR_MS)
     house.rounds(2)
@@ -112,7 +102,7 @@ def test_c1_one_that_was_not_made_leaves_everything_to_be_planned_again(house: L
 
 
 def test_w7_a_report_of_statistics_that_are_not_there_is_not_believed(house: Lakehouse) -> None:
-    task = house.control.verifier.verify(report(house, claim(house), Committed(None)))
+    task = house.control.verifier.verify(report(house, claim(house, ASKED), Committed(None)))
     assert task.state is TaskState.FAILED
     assert task.outcome is not None
     assert task.outcome.reason.code == "commit-not-found"
@@ -122,7 +112,7 @@ def test_w7_a_report_of_statistics_that_are_not_there_is_not_believed(house: Lak
 def test_a_commit_that_changed_more_or_says_what_cannot_be_is_found_out(
     house: Lakehouse, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     if fault == "property":
         change = house.catalog._change
 
@@ -142,7 +132,7 @@ def test_a_commit_that_changed_more_or_says_what_cannot_be_is_found_out(
 
 
 def test_e9_statistics_that_expired_with_their_snapshot_are_no_alarm(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     compute(house, spec)
     house.append(1)
     house.catalog.expire(NAME, [action_of(spec).base_snapshot_id])
@@ -155,7 +145,7 @@ def test_e9_statistics_that_expired_with_their_snapshot_are_no_alarm(house: Lake
 
 def test_what_somebody_else_computed_first_is_nobodys_work(house: Lakehouse) -> None:
     task = house.control.dispatcher.apply(house.control.maintainer.plan_asked(NAME, ASKED).plan_id)
-    compute(house, TaskSpec(PROTOCOL_VERSION, "theirs", 1, 1, task.table_id, NAME, task.action, 1))
+    compute(house, TaskSpec(PROTOCOL_VERSION, "theirs", 1, 1, task.table_id, NAME, task.action, 1, 1))
     assert Worker(house).claim_if_any() is None
     found = house.control.tasks.get(task.task_id)
     assert found.state is TaskState.SUPERSEDED

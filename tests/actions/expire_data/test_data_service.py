@@ -13,18 +13,14 @@ from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
 from icewright.model.plans.plans import Plan
 from icewright.model.work.jobs import (
-    PROTOCOL_VERSION,
-    Committed,
     CommitUnknown,
     Conflicted,
-    Result,
-    TaskReport,
     TaskSpec,
 )
 from icewright.model.work.tasks import Task, TaskState
 from tests.actions.expire_snapshots.test_expiry_service import ended
 from tests.builders.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, report, verified
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 
@@ -82,15 +78,6 @@ def delete(
     """The commit of an attempt, of these paths instead of those that are planned."""
     signed = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: proof, **other}
     return house.catalog.delete(NAME, paths or [file.path for file in action_of(spec).files], summary=signed)
-
-
-def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
-    said = TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)
-    return house.control.dispatcher.report(said)
-
-
-def verified(house: Lakehouse, spec: TaskSpec, snapshot: Snapshot) -> Task:
-    return house.control.verifier.verify(report(house, spec, Committed(snapshot.snapshot_id)))
 
 
 def said_of(task: Task) -> str:

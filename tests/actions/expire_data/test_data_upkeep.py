@@ -9,9 +9,9 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, ExpiringFile
 from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.upkeep_due import UPKEEP_PRIORITY
-from tests.actions.expire_data.test_data_service import DAY_MS, day, delete, house, plan, tag, verified
+from tests.actions.expire_data.test_data_service import DAY_MS, day, delete, house, plan, tag
 from tests.builders.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, verified
 
 __all__ = ["house"]
 ENABLED = {"icewright.expire-data.enabled": "true"}

@@ -19,7 +19,7 @@ from icewright.catalogs.pointers import table_commits
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.pointers.pointers import Pointed
 from icewright.catalogs.pointers.rest_commits import RestCommits
-from icewright.catalogs.pointers.sql_commits import SqlCommits
+from icewright.catalogs.pointers.sql_pointers import SqlCommits
 from icewright.catalogs.pointers.table_commits import TRIES_MAX
 from icewright.core.errors import Conflict, NotAllowed, OutcomeUnknown, Unavailable, Unreadable
 from icewright.core.system_clock import SystemClock

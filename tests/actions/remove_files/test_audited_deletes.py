@@ -45,11 +45,11 @@ def removed(house: House, *, undone: bool = False) -> str:
 
 def test_i26_t12_each_file_that_goes_is_in_the_audit_before_and_after(house: House) -> None:
     run_id = removed(house)
-    tally = house.control.deletions.tally(run_id)
+    tally = house.control.deletions.count_intents(run_id)
     assert tally[IntentState.QUARANTINED].files == len(NAMES)
     assert audited(house, "files.quarantine-begun") == audited(house, "files.quarantined") == len(NAMES)
     house.days(9, a_day=1)
-    assert house.control.deletions.tally(run_id)[IntentState.PURGED].files == len(NAMES)
+    assert house.control.deletions.count_intents(run_id)[IntentState.PURGED].files == len(NAMES)
     assert audited(house, "files.purge-begun") == audited(house, "files.purged") == len(NAMES)
     found = entries(house)
     assert verify(found).broken_at is None
@@ -62,7 +62,7 @@ def test_i26_t12_each_file_that_goes_is_in_the_audit_before_and_after(house: Hou
 
 def test_i26_files_that_come_back_are_in_the_audit(house: House) -> None:
     run_id = removed(house, undone=True)
-    assert house.control.deletions.tally(run_id)[IntentState.RESTORED].files == len(NAMES)
+    assert house.control.deletions.count_intents(run_id)[IntentState.RESTORED].files == len(NAMES)
     assert audited(house, "files.restored") == len(NAMES)
     assert "plan.approved" in {entry.action for entry in entries(house)}
 
@@ -101,4 +101,4 @@ def test_t12_no_purge_is_done_where_the_audit_cannot_be_written(house: House, mo
         patched.setattr(deletion_store, "record", full)
         house.days(9, a_day=1)
         assert files(house.held) == held
-    assert house.control.deletions.tally(run_id)[IntentState.QUARANTINED].files == len(NAMES)
+    assert house.control.deletions.count_intents(run_id)[IntentState.QUARANTINED].files == len(NAMES)

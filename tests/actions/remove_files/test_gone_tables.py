@@ -17,8 +17,9 @@ from icewright.model.actions.deletion import WINDOW_FLOOR_MS
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.ownership.model import GoneUuid
+from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.deletions import DAY_MS, HELD, NAME, TABLE, World, tended
-from tests.doubles.task_store import MemoryTaskStore
+from tests.lakes.stores import new_store
 
 OTHER = TableName("pond", ("db",), "again")
 NOBODY = frozenset[TableName]()
@@ -49,7 +50,7 @@ class Gone(World):
         doors = self.store, self.objects, self.quarantine
         of_gone = Deleter(*doors, tables.needs, tables.place, self.other_tables, aliases=Aliases())
         hands = StorageClients(self.deleter(), self.needs, None, OfGone(of_gone, tables))  # type: ignore[arg-type] # not asked
-        tasks = MemoryTaskStore(self.clock)
+        tasks = SqlTaskStore(new_store(), self.clock)
         remover = Remover(
             {"lake": hands},
             self.store,

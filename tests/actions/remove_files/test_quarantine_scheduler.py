@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from icewright.actions.remove_files import quarantine_scheduler as removal_rounds
 from icewright.actions.remove_files.deleter import Batch
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.quarantine_scheduler import (
     TEND_AGAIN_MS,
     TEND_INTERVAL_MS,
@@ -27,9 +28,9 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.policy.resource_groups import SERVER_FILES
 from icewright.model.work.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
 from icewright.ownership.model import Place
+from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.deletions import DAY_MS, HOUR_MS, World, undone
-from tests.doubles.sightings import MemorySightings
-from tests.doubles.task_store import MemoryTaskStore
+from tests.lakes.stores import new_store
 
 LAKE = frozenset({"lake"})
 NOBODY: Any = None
@@ -40,7 +41,7 @@ class Looked(Remover):
 
     def __init__(self, world: World) -> None:
         hands = StorageClients(world.deleter(), world.needs, NOBODY)
-        self.queue = MemoryTaskStore(world.clock)
+        self.queue = SqlTaskStore(new_store(), world.clock)
         super().__init__(
             {"lake": hands},
             world.store,
@@ -63,7 +64,7 @@ class Looked(Remover):
 def rounds_of(world: World, remover: Remover) -> QuarantineScheduler:
     plans: Any = SimpleNamespace(watch=SimpleNamespace(graces_since=lambda: 0))
     return QuarantineScheduler(
-        NOBODY, remover, plans, NOBODY, NOBODY, NOBODY, world.store, MemorySightings(world.clock)
+        NOBODY, remover, plans, NOBODY, NOBODY, NOBODY, world.store, SqlSightings(new_store(), world.clock)
     )
 
 
@@ -135,7 +136,7 @@ def many(world: World, run_id: str, count: int) -> None:
 
 
 def held(world: World, run_id: str) -> int:
-    return world.store.tally(run_id)[IntentState.QUARANTINED].files
+    return world.store.count_intents(run_id)[IntentState.QUARANTINED].files
 
 
 @pytest.fixture

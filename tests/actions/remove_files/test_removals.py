@@ -107,7 +107,7 @@ def test_after_the_window_it_is_purged_and_cannot_come_back(house: House) -> Non
     with pytest.raises(NotAllowed, match="1 were purged"):
         house.undo(task.task_id)
     assert (left.exists(), all_there(table)) == (False, True)
-    assert house.control.deletions.tally(task.task_id)[IntentState.PURGED].files == 1
+    assert house.control.deletions.count_intents(task.task_id)[IntentState.PURGED].files == 1
 
 
 def test_a_shorter_age_that_a_person_asks_for_holds_until_the_file_goes(house: House) -> None:

@@ -12,10 +12,10 @@ from icewright.maintenance.registry.planning import still_applies
 from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesRequest
 from icewright.model.iceberg.files import FileContent
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
-from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
-from icewright.model.work.tasks import Task, TaskState
+from icewright.model.work.jobs import CommitUnknown, TaskSpec
+from icewright.model.work.tasks import TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import claim, report, verified
 
 ASKED = RemoveDanglingDeletesRequest()
 
@@ -39,12 +39,6 @@ def house() -> Lakehouse:
     return house
 
 
-def claim(house: Lakehouse) -> TaskSpec:
-    plan = house.control.maintainer.plan_asked(NAME, ASKED)
-    house.control.dispatcher.apply(plan.plan_id)
-    return Worker(house).claimed()
-
-
 def commit(house: Lakehouse, spec: TaskSpec, *remove: str, **other: str) -> Snapshot:
     said = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt)}
     said[PROOF_KEY] = "delete-application;removed=2;applying=0;data-manifests=2"
@@ -53,17 +47,8 @@ def commit(house: Lakehouse, spec: TaskSpec, *remove: str, **other: str) -> Snap
     return house.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=remove, add=[], summary={**said, **other})
 
 
-def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
-    said = TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)
-    return house.control.dispatcher.report(said)
-
-
-def verified(house: Lakehouse, spec: TaskSpec, snapshot: Snapshot) -> Task:
-    return house.control.verifier.verify(report(house, spec, Committed(snapshot.snapshot_id)))
-
-
 def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     assert isinstance(spec.action, RemoveDanglingDeletes)
     assert [delete.path for delete in spec.action.deletes] == ["d0.parquet", "d1.parquet"]
     task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet"))
@@ -77,7 +62,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
 
 
 def test_what_a_stranger_counts_is_left_out_where_it_is_no_number(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet", **{"total-delete-files": "9" * 5_000}))
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
@@ -85,7 +70,7 @@ def test_what_a_stranger_counts_is_left_out_where_it_is_no_number(house: Lakehou
 
 
 def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     snapshot = commit(house, spec, "d0.parquet", "d1.parquet")
     report(house, spec, CommitUnknown("the catalog closed the connection"))
     house.pass_time(HOUR_MS)
@@ -109,7 +94,7 @@ def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse)
 def test_w5_a_commit_of_anything_else_is_an_alarm(
     house: Lakehouse, remove: tuple[str, ...], summary: dict[str, str], said: str
 ) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     task = verified(house, spec, commit(house, spec, *remove, **summary))
     assert task.state is TaskState.FAILED
     assert task.outcome is not None
@@ -118,7 +103,7 @@ def test_w5_a_commit_of_anything_else_is_an_alarm(
 
 
 def test_w5_a_delete_file_that_came_with_it_is_an_alarm(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     old = next(file for file in house.catalog.live_files(NAME) if file.path == "d2.parquet")
     new = replace(old, path="new.parquet")
     base = house.metadata().current_snapshot_id

@@ -26,7 +26,7 @@ from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Prediction
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.work.jobs import PROTOCOL_VERSION, TaskSpec
 from tests.cases import each_case
 
@@ -62,12 +62,12 @@ def test_figures_say_everything_but_the_names() -> None:
         (ActionFigures, REWRITE.figures),
         (Prediction, RemoveDanglingDeletesPrediction(*COSTS, "CALL")),
         (Prediction, RewritePositionDeletesPrediction(*COSTS, "CALL")),
-        (Asked, RemoveDanglingDeletesRequest()),
-        (Asked, RewritePositionDeletesRequest()),
+        (PlanRequest, RemoveDanglingDeletesRequest()),
+        (PlanRequest, RewritePositionDeletesRequest()),
         (
             TaskSpec,
             TaskSpec(
-                PROTOCOL_VERSION, "task-1", 1, 1, TableId("l", "u"), TableName("l", ("db",), "t"), REWRITE, 30_000
+                PROTOCOL_VERSION, "task-1", 1, 1, TableId("l", "u"), TableName("l", ("db",), "t"), REWRITE, 30_000, 1
             ),
         ),
     ],

@@ -10,10 +10,10 @@ from icewright.maintenance.registry.planning import still_applies
 from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesRequest
 from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
-from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskReport, TaskSpec
-from icewright.model.work.tasks import Task, TaskState
+from icewright.model.work.jobs import TaskSpec
+from icewright.model.work.tasks import TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import claim, verified
 from tests.doubles.lake import MemoryFile
 
 ASKED = RewritePositionDeletesRequest()
@@ -36,20 +36,8 @@ def house() -> Lakehouse:
     return house
 
 
-def claim(house: Lakehouse) -> TaskSpec:
-    plan = house.control.maintainer.plan_asked(NAME, ASKED)
-    house.control.dispatcher.apply(plan.plan_id)
-    return Worker(house).claimed()
-
-
 GONE = ("around0", "around1", "own0", "own1")
 CAME = (deletes("new0", BONN, 4), deletes("new1", KYOTO, 2, "f00002.parquet"))
-
-
-def verified(house: Lakehouse, spec: TaskSpec, snapshot: Snapshot) -> Task:
-    result = Committed(snapshot.snapshot_id)
-    said = TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)
-    return house.control.verifier.verify(house.control.dispatcher.report(said))
 
 
 def commit(
@@ -71,7 +59,7 @@ def commit(
 
 
 def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     assert isinstance(spec.action, RewritePositionDeletes)
     assert [(group.data_file, group.sequence_number) for group in spec.action.groups] == [
         (None, 4),
@@ -104,7 +92,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
     ],
 )
 def test_w5_a_commit_of_anything_else_is_an_alarm(house: Lakehouse, wrong: dict[str, object], said: str) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     task = verified(house, spec, commit(house, spec, **wrong))  # type: ignore[arg-type]  # its own arguments
     assert task.state is TaskState.FAILED
     assert task.outcome is not None
@@ -116,7 +104,7 @@ def test_w5_another_delete_file_that_went_and_applies_is_an_alarm(house: Lakehou
     house.catalog.overwrite(
         NAME, add=[replace(deletes("e", KYOTO, 1), content=FileContent.EQUALITY_DELETES)], remove=[]
     )
-    spec = claim(house)
+    spec = claim(house, ASKED)
     task = verified(house, spec, commit(house, spec, remove=(*GONE, "e")))
     assert task.outcome is not None
     assert "1 delete files are lost that still apply: e" in task.outcome.reason.text

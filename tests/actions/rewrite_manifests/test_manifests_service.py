@@ -8,10 +8,10 @@ from icewright.core.errors import NotAllowed
 from icewright.maintenance.registry.planning import still_applies
 from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsRequest
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Result, TaskReport, TaskSpec
-from icewright.model.work.tasks import Task, TaskState
+from icewright.model.work.jobs import Committed, CommitUnknown, TaskSpec
+from icewright.model.work.tasks import TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, MIB, NAME, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import claim, report
 
 ASKED = RewriteManifestsRequest()
 
@@ -28,24 +28,13 @@ def house() -> Lakehouse:
     return house
 
 
-def claim(house: Lakehouse) -> TaskSpec:
-    plan = house.control.maintainer.plan_asked(NAME, ASKED)
-    house.control.dispatcher.apply(plan.plan_id)
-    return Worker(house).claimed()
-
-
 def signed(spec: TaskSpec) -> dict[str, str]:
     return {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: "memory"}
 
 
-def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
-    said = TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)
-    return house.control.dispatcher.report(said)
-
-
 def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
     assert house.control.maintainer.look(NAME).plan.is_empty
-    spec = claim(house)
+    spec = claim(house, ASKED)
     assert isinstance(spec.action, RewriteManifests)
     assert len(spec.action.manifests) == 5
     snapshot = house.catalog.rewrite_manifests(NAME, signed(spec))
@@ -60,7 +49,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
 
 
 def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     snapshot = house.catalog.rewrite_manifests(NAME, signed(spec))
     report(house, spec, CommitUnknown("the catalog closed the connection"))
     house.pass_time(HOUR_MS)
@@ -72,7 +61,7 @@ def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse)
 
 
 def test_w8_a_commit_that_lost_an_entry_is_found_out(house: Lakehouse) -> None:
-    spec = claim(house)
+    spec = claim(house, ASKED)
     gone = house.catalog.live_files(NAME)[0].path
     house.catalog.delete(NAME, [gone])
     snapshot = house.catalog.rewrite_manifests(NAME, signed(spec))

@@ -25,14 +25,14 @@ from icewright.model.iceberg.tables import (
 )
 from icewright.model.work.jobs import TaskSpec
 from icewright.model.work.tasks import Task, TaskState
-from tests.actions.expire_data.test_data_service import DAY_MS, claim, day, delete, house, tag, verified
+from tests.actions.expire_data.test_data_service import DAY_MS, claim, day, delete, house, tag
 from tests.actions.expire_data.test_data_upkeep import ENABLED, said
 from tests.actions.undo.test_data_undo_plan import MADE, action, now, undone
 from tests.builders.aging import day as old_day
 from tests.builders.aging import days
 from tests.builders.lakehouse import HOUR_MS, NAME, Lakehouse
 from tests.builders.observations import MIB, deletion_vector, snapshot
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, verified
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 

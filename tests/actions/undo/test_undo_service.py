@@ -19,7 +19,6 @@ from icewright.core.errors import (
     Unsupported,
 )
 from icewright.core.fault_points import Fault, arm
-from icewright.maintenance.undoer import NothingKept
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
@@ -184,7 +183,7 @@ def test_what_nobody_keeps_does_not_expire(house: Lakehouse) -> None:
     plan = house.control.maintainer.plan_asked(NAME, ALL_OLD)
 
     def full(kept: Kept) -> None:
-        NothingKept().keep(kept)
+        raise Unsupported(f"nobody would keep what task {kept.task_id} takes, so that it could not be undone")
 
     house.kept.keep = full  # type: ignore[method-assign] # a full shelf
     task = ended(house, house.control.dispatcher.apply(plan.plan_id))

@@ -25,7 +25,7 @@ from icewright.catalogs.pointers import pointers
 from icewright.catalogs.pointers.pointers import Pointed
 from icewright.core.completeness import Complete, Known, Partial
 from icewright.core.errors import StorageUnavailable, Unreadable, Unsupported
-from icewright.inventory.keepers import keepers
+from icewright.inventory.reference_bits import reference_bits
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
@@ -66,7 +66,7 @@ def reach(entry: CatalogEntry, table: Table) -> tuple[Known[Reachable], dict[str
     with reachable(
         PyIcebergTableFiles(entry),
         sqlite.table_name(table),
-        lambda metadata: keepers(metadata, (), 0),
+        lambda metadata: reference_bits(metadata, (), 0),
         open_disk_spool,
         aliases=Aliases(),
         progress=lambda _step, _done, _total: None,

@@ -17,7 +17,7 @@ from tests.servers.processes import HOST, free_port
 
 
 def test_google_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patient_files, "GOOGLE_PATIENCE", timedelta(seconds=0.2))
+    monkeypatch.setattr(patient_files, "GOOGLE_TIMEOUTS", timedelta(seconds=0.2))
     properties = {
         "gcs.oauth2.token": "hunter2",
         "gcs.oauth2.token-expires-at": "4102444800000",
@@ -32,7 +32,7 @@ def test_google_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_limit_is_set_without_any_setting() -> None:
     system = open_files({}, "gs://bucket/m.json").fs_by_scheme("gs", "bucket")  # type: ignore[attr-defined]  # Arrow's
     assert isinstance(system, GcsFileSystem)
-    assert system == GcsFileSystem(retry_time_limit=patient_files.GOOGLE_PATIENCE)
+    assert system == GcsFileSystem(retry_time_limit=patient_files.GOOGLE_TIMEOUTS)
 
 
 @pytest.mark.parametrize("location", ["gs://bucket/m.json", "abfss://c@a.dfs.core.windows.net/m.json"])

@@ -17,7 +17,7 @@ from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.pointers.next_metadata import next_location, next_metadata
 from icewright.catalogs.pointers.properties import PyIcebergProperties
 from icewright.catalogs.pointers.rest_commits import RestCommits, property_updates
-from icewright.catalogs.pointers.sql_commits import SqlCommits
+from icewright.catalogs.pointers.sql_pointers import SqlCommits
 from icewright.catalogs.pointers.table_commits import TRIES_MAX
 from icewright.core.errors import (
     Conflict,

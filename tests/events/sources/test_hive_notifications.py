@@ -19,6 +19,7 @@ from pyiceberg.catalog.hive import HiveCatalog
 from icewright.catalogs.pointers.hive_pointers import HivePointers
 from icewright.core.errors import Unavailable
 from icewright.events.sources import hive_notifications
+from icewright.events.sources.cursors import SqlCursors
 from icewright.events.sources.hive_messages import table_said
 from icewright.events.sources.hive_notifications import HiveNotifications
 from icewright.events.sources.port import Fetched
@@ -26,8 +27,8 @@ from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
-from tests.doubles.event_source import MemoryCursors
 from tests.lakes.sqlite import append, make_table, writer
+from tests.lakes.stores import new_store
 from tests.servers.hive import HiveMetastore, hive_metastore
 from tests.servers.processes import free_port
 
@@ -41,7 +42,7 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastor
 
 def test_commits_become_events_until_they_are_acknowledged(metastore: HiveMetastore, tmp_path: Path) -> None:
     entry = CatalogEntry("logged", CatalogKind.HIVE, metastore.uri, str(tmp_path / "warehouse"))
-    cursors = MemoryCursors()
+    cursors = SqlCursors(new_store())
     source = HiveNotifications(entry, cursors, 0.1)
     assert source.fetch(100, 0) == Fetched()  # it begins at the end of the log
     assert (begun := cursors.position(source.name)) is not None
@@ -67,7 +68,7 @@ def test_what_was_cleaned_before_it_was_read_is_counted_and_another_log_is_begun
     metastore: HiveMetastore, tmp_path: Path
 ) -> None:
     entry = CatalogEntry("cleaned", CatalogKind.HIVE, metastore.uri, str(tmp_path / "warehouse"))
-    cursors = MemoryCursors()
+    cursors = SqlCursors(new_store())
     source = HiveNotifications(entry, cursors, 0.1)
     source.fetch(1, 0)
     end = cursors.position(source.name) or 0
@@ -83,7 +84,7 @@ def test_what_was_cleaned_before_it_was_read_is_counted_and_another_log_is_begun
 def test_a_metastore_that_is_away_is_said_to_be() -> None:
     away = CatalogEntry("away", CatalogKind.HIVE, f"thrift://127.0.0.1:{free_port()}", "/w")
     with pytest.raises(Unavailable, match="away"):
-        HiveNotifications(away, MemoryCursors(), 0.1).fetch(1, 0)
+        HiveNotifications(away, SqlCursors(new_store()), 0.1).fetch(1, 0)
 
 
 class Log:
@@ -114,7 +115,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> HiveNotifications:
         yield log
 
     monkeypatch.setattr(HivePointers, "client", client)
-    cursors = MemoryCursors()
+    cursors = SqlCursors(new_store())
     cursors.move("hive:h", 0)
     return HiveNotifications(CatalogEntry("h", CatalogKind.HIVE, "thrift://127.0.0.1:1", "/w"), cursors, 0.1)
 

@@ -23,7 +23,7 @@ from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TableStore, TaskStore
 from tests.builders.lakehouse import BONN, NAME, SECOND_MS, Lakehouse
 from tests.builders.worker import Worker
-from tests.contracts.stores import sql_stores
+from tests.contracts.stores import stores_on
 
 Stores = Callable[[Clock], tuple[TableStore, TaskStore]]
 
@@ -33,7 +33,7 @@ def house(request: pytest.FixtureRequest) -> Lakehouse:
     """A table with eight small files that are to be merged."""
 
     def stores(clock: Clock) -> tuple[TableStore, TaskStore]:
-        found = sql_stores("sqlite", request, clock)
+        found = stores_on("sqlite", request, clock)
         return found.tables(), found.tasks()
 
     house = Lakehouse(stores=None if request.param == "memory" else stores)
@@ -43,7 +43,7 @@ def house(request: pytest.FixtureRequest) -> Lakehouse:
 
 
 def ask_for_statistics(house: Lakehouse) -> Task:
-    return house.control.dispatcher.apply(house.control.keeper.plan_asked(NAME, ComputeStatisticsRequest()).plan_id)
+    return house.control.dispatcher.apply(house.control.maintainer.plan_asked(NAME, ComputeStatisticsRequest()).plan_id)
 
 
 def claimed(house: Lakehouse) -> dict[ActionKind, tuple[Worker, TaskSpec]]:
@@ -113,7 +113,7 @@ def test_whoever_wants_both_slots_waits_for_both(house: Lakehouse) -> None:
     at_work = claimed(house)
     house.append(1)
     house.pass_time(SECOND_MS)
-    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
+    plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     expiry = house.control.dispatcher.apply(plan.plan_id)
     waits = house.control.queue_waits.of(house.tasks.get(expiry.task_id))
     assert {wait.reason.figures["task_id"] for wait in waits} == {spec.task_id for _, spec in at_work.values()}
@@ -127,7 +127,7 @@ def test_no_snapshot_expires_beside_them(house: Lakehouse) -> None:
     statistics = Worker(house).claimed()
     house.append(1)
     house.pass_time(SECOND_MS)
-    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
+    plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     base = statistics.action.figures.base_snapshot_id
     assert base not in getattr(plan.actions[0], "snapshot_ids")  # noqa: B009 - of an expiry; theirs is held besides
     expiry = house.control.dispatcher.apply(plan.plan_id)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
-from icewright.maintenance.dispatch.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS
+from icewright.maintenance.dispatch.verifier import MISSING_TABLE_TIMEOUT_MS, VERIFY_TIMEOUT_MS
 from icewright.model.actions.actions import Executor, RewriteDataFiles
 from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.model.iceberg.names import TableName
@@ -234,7 +234,7 @@ def test_a_table_that_is_gone_cannot_be_verified(house: Lakehouse, recreated: bo
     if recreated:
         house.create()
     assert house.control.verifier.verify(task) is task  # it may have been renamed, and be found under its new name
-    house.pass_time(GONE_PATIENCE_MS)
+    house.pass_time(MISSING_TABLE_TIMEOUT_MS)
     assert (house.control.verifier.verify(task).state, code(house.only_task())) == (TaskState.FAILED, "unverified")
 
 
@@ -265,7 +265,7 @@ def test_commits_that_nobody_can_verify_do_not_park_the_table(house: Lakehouse) 
     for _ in range(FAILURES_MAX):
         task = Worker(house).carry_out()
         house.catalog.rename(NAME, renamed)
-        house.pass_time(GONE_PATIENCE_MS)
+        house.pass_time(MISSING_TABLE_TIMEOUT_MS)
         assert house.control.verifier.verify(task).state is TaskState.FAILED
         house.catalog.rename(renamed, NAME)
         house.append(8)
@@ -289,7 +289,7 @@ def test_an_unreadable_table_is_waited_for_but_not_for_ever(house: Lakehouse) ->
     snapshot = house.metadata().current_snapshot
     assert snapshot is not None
     house.catalog.damage(snapshot.manifest_list)
-    house.pass_time(VERIFY_PATIENCE_MS - 1)
+    house.pass_time(VERIFY_TIMEOUT_MS - 1)
     with pytest.raises(Unreadable):
         house.control.verifier.verify(task)
     house.pass_time(1)
@@ -300,7 +300,7 @@ def test_an_unreadable_table_is_waited_for_but_not_for_ever(house: Lakehouse) ->
 def test_a_catalog_that_is_away_is_waited_for(house: Lakehouse) -> None:
     task = Worker(house).carry_out()
     house.catalog.available = False
-    house.pass_time(2 * VERIFY_PATIENCE_MS)
+    house.pass_time(2 * VERIFY_TIMEOUT_MS)
     with pytest.raises(Unavailable):
         house.control.verifier.verify(task)
     assert house.only_task() == task

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
-from icewright.model.iceberg.path_aliasing import likeness
+from icewright.model.iceberg.path_aliasing import comparison_key
 from tests.cases import each_case
 from tests.model.iceberg.test_locations import authorities, keys, schemes
 
@@ -34,7 +34,7 @@ from tests.model.iceberg.test_locations import authorities, keys, schemes
     ],
 )
 def test_o1_o2_other_spellings_are_alike(one: str, other: str) -> None:
-    assert likeness(CanonicalPath(one)) == likeness(CanonicalPath(other))
+    assert comparison_key(CanonicalPath(one)) == comparison_key(CanonicalPath(other))
 
 
 @each_case(
@@ -47,14 +47,14 @@ def test_o1_o2_other_spellings_are_alike(one: str, other: str) -> None:
     ],
 )
 def test_other_files_are_not(one: str, other: str) -> None:
-    assert likeness(CanonicalPath(one)) != likeness(CanonicalPath(other))
+    assert comparison_key(CanonicalPath(one)) != comparison_key(CanonicalPath(other))
 
 
 @given(schemes, authorities, keys)
 def test_it_is_a_name_of_the_key_alone_and_stays_what_it_is(scheme: str, authority: str, key: str) -> None:
     path = Aliases().canonical(f"{scheme}://{authority}{key}")
-    like = likeness(path)
-    assert like == likeness(CanonicalPath(f"other://place{key}"))
+    like = comparison_key(path)
+    assert like == comparison_key(CanonicalPath(f"other://place{key}"))
     assert like == "" or like.startswith("/")
 
 
@@ -62,4 +62,4 @@ def test_it_is_a_name_of_the_key_alone_and_stays_what_it_is(scheme: str, authori
 def test_the_short_way_and_the_long_way_lead_to_the_same(name: str) -> None:
     """Plain keys are not taken apart; ``%41`` makes a key that is."""
     plain, long_way = CanonicalPath(f"s3://b/t/{name}/a"), CanonicalPath(f"s3://b/t/{name}/%41")
-    assert likeness(plain) == likeness(long_way)
+    assert comparison_key(plain) == comparison_key(long_way)

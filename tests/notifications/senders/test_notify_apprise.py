@@ -24,9 +24,9 @@ OUTGOING = Outgoing("msg_1", "icewright: 1 parked", "plain", "- **parked** `lake
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
-def sender(url: str, *, allowed: tuple[object, ...] = LOOPBACK, patience_s: float = 60.0) -> AppriseSender:
+def sender(url: str, *, allowed: tuple[object, ...] = LOOPBACK, timeout_s: float = 60.0) -> AppriseSender:
     address = parse_address(url, KEY)
-    return AppriseSender(lambda: address, Guard(allowed), patience_s=patience_s)  # type: ignore[arg-type]  # networks
+    return AppriseSender(lambda: address, Guard(allowed), timeout_s=timeout_s)  # type: ignore[arg-type]  # networks
 
 
 def test_a_message_arrives_at_a_chat() -> None:
@@ -75,7 +75,7 @@ def test_what_a_service_answers_is_shown_to_nobody(capfd: pytest.CaptureFixture[
 
 def test_a_service_that_lets_us_wait_is_given_up() -> None:
     with pytest.raises(Unavailable, match="in time"):
-        sender(f"mmost://127.0.0.1:9/{TOKEN}", patience_s=0.01).send(OUTGOING, 0)
+        sender(f"mmost://127.0.0.1:9/{TOKEN}", timeout_s=0.01).send(OUTGOING, 0)
 
 
 @each_case(

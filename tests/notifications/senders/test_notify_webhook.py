@@ -68,12 +68,12 @@ def sender(
     context: ssl.SSLContext | None = None,
     proxy: str | None = None,
     secrets: tuple[bytes, ...] = (NEW,),
-    patience_s: float = 15.0,
+    timeout_s: float = 15.0,
 ) -> WebhookSender:
     by: Proxy | None = None if proxy is None else parse_proxy(proxy, "proxy")
     endpoint = Endpoint(parse_url(url, KEY), secrets)
     guard = Guard(allowed, resolve)
-    return WebhookSender(lambda: endpoint, guard, context=context or TLS, proxy=lambda: by, patience_s=patience_s)
+    return WebhookSender(lambda: endpoint, guard, context=context or TLS, proxy=lambda: by, timeout_s=timeout_s)
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ class TestLimits:
     def test_neither_slow_nor_endless_answers_hold_anybody_up(self, drips: bool) -> None:  # noqa: FBT001 - a case
         server = _Dripping(b"HTTP/1.1 200 OK\r\n", drips=drips)
         with pytest.raises(Unavailable):
-            sender(f"http://127.0.0.1:{server.port}/", allowed=LOOPBACK, patience_s=0.5 if drips else 60).send(
+            sender(f"http://127.0.0.1:{server.port}/", allowed=LOOPBACK, timeout_s=0.5 if drips else 60).send(
                 OUTGOING, AT
             )
         assert server.ended.wait(60)
@@ -352,7 +352,7 @@ def no_connection_to_the_inside(url: str) -> None:
             return ["127.0.0.1"]
 
     with connections() as seen, pytest.raises((InvalidConfiguration, Forbidden)) as refused:
-        sender(url, resolve=liberal, patience_s=2).send(OUTGOING, AT)
+        sender(url, resolve=liberal, timeout_s=2).send(OUTGOING, AT)
     assert seen == []
     if isinstance(refused.value, InvalidConfiguration):
         assert KEY in refused.value.message  # said of the setting, and nothing of what may be a secret

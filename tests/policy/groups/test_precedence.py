@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.model.iceberg.names import TableName
-from icewright.model.policy.policies import NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
+from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.model.policy.resource_groups import OPEN_DEFAULT, ResourceGroup, TenantCaps
 from icewright.policy.groups.precedence import GroupSource, applied_source, caps_said, group_win
 from tests.builders.lakehouse import Lakehouse
@@ -23,7 +23,7 @@ def configured(*groups: ResourceGroup) -> GroupSource:
 
 
 def applied(*groups: ResourceGroup) -> GroupSource:
-    return applied_source(PolicyRevision(7, Policies((), groups), 1, "Ada"))
+    return applied_source(7, groups)
 
 
 def test_what_is_applied_is_above_the_configuration_as_a_whole() -> None:

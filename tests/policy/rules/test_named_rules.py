@@ -14,7 +14,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policies import NamedRule, Policies, Rule, RuleMatch
 from icewright.model.policy.policy import Mode, PolicyRule
 from icewright.policy.effective import TABLE_ORIGIN, effective_policy, policy_of
-from icewright.policy.rules.named_rules import check_policies, faults, matching
+from icewright.policy.rules.named_rules import RuleIndex, check_policies, faults
 from icewright.policy.rules.precedence import wins
 from icewright.policy.settings import BY_KEY, SETTINGS
 from tests.builders.observations import table
@@ -81,7 +81,7 @@ def test_a_table_property_always_wins(rules: list[NamedRule], configured: list[P
 @given(RULES, CONFIGURED)
 def test_the_winner_is_above_every_other_one(rules: list[NamedRule], configured: list[PolicyRule]) -> None:
     """By the words of the page and not by how it is sorted: priority, then specificity, then the name."""
-    policy, order = policy_of(ORDERS, {}, [*rules, *configured]), matching(ORDERS, {}, rules)
+    policy, order = policy_of(ORDERS, {}, [*rules, *configured]), RuleIndex(rules).concerning(ORDERS, {})
     if not order:
         assert not policy.origins[MODE].startswith("rule ")
         return
@@ -127,7 +127,7 @@ def test_conditions_all_have_to_hold(
     table_has: Mapping[str, str],
     is_for: bool,  # noqa: FBT001 - a table of cases
 ) -> None:
-    found = matching(ORDERS, table_has, [rule("a", owner=owner, properties=properties)])
+    found = RuleIndex([rule("a", owner=owner, properties=properties)]).concerning(ORDERS, table_has)
     assert bool(found) is is_for
 
 
@@ -137,7 +137,7 @@ def test_a_condition_is_more_specific_than_none_and_less_than_a_name() -> None:
         rule("b", "auto", "lake.sales.*", owner="x"),
         rule("c", "auto", "lake.sales.orders"),
     )
-    found = matching(ORDERS, {"owner": "x"}, [plain, asked, named])
+    found = RuleIndex([plain, asked, named]).concerning(ORDERS, {"owner": "x"})
     assert [one.rule.name for one in found] == ["c", "b", "a"]
 
 

@@ -17,13 +17,13 @@ from icewright.model.access.on_behalf import ON_BEHALF_OF, to_header
 from icewright.model.access.permissions import OWNER, Principal, Role
 from icewright.server.cluster.leading import Answer, Question
 from icewright.server.cluster.peers import ask
+from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane
 from icewright.server.http.app import create_app
 from icewright.server.http.leader_proxy import led_routes
 from icewright.web.transport import Transport
 from tests.builders.served import HOST, TOKEN, V1, Served, problem
 from tests.cases import each_case
-from tests.doubles.servers import MemoryServers
 
 LEADER = Server("server-1", f"http://{HOST}", "0.1.0", epoch=3)
 FOLLOWER = Server("server-2", "http://127.0.0.1:7078", "0.1.0")
@@ -36,7 +36,7 @@ class Follows:
     is_stuck = False
 
     def __init__(self, served: Served) -> None:
-        self.served, self.book, self.is_there = served, MemoryServers(served.clock), True
+        self.served, self.book, self.is_there = served, SqlServers(served.engine, served.clock), True
         self.asked: list[Question] = []
         self.book.beat(LEADER)
         self.book.beat(FOLLOWER)

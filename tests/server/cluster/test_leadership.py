@@ -13,15 +13,15 @@ from sqlalchemy import Engine, create_engine
 
 from icewright.core.errors import StoreTaken, StoreUnavailable, Unavailable
 from icewright.core.servers import Server, leader_of
-from icewright.core.system_clock import SystemClock
 from icewright.model.access.permissions import OWNER
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.server.cluster.leadership import Leadership
 from icewright.server.cluster.leading import Question
 from icewright.server.cluster.peers import ask
+from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane
 from tests.builders.lakehouse import Lakehouse
-from tests.doubles.servers import MemoryServers
+from tests.lakes.stores import new_store
 
 WAIT_S = 30.0
 ENGINE = create_engine("sqlite://")
@@ -85,7 +85,7 @@ class Machine:
 
     name: str
     store: Store
-    book: MemoryServers
+    book: SqlServers
     house: Lakehouse
     beside: list[str] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -119,7 +119,7 @@ class Machine:
 
 @pytest.fixture
 def machines() -> tuple[Machine, Machine]:
-    store, book = Store(), MemoryServers(SystemClock())
+    store, book = Store(), SqlServers(new_store())
     return Machine("server-1", store, book, Lakehouse()), Machine("server-2", store, book, Lakehouse())
 
 

@@ -17,7 +17,7 @@ from icewright.web.messages import BODY_BYTES_MAX, REPORT_BYTES_MAX, decode_curs
 from tests.builders.served import V1, Served, problem
 from tests.cases import each_case
 from tests.contracts.samples import HOSTILE_PARTS
-from tests.contracts.stores import IMPLEMENTATIONS, stores_for
+from tests.contracts.stores import DATABASES, stores_on
 from tests.doubles.clock import ManualClock
 
 BODIED = ("/events/commits", "/optimizers", "/tasks/x/heartbeat", "/tasks/x/report", "/tables/x/check")
@@ -25,11 +25,10 @@ LISTS = ("/tables", "/tasks", "/events/inbox", "/groups", "/optimizers")
 _SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.fixture(scope="module", params=sorted(IMPLEMENTATIONS))
+@pytest.fixture(scope="module", params=DATABASES)
 def served(request: pytest.FixtureRequest) -> Served:
     clock = ManualClock()
-    stores = stores_for(request, clock)
-    return Served(clock, (stores.tables(), stores.tasks()))
+    return Served(clock, stores_on(request.param, request, clock).engine)
 
 
 @pytest.fixture(scope="module")

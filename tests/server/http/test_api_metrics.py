@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import insert
 
 from icewright.core.codec import from_json
 from icewright.core.errors import StoreUnavailable
@@ -19,12 +20,13 @@ from icewright.model.work.tasks import AttemptState, TaskState
 from icewright.ports.store import Change
 from icewright.retention.history import HOLD_MS, LATE_MS, HistoryProgress, HistoryStatus
 from icewright.server.loop import ROUND_MS_MAX
+from icewright.store.schema import tables, tasks
+from icewright.store.table_rows import record_row
+from icewright.store.transactions import writing
 from icewright.work.optimizers.backlog import SEEN_MS
+from icewright.work.store.task_rows import task_row
 from tests.builders.served import V1, Served, hello, problem
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, new_task, record
-from tests.doubles.clock import ManualClock
-from tests.doubles.table_store import MemoryTableStore
-from tests.doubles.task_store import MemoryTaskStore
 
 NAME = re.compile(r"icewright_[a-z][a-z0-9_]*")
 ODD_UNITS = re.compile(r"_(ms|mills?|millis|minutes|hours|days|kb|mb|gb|percent)(_|\Z)")
@@ -116,7 +118,7 @@ def test_what_the_store_keeps_of_the_past_is_told_as_it_was_counted_last(served:
 
 def test_two_servers_over_one_store_tell_the_same_of_it(served: Served) -> None:
     served.table()
-    other = Served(clock=served.clock, stores=(served.control.tables, served.control.tasks))
+    other = Served(clock=served.clock, engine=served.engine, login_code="of-another-server")
     mine, others = ({f.name: f.samples for f in families(one).values()} for one in (served, other))
     of_store = [family.name for family in families(served).values() if family.documentation.startswith("Of the store")]
     assert len(of_store) > 10
@@ -161,14 +163,13 @@ def test_ten_thousand_tables_make_no_more_series_than_ten() -> None:
     """Of everything: states, problems, tasks, events. Names of tables are in at most as many as are asked for."""
 
     def told(count: int) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
-        clock = ManualClock()
-        tasks = MemoryTaskStore(clock)
-        tables = MemoryTableStore(clock, tasks)
-        many = Served(clock=clock, stores=(tables, tasks))
+        many = Served()
         problem_of = Reason("parked", "five tasks came to nothing")
-        tables._records.update({r.table_id: r for n in range(count) for r in [record(n, problem=problem_of)]})
-        for n in range(count):
-            tasks._write(lifecycle.create(new_task(f"task-{n:05d}", table=n), clock.now()))
+        known = [record_row(record(n, problem=problem_of)) for n in range(count)]
+        new = [new_task(f"task-{n:05d}", table=n) for n in range(count)]
+        with writing(many.engine) as connection:
+            connection.execute(insert(tables), known)
+            connection.execute(insert(tasks), [task_row(lifecycle.create(one, many.clock.now()).task) for one in new])
         names = series(families(many).values())
         process = {"icewright_step_duration_seconds", "icewright_http_request_duration_seconds"}
         return {one for one in names if not one[0].startswith(tuple(process))}

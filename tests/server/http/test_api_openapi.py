@@ -22,7 +22,7 @@ from icewright.model.access.identity import NewCode, NewToken, digest
 from icewright.model.access.permissions import OWNER, Role
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
-from icewright.model.events.feed import Fact, FactKind, Told
+from icewright.model.events.feed import Fact, FactKind, FeedEntry
 from icewright.model.events.notifications import Mention, Message
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
@@ -365,12 +365,12 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
 def some_messages() -> Iterator[tuple[str, str, Any]]:
     """The operations on notifications."""
     clock, mailbox = ManualClock(), Mailbox()
-    telling = told(mailbox, clock)
+    delivery = told(mailbox, clock)
     fact = Fact(FactKind.CATALOG_AWAY, "lake", Reason("unavailable", "no answer"))
-    message = Message("msg_1", "team", None, (Mention(Told(1, 1, fact), None),), {"catalog-away": 1}, 0, 1, 1)
-    telling.store.compose("team", None, 0, [message])
-    telling.store.failed("msg_1", "status 400", None)
-    served = Served(clock, telling=telling)
+    message = Message("msg_1", "team", None, (Mention(FeedEntry(1, 1, fact), None),), {"catalog-away": 1}, 0, 1, 1)
+    delivery.store.compose("team", None, 0, [message])
+    delivery.store.failed("msg_1", "status 400", None)
+    served = Served(clock, delivery=delivery)
     head = f"{V1}/notifications"
     yield "GET", head, served.http.get(head)
     yield "GET", f"{head}/dead-letters", served.http.get(f"{head}/dead-letters")
@@ -418,9 +418,8 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
         return method, V1 + template, response
 
     uuid = served.table(mode="approve")
-    for probe in ("/healthz", "/readyz", "/metrics"):
-        yield call("GET", probe)
-    yield call("POST", "/login-codes")
+    for method, path in (("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"), ("POST", "/login-codes")):
+        yield call(method, path)
     looked = call("POST", "/tables/{uuid}/plan", uuid=uuid)
     yield looked
     plan_id = looked[2].json()["plan"]["plan_id"]
@@ -428,9 +427,8 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield call("POST", "/tables/{uuid}/plans", RewriteDataFilesRequest(Migration.ALL), uuid=uuid)
     yield call("POST", "/plans/{plan_id}/apply", plan_id=plan_id)
     task_id = served.get("/tasks")["items"][0]["task_id"]
-    yield call("POST", "/tasks/{task_id}/cancel", task_id=task_id)
-    yield call("POST", "/tasks/{task_id}/retry", task_id=task_id)
-    yield call("POST", "/tasks/{task_id}/expedite", task_id=task_id)
+    for change in ("cancel", "retry", "expedite"):
+        yield call("POST", f"/tasks/{{task_id}}/{change}", task_id=task_id)
     yield call("POST", "/optimizers", hello())
     claim = call("POST", "/optimizers/{optimizer_id}/claims", ANY_TASK, optimizer_id="optimizer-1")
     yield claim

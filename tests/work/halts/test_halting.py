@@ -8,7 +8,7 @@ import pytest
 
 from icewright.actions.expire_snapshots.expirer import Expirer
 from icewright.core.errors import LeaseLost, NotFound
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS, ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.resource_groups import SERVER
@@ -179,7 +179,9 @@ def test_optimizers_are_asked_for_nothing_in_storages_that_are_halted(
 ) -> None:
     worker = Worker(house)
     worker.introduce()
-    assert house.control.backlogs.of(BacklogRequest("default"), frozenset({"lake"})).tasks == 1
+    assert (
+        house.control.backlogs.of(BacklogRequest("default", actions=OPTIMIZER_ACTIONS), frozenset({"lake"})).tasks == 1
+    )
     asked: list[set[str]] = []
 
     def requests(_optimizer_id: str, catalogs: Iterable[str]) -> tuple[ProbeRequest, ...]:
@@ -239,12 +241,12 @@ def test_a_stop_that_was_heard_counts_also_when_it_is_resumed_before_the_report(
 def test_why_it_waits_names_who_halted_it_and_what(house: Lakehouse) -> None:
     halt(house, HaltState.PAUSED)
     halt(house, HaltState.STOPPED, table(house))
-    (found,) = [one for one in house.control.whys.why(house.record()).kinds if one.waits]
+    (found,) = [one for one in house.control.explainer.why(house.record()).kinds if one.waits]
     assert found.waits[0].reason.code == "stopped"
     assert "table lake.db.events is stopped, by icewright: a fire" in found.waits[0].reason.text
     house.control.halting.resume(table(house), "")
     house.control.halting.resume(EVERYTHING, "")
-    codes = {wait.reason.code for one in house.control.whys.why(house.record()).kinds for wait in one.waits}
+    codes = {wait.reason.code for one in house.control.explainer.why(house.record()).kinds for wait in one.waits}
     assert not codes & {"paused", "stopped"}
 
 

@@ -17,13 +17,14 @@ from icewright.observation.executor_exclusions import NOT_SORTED, NOT_STITCHABLE
 from icewright.ports.findings import EXCLUSION_KEPT_MS
 from icewright.ports.store import AT_ONCE
 from icewright.work.optimizers.file_backoff import with_failed_files
+from icewright.work.store.table_store import SqlTableStore
 from icewright.work.tasks.retry import PUT_OFF_BASE_MS
 from tests.actions.rewrite_data_files.layouts.test_levels_service import grow, laid_out, work
 from tests.builders.lakehouse import AUTO, BONN, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import FINAL, Worker
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
-from tests.doubles.table_store import MemoryTableStore
+from tests.lakes.stores import new_store
 
 TWO_WRITERS = Failed(NOT_STITCHABLE, "a.parquet and b.parquet are written by other writers", retryable=False)
 
@@ -144,7 +145,7 @@ def test_other_trouble_speaks_against_no_row_groups() -> None:
 
 def test_it_is_forgotten_after_a_day() -> None:
     clock = ManualClock()
-    tables, table = MemoryTableStore(clock), TableId("lake", "1")
+    tables, table = SqlTableStore(new_store(), clock), TableId("lake", "1")
     ExecutorExclusions(tables, clock).note(table, NOT_STITCHABLE, "two writers")
     book = ExecutorExclusions(tables, clock)  # of another server
     clock.advance(EXCLUSION_KEPT_MS - 1)

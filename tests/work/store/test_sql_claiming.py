@@ -21,7 +21,7 @@ from icewright.store.engine import open_store
 from icewright.store.schema import tasks
 from icewright.store.transactions import writing
 from icewright.work.store import task_queries as queries
-from icewright.work.store.claiming import Asked
+from icewright.work.store.claiming import ClaimSelector
 from icewright.work.store.task_store import SqlTaskStore
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME, new_task, table_id
@@ -58,9 +58,9 @@ def filled(url: str, chance: random.Random, queues: Sequence[Queue] = tuple(Queu
     return store
 
 
-def asked_by(chance: random.Random, count: int) -> list[Asked]:
+def asked_by(chance: random.Random, count: int) -> list[ClaimSelector]:
     return [
-        Asked(
+        ClaimSelector(
             f"optimizer-{chance.randrange(6)}",
             "default",
             LAKE,
@@ -72,7 +72,7 @@ def asked_by(chance: random.Random, count: int) -> list[Asked]:
     ]
 
 
-def together(store: SqlTaskStore, asked: Sequence[Asked]) -> list[Task | None]:
+def together(store: SqlTaskStore, asked: Sequence[ClaimSelector]) -> list[Task | None]:
     given: list[Task | None] = []
     while len(given) < len(asked):
         left = asked[len(given) :]

@@ -19,7 +19,7 @@ from icewright.model.policy.policy import Policy
 from icewright.plans.check_table import Wrong
 from icewright.plans.due import Due
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import plan_beside
+from icewright.plans.standalone_plan import build_standalone_plan
 from icewright.ports.store import TableStore
 
 
@@ -71,7 +71,7 @@ class StatisticsPlanner:
     def _kept(self, observation: Observation, policy: Policy, decision: StatisticsDecision, *, asked: bool) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
         metadata = observation.metadata
-        plan = plan_beside(
+        plan = build_standalone_plan(
             self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked, notes=decision.notes
         )
         violations: Iterable[Wrong] = ()

@@ -27,7 +27,7 @@ from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.due import Due
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import plan_beside
+from icewright.plans.standalone_plan import build_standalone_plan
 from icewright.ports.store import TableStore
 
 LiveFiles: TypeAlias = Callable[[Observation, frozenset[Partition]], Iterator[DataFile]]
@@ -92,7 +92,9 @@ class DataPlanner:
     ) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
         metadata = observation.metadata
-        plan = plan_beside(self._ids.new("plan"), metadata, policy, decision, now, asked=asked, notes=decision.notes)
+        plan = build_standalone_plan(
+            self._ids.new("plan"), metadata, policy, decision, now, asked=asked, notes=decision.notes
+        )
         return keep_plan(self._tables, plan, violations)
 
     def _planned(

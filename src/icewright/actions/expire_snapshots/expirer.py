@@ -18,7 +18,7 @@ from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TaskFilter, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 
 _TASKS_LOOKED_AT: Final = 2 * len(ActionKind)
 """At most one task of a table and kind of action has not ended."""
@@ -31,7 +31,7 @@ class Expirer:
         self,
         expiries: Mapping[str, SnapshotExpiry],
         tasks: TaskStore,
-        kept: KeptStore,
+        kept: UndoRecordStore,
         namesakes: Callable[[TableName, str], Collection[TableName]] = lambda _name, _uuid: (),
     ) -> None:
         """``kept`` is where it is written down what goes, before it does.

@@ -22,7 +22,7 @@ from icewright.model.policy.setting_values import duration_ms
 from icewright.observation.observer import Observer
 from icewright.plans.due import Due
 from icewright.plans.rejection import PlanRejected
-from icewright.plans.standalone_plan import plan_beside
+from icewright.plans.standalone_plan import build_standalone_plan
 from icewright.ports.store import TableStore
 
 _HINT: Final = "an age is a duration: P5D, PT12H or P1DT12H; at least 1 snapshot of each branch stays"
@@ -107,7 +107,7 @@ class ExpiryPlanner:
 
     def _kept(self, metadata: TableMetadata, policy: Policy, decision: ExpiryDecision, *, asked: bool) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
-        plan = plan_beside(
+        plan = build_standalone_plan(
             self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked, notes=decision.notes
         )
         fault(Fault.EXPIRY_PLAN_BEFORE)

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from icewright.core.codec import from_json
+from icewright.model.plans.plans import Reason
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin, logged_in
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.invocation import (
+    Cursor,
+    Invocation,
+    Limit,
+    Yes,
+    api_command,
+    logged_in,
+)
 
 if TYPE_CHECKING:
     from icewright.actions.remove_files.views import QuarantineView
-    from icewright.api_client.client import Client
     from icewright.api_client.connection import Page
     from icewright.core.reasons import Reason
 
@@ -23,37 +29,20 @@ app = typer.Typer(
 )
 
 _FILES_SHOWN: Final = 20
-_HELD: Final = (
-    Column("task"),
-    Column("table"),
-    Column("because"),
-    Column("files", is_number=True),
-    Column("bytes", is_number=True),
-    Column("purged from"),
-    Column("approved by"),
-)
+_HELD: Final = headings("task", "table", "because", "#files", "#bytes", "purged from", "approved by")
 
 
 @app.command("list")
-def list_quarantine(
-    context: typer.Context,
-    *,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
+@api_command
+def list_quarantine(invocation: Invocation, *, limit: Limit = 50, cursor: Cursor = None) -> None:
     """List the tasks whose removed files are in quarantine, newest first."""
     from icewright.actions.remove_files.views import QuarantineView  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
     none = "nothing is in quarantine"
-
-    def ask(client: Client) -> Page:
-        return client.quarantine(limit=limit, cursor=cursor)
-
-    found = print_page(invocation, ask, QuarantineView, _HELD, _cells, none=none, show_api=show_api)
-    if as_json or not found:
+    found = invocation.print_page(
+        invocation.client.quarantine(limit=limit, cursor=cursor), QuarantineView, _HELD, _cells, none=none
+    )
+    if invocation.as_json or not found:
         return
     for one in found:
         _tell_unknown(invocation.terminal, one)
@@ -64,12 +53,10 @@ def list_quarantine(
 
 
 @app.command()
+@api_command
 def purge(
-    context: typer.Context,
+    invocation: Invocation,
     task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright quarantine list` shows it.")],
-    *,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Permanently delete what a task removed once its window in quarantine has ended.
 
@@ -77,18 +64,15 @@ def purge(
     batches of a thousand files: interrupted, it continues when it is repeated.
     """
     from icewright.actions.remove_files.views import QuarantineView  # noqa: PLC0415 - see above
-    from icewright.model.plans.plans import Reason  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        answer = client.purge(task_id)
-        said = answer["waits"]
-        while answer["next_cursor"] is not None:
-            invocation.terminal.note(_so_far(from_json(QuarantineView, answer["quarantine"])))
-            answer = client.purge(task_id, cursor=answer["next_cursor"])
-            said = said or answer["waits"]
-    if as_json:
+    client = invocation.client
+    answer = client.purge(task_id)
+    said = answer["waits"]
+    while answer["next_cursor"] is not None:
+        invocation.terminal.note(_so_far(from_json(QuarantineView, answer["quarantine"])))
+        answer = client.purge(task_id, cursor=answer["next_cursor"])
+        said = said or answer["waits"]
+    if invocation.as_json:
         invocation.terminal.document({**answer, "waits": said})
         return
     one = from_json(QuarantineView, answer["quarantine"])
@@ -97,14 +81,13 @@ def purge(
 
 
 @app.command("purge-gone")
+@api_command
 def purge_gone(
-    context: typer.Context,
+    invocation: Invocation,
     task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright quarantine list` shows it.")],
     *,
     yes: Yes = False,
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so; else who is logged in.")] = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Permanently delete files of a dropped table whose window has ended. Only shown without --yes.
 
@@ -113,24 +96,21 @@ def purge_gone(
     known. Exit status 1 when it was only shown, or something kept it from that.
     """
     from icewright.actions.remove_files.views import QuarantineView  # noqa: PLC0415 - see above
-    from icewright.model.plans.plans import Reason  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        before = from_json(QuarantineView, client.held(task_id))
-        if not yes:
-            _show_gone(invocation.terminal, before, client.held_files(task_id, limit=_FILES_SHOWN))
-            raise typer.Exit(FOUND)
-        purged_by = by or logged_in()
-        while True:
-            answer = client.purge_of_gone_table(task_id, purged_by)
-            now = from_json(QuarantineView, answer["quarantine"])
-            if answer["waits"] is not None or not now.held_files or now.purged_files == before.purged_files:
-                break
-            before = now
+    client = invocation.client
+    before = from_json(QuarantineView, client.held(task_id))
+    if not yes:
+        _show_gone(invocation.terminal, before, client.held_files(task_id, limit=_FILES_SHOWN))
+        raise typer.Exit(FOUND)
+    purged_by = by or logged_in()
+    while True:
+        answer = client.purge_of_gone_table(task_id, purged_by)
+        now = from_json(QuarantineView, answer["quarantine"])
+        if answer["waits"] is not None or not now.held_files or now.purged_files == before.purged_files:
+            break
+        before = now
     waits = None if answer["waits"] is None else from_json(Reason, answer["waits"])
-    if as_json:
+    if invocation.as_json:
         invocation.terminal.document(answer)
     else:
         _print_purged(invocation.terminal, now, waits)
@@ -148,7 +128,7 @@ def _show_gone(terminal: Terminal, one: QuarantineView, files: Page) -> None:
     gone = "not known to be gone" if one.dropped_at is None else f"gone since {text.instant(one.dropped_at)}"
     terminal.say(f"{one.table}, {gone}: {text.count(one.held_files, 'file')} ({text.size(one.held_bytes)})")
     terminal.table(
-        (Column("file"), Column("bytes", is_number=True), Column("from")),
+        headings("file", "#bytes", "from"),
         [(file.path, text.size(file.size_bytes), text.instant(file.purged_from)) for file in held],
     )
     if files.next_cursor is not None:

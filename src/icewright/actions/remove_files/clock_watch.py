@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.core.clock_jumps import Uptime, noted
 from icewright.core.times import Instant
 
@@ -19,7 +19,7 @@ _log = structlog.get_logger("icewright.clock")
 class ClockWatch:
     """Compares the store's clock with what the machine counts; without ``uptime`` nothing is compared."""
 
-    def __init__(self, store: Sightings, uptime: Callable[[], Uptime] | None) -> None:
+    def __init__(self, store: SqlSightings, uptime: Callable[[], Uptime] | None) -> None:
         self._store, self._uptime = store, uptime
 
     def graces_since(self) -> Instant:

@@ -35,10 +35,10 @@ from icewright.ownership.claims import claim
 from icewright.ownership.model import GoneUuid, Place
 from icewright.ownership.needed_files import NeedsOf
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import Decided, plan_beside
+from icewright.plans.standalone_plan import Decided, build_standalone_plan
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 
 PATHS_MAX: Final = 500_000
 """Files of expired snapshots that are looked at in one go, some 150 MB; what is beyond is left to other searches."""
@@ -80,7 +80,7 @@ class ExpiredFilesPlanner:
     def __init__(
         self,
         doors: Mapping[str, ExpiredDoors],
-        kept: KeptStore,
+        kept: UndoRecordStore,
         tables: TableStore,
         tasks: TaskStore,
         ids: Ids,
@@ -229,7 +229,9 @@ class ExpiredFilesPlanner:
         figures = {"files": len(action.files), "bytes": action.size_bytes}
         reason = Reason("remove-expired-files", f"expired snapshots have left {files} that nothing needs", figures)
         decided = Decided(action, reason, prediction)
-        plan = plan_beside(self._ids.new("plan"), metadata, self._policy(metadata), decided, action.as_of, asked=False)
+        plan = build_standalone_plan(
+            self._ids.new("plan"), metadata, self._policy(metadata), decided, action.as_of, asked=False
+        )
         return keep_plan(self._tables, plan)
 
 

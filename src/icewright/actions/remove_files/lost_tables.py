@@ -140,7 +140,7 @@ def declare_table_gone(
 ) -> Response:
     """Declare a former table in the place of this one gone, such as one that was dropped and created again there.
 
-    Its files are orphans of this table from then on: each goes by approval, and nothing for seven days. It counts as
+    Its files are orphans of this table from then on: each is removed by approval, and none for seven days. It counts as
     long as no table of any catalog has the uuid, and only if nothing was committed to it in the seven days before.
     """
     said, table = from_json(DeclareGone, body), TableName.parse(name)

@@ -19,7 +19,7 @@ from icewright.actions.remove_files.clock_watch import ClockWatch
 from icewright.actions.remove_files.expired_files import EXPIRIES_LOOKED_AT, GRACE_MS, ExpiredFilesPlanner, ended_lately
 from icewright.actions.remove_files.orphans.plan import DOUBTFUL
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.service import Remover
 from icewright.approvals.service import RESTORED_SINCE, Approvals
 from icewright.core.errors import IcewrightError, NotFound, StoreUnavailable
@@ -108,7 +108,7 @@ class QuarantineScheduler:
         dispatcher: ServerQueue,
         tasks: TaskStore,
         store: DeletionStore,
-        sightings: Sightings,
+        sightings: SqlSightings,
     ) -> None:
         self._housekeeper, self._remover, self._plans = housekeeper, remover, plans
         self._approvals, self._dispatcher, self._tasks = approvals, dispatcher, tasks
@@ -300,7 +300,7 @@ class QuarantineScheduler:
             return RESTORED_SINCE
         undone = self._tasks.listed(TaskFilter(table_id=table_id, kind=ActionKind.RESTORE_FILES), limit=1)
         is_undone = bool(undone) and undone[0].task_id > last[0].run_id  # both begin with the time
-        needed = self._store.tally(last[0].run_id)[IntentState.RESTORED].files
+        needed = self._store.count_intents(last[0].run_id)[IntentState.RESTORED].files
         return _TAKEN_BACK if is_undone or needed else None
 
     def _leave_ended(self) -> None:

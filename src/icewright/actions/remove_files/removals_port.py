@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.quarantine_port import Quarantine
+from icewright.catalogs.local_spool import OpenSpool
 from icewright.catalogs.objects import Objects
-from icewright.catalogs.spool_port import OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.clock_jumps import Uptime
 from icewright.ports.deletions import DeletionStore
@@ -26,7 +26,7 @@ class RemovalPorts:
     """What is remembered of files that nothing needs, what was intended for them, and the files, by catalog."""
 
     store: DeletionStore
-    sightings: Sightings
+    sightings: SqlSightings
     open_spool: OpenSpool
     catalogs: Mapping[str, CatalogFiles] = field(default_factory=dict)
     uptime: Callable[[], Uptime] | None = None

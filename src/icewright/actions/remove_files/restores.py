@@ -15,7 +15,7 @@ from icewright.model.policy.policy import Policy
 from icewright.model.work.tasks import TERMINAL_STATES, Task
 from icewright.observation.observer import Observer
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import Decided, plan_beside
+from icewright.plans.standalone_plan import Decided, build_standalone_plan
 from icewright.ports.store import TableStore
 
 
@@ -61,5 +61,5 @@ class RestorePlanner:
             RestoreFilesPrediction(held.files, held.bytes, purged.files),
         )
         policy, now = self._policy(metadata), self._clock.now()
-        plan = plan_beside(self._ids.new("plan"), metadata, policy, decided, now, asked=True)
+        plan = build_standalone_plan(self._ids.new("plan"), metadata, policy, decided, now, asked=True)
         return keep_plan(self._tables, plan)

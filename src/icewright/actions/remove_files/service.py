@@ -35,7 +35,7 @@ from icewright.model.work.jobs import Committed, Failed, Result
 from icewright.model.work.tasks import REMOVING, RESTORING, Progress, Task
 from icewright.ownership.needed_files import NeedsOf
 from icewright.ports.carriers import MayGoOn
-from icewright.ports.deletions import HELD_STATES, DeletionStore, Tally
+from icewright.ports.deletions import HELD_STATES, DeletionStore, IntentCount
 from icewright.ports.store import TaskStore
 from icewright.ports.telemetry import watched
 
@@ -117,7 +117,7 @@ class Remover:
         """What became of the files of a task that was reported as done, by what is written down of each."""
         run_id = task.action.undone_task_id if isinstance(task.action, RestoreFiles) else task.task_id
         try:
-            run, tally = self._store.run(run_id), self._store.tally(run_id)
+            run, tally = self._store.run(run_id), self._store.count_intents(run_id)
         except NotFound:
             return Reason(UNVERIFIED, "nothing is written down of the removal any more")
         if run.is_open or tally[IntentState.UNKNOWN].files:
@@ -129,7 +129,7 @@ class Remover:
         if not isinstance(task.action, RemoveOrphanFiles | RemoveExpiredFiles | RestoreFiles):
             return None
         run_id = task.action.undone_task_id if isinstance(task.action, RestoreFiles) else task.task_id
-        tally = self._store.tally(run_id)
+        tally = self._store.count_intents(run_id)
         files = sum(one.files for one in tally.values())
         held = tally[IntentState.QUARANTINED].files + tally[IntentState.PURGED].files
         unknown = tally[IntentState.UNKNOWN].files
@@ -137,10 +137,10 @@ class Remover:
         of_all = wording.count(files, "file")
         return f"of {of_all} {held:,} in quarantine, {files - held - unknown:,} at their places{lost}"
 
-    def held(self, run_id: str) -> tuple[Tally, Tally]:
+    def held(self, run_id: str) -> tuple[IntentCount, IntentCount]:
         """What of a run is in quarantine, and what was purged. Raises ``NotFound``."""
         self._store.run(run_id)
-        tally = self._store.tally(run_id)
+        tally = self._store.count_intents(run_id)
         return tally[IntentState.QUARANTINED], tally[IntentState.PURGED]
 
     def _remove(self, hands: StorageClients, task: Task, may_commit: MayGoOn) -> None:
@@ -151,7 +151,7 @@ class Remover:
 
         def may_go_on() -> None:
             self._require_grace(task, seen)
-            left = self._store.tally(task.task_id)[IntentState.PLANNED].files
+            left = self._store.count_intents(task.task_id)[IntentState.PLANNED].files
             may_commit(Progress(REMOVING, total - left, total))
 
         while True:
@@ -189,7 +189,7 @@ class Remover:
             after = batch.after
 
     def _held_files(self, run_id: str) -> int:
-        return self._store.tally(run_id)[IntentState.QUARANTINED].files
+        return self._store.count_intents(run_id)[IntentState.QUARANTINED].files
 
     def _not_back(self, action: RestoreFiles) -> Failed | None:
         """Which files could not be put back, and why the first of them could not; None when all are back."""
@@ -375,7 +375,7 @@ def _doubtful(action: RemoveOrphanFiles | RemoveExpiredFiles) -> int:
     return sum(file.doubt is not None or written_by(CanonicalPath(file.path)) is None for file in action.files)
 
 
-def _removed(tally: Mapping[IntentState, Tally]) -> Reason:
+def _removed(tally: Mapping[IntentState, IntentCount]) -> Reason:
     held, gone = tally[IntentState.QUARANTINED], tally[IntentState.PURGED]
     files, size_bytes = held.files + gone.files, held.bytes + gone.bytes
     left, back = tally[IntentState.SKIPPED].files, tally[IntentState.RESTORED].files
@@ -386,7 +386,7 @@ def _removed(tally: Mapping[IntentState, Tally]) -> Reason:
     return Reason("verified", text, figures)
 
 
-def _restored(tally: Mapping[IntentState, Tally]) -> Reason:
+def _restored(tally: Mapping[IntentState, IntentCount]) -> Reason:
     back, gone = tally[IntentState.RESTORED], tally[IntentState.PURGED]
     figures = {"files_back": back.files, "bytes_back": back.bytes, "files_purged": gone.files}
     text = f"{wording.count(back.files, 'file')} ({wording.size(back.bytes)}) put back"

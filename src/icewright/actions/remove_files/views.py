@@ -50,7 +50,7 @@ class QuarantineView:
 
 def quarantine_view(store: DeletionStore, tables: TableStore, run_id: str) -> QuarantineView:
     """One run for display. Raises ``NotFound``."""
-    run, tally = store.run(run_id), store.tally(run_id)
+    run, tally = store.run(run_id), store.count_intents(run_id)
     record = tables.record(run.table_id)
     first = store.intents(run_id, _HELD, limit=1)
     unknown = store.intents(run_id, _UNKNOWN, limit=1)

@@ -28,7 +28,7 @@ from icewright.actions.rewrite_data_files.layouts.pieces import NoPiece, PieceBo
 from icewright.actions.rewrite_data_files.level_rotation import KEEPING, MERGING, Work
 from icewright.actions.rewrite_data_files.moving import MovingBounds, moving_groups
 from icewright.actions.rewrite_data_files.packing import Bounds, Run, age, in_order, pack
-from icewright.actions.rewrite_data_files.triggers.trigger_result import DELETES_ALONE, Rule, TriggerResult
+from icewright.actions.rewrite_data_files.triggers.trigger_result import DELETES_ONLY, Rule, TriggerResult
 from icewright.actions.rewrite_data_files.triggers.triggers import Judge
 from icewright.core import wording
 from icewright.core.times import Instant
@@ -196,7 +196,7 @@ class _Finder:
                 reasons.append(found)
         if not reasons:
             return self._found(verdict, files, added_at, statistics)
-        opinion, deletes = self.judge.opinion(statistics), statistics.counts.delete_files
+        opinion, deletes = self.judge.judge_partition(statistics), statistics.counts.delete_files
         reason = opinion.reason
         if opinion.rule is None:
             foreign = said_of(statistics.counts.formats, self.other_formats)
@@ -299,7 +299,7 @@ class _Finder:
     ) -> Candidate:
         old_at = {file.path: self._old_at(added_at.get(file.snapshot_id)) for file in files}
         old = [file for file in files if old_at[file.path] <= self.now]
-        opinion, written_at = self._opinion(statistics, old), statistics.written_at
+        opinion, written_at = self._judged_alone(statistics, old), statistics.written_at
         rule = opinion.rule or self._without_trigger(opinion)
         settled_at = None if written_at is None else written_at + SETTLED_AFTER_MS
         settled = settled_at is None or settled_at <= self.now
@@ -325,7 +325,7 @@ class _Finder:
             return without(verdict, Verdict.WAIT, opinion.reason, opinion.until)
         return without(verdict, Verdict.LEAVE, self._nothing_to_gain(verdict, files, rule))
 
-    def _opinion(self, statistics: PartitionStatistics, old: Sequence[DataFile]) -> TriggerResult:
+    def _judged_alone(self, statistics: PartitionStatistics, old: Sequence[DataFile]) -> TriggerResult:
         """What the trigger says of a partition when its small files are those that may be merged now, and no others."""
         small, edge = self.policy.small_file_size_bytes, histogram.bucket(self.policy.small_file_size_bytes)
         large = {key: entry for key, entry in statistics.counts.sizes.buckets.items() if key >= edge}
@@ -334,12 +334,12 @@ class _Finder:
         sizes = SizeHistogram({**large, **below})
         files = sum(number for number, _ in sizes.buckets.values())
         counts = replace(statistics.counts, sizes=sizes, data_files=files)
-        return self.judge.opinion(replace(statistics, counts=counts))
+        return self.judge.judge_partition(replace(statistics, counts=counts))
 
     def _without_trigger(self, opinion: TriggerResult) -> Rule:
         """What is packed of a partition whose trigger does not fire, where it is looked at for its deletes."""
         waits = self.policy.trigger is not Trigger.LEVELS or opinion.until is not None
-        return DELETES_ALONE if waits else Rule(self.policy.min_input_files)
+        return DELETES_ONLY if waits else Rule(self.policy.min_input_files)
 
     def _nothing_to_gain(self, verdict: PartitionVerdict, files: Sequence[DataFile], rule: Rule) -> Reason:
         small = sum(file.size_bytes < self.policy.small_file_size_bytes for file in files)

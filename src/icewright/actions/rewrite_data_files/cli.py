@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from icewright.actions.rewrite_data_files.layouts import lookups
 from icewright.model.actions.actions import RewriteFigures
 from icewright.model.actions.rewrite_manifests import Opened, RewriteManifestsPrediction
 from icewright.model.plans.plans import Estimate, RewritePrediction
+from icewright.plans.evidence.measures import Measured
+from icewright.plans.views import PlanView
 from icewright.terminal import figures as text
-
-if TYPE_CHECKING:
-    from icewright.plans.evidence.measures import Measured
-    from icewright.plans.views import PlanView
-    from icewright.work.tasks.task_views import TaskView
+from icewright.work.tasks.task_views import TaskView
 
 
 def rewrite_pairs(said: RewritePrediction, view: PlanView) -> list[tuple[str, str]]:
@@ -27,8 +24,6 @@ def rewrite_pairs(said: RewritePrediction, view: PlanView) -> list[tuple[str, st
 
 def _before_and_after(view: PlanView, said: RewritePrediction) -> list[tuple[str, str]]:
     """What a rewrite takes: by whom, in which order, and the estimates, which say that they are."""
-    from icewright.actions.rewrite_data_files.layouts import lookups  # noqa: PLC0415 - `--help` stays quick
-
     rows = [
         ("level", ", ".join(action.level.value for action in view.actions if isinstance(action, RewriteFigures))),
         ("order", said.layout or ""),

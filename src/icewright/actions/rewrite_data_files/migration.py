@@ -59,7 +59,7 @@ def only_migrating(
     ]
 
 
-def told(
+def add_progress(
     reason: Reason, observation: Observation, policy: Policy, migration: Migration, action: RewriteDataFiles | None
 ) -> Reason:
     """The reason of a plan on demand, with how many files there are to migrate, and how many remain after it."""

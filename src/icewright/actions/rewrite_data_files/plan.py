@@ -18,7 +18,7 @@ from icewright.actions.rewrite_data_files.groups import Candidate, Group, withou
 from icewright.actions.rewrite_data_files.layouts.lookups import lookups
 from icewright.actions.rewrite_data_files.layouts.ordering import Levels
 from icewright.actions.rewrite_data_files.level_rotation import KEEPING, MERGING, ORDERING, Work, next_turn
-from icewright.actions.rewrite_data_files.migration import only_migrating, told
+from icewright.actions.rewrite_data_files.migration import add_progress, only_migrating
 from icewright.actions.rewrite_data_files.triggers.triggers import SMALL_FILES
 from icewright.core import wording
 from icewright.core.times import Instant
@@ -101,7 +101,7 @@ def plan_table(
     else:
         reason = outcome.rewrite(action, final, ordering, hurry.reason)
     if migration is not None:
-        reason = told(reason, observation, policy, migration, action)
+        reason = add_progress(reason, observation, policy, migration, action)
     return replace(
         plan,
         actions=() if action is None else (action,),

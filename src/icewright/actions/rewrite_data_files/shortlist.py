@@ -125,7 +125,7 @@ class _Table:
 
 
 def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> PartitionVerdict:
-    files, opinion = statistics.counts.data_files, table.judge.opinion(statistics)
+    files, opinion = statistics.counts.data_files, table.judge.judge_partition(statistics)
     due = table.due.get(statistics.partition, ())
 
     def verdict(kind: Verdict, reason: Reason, after: int = files, until: Instant | None = None) -> PartitionVerdict:

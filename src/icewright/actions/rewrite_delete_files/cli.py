@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.model.actions.remove_expired_files import RemoveExpiredFilesPrediction
@@ -11,12 +11,10 @@ from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesPredict
 from icewright.model.actions.restore_files import RestoreFilesPrediction
 from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesPrediction
 from icewright.model.iceberg.delete_costs import DeleteCosts
+from icewright.plans.evidence.measures import Measured
+from icewright.plans.views import PlanView
 from icewright.terminal import figures as text
-
-if TYPE_CHECKING:
-    from icewright.plans.evidence.measures import Measured
-    from icewright.plans.views import PlanView
-    from icewright.work.tasks.task_views import TaskView
+from icewright.work.tasks.task_views import TaskView
 
 
 def delete_costs_pairs(before: DeleteCosts, after: DeleteCosts) -> list[tuple[str, str]]:

@@ -25,7 +25,7 @@ from icewright.model.plans.plans import Plan
 from icewright.model.policy.policy import Mode, Policy
 from icewright.observation.access import assumed
 from icewright.observation.observer import Observer
-from icewright.plans.standalone_plan import plan_beside
+from icewright.plans.standalone_plan import build_standalone_plan
 
 _File = TypeVar("_File", DataFile, DeleteFile)
 
@@ -58,7 +58,9 @@ class DeletePlanner:
         decision = decide(
             observation, policy, tuple(self._delete_files(observation)), lambda: self._data_files(observation)
         )
-        plan = plan_beside(self._ids.new("plan"), observation.metadata, policy, decision, self._clock.now(), asked=True)
+        plan = build_standalone_plan(
+            self._ids.new("plan"), observation.metadata, policy, decision, self._clock.now(), asked=True
+        )
         deletes, files = self._delete_files(observation), self._data_files(observation)
         match decision:
             case DanglingDecision(action=RemoveDanglingDeletes() as action, prediction=prediction) if prediction:

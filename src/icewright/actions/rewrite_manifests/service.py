@@ -15,7 +15,7 @@ from icewright.model.plans.plans import Plan
 from icewright.model.policy.policy import Policy
 from icewright.plans.due import Due
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import plan_beside
+from icewright.plans.standalone_plan import build_standalone_plan
 from icewright.ports.store import TableStore
 
 
@@ -68,7 +68,7 @@ class ManifestsPlanner:
     ) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
         metadata = observation.metadata
-        plan = plan_beside(self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked)
+        plan = build_standalone_plan(self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked)
         violations: Iterable[tuple[str, str]] = ()
         if decision.action is not None and decision.prediction is not None:
             violations = manifest_violations(decision.action, decision.prediction, observation, policy, summaries)

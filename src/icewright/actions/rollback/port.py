@@ -27,4 +27,3 @@ class Rollbacks(Protocol):
         ``NotAllowed`` where table or catalog refuse, and ``OutcomeUnknown`` when the answer to
         the commit was lost and the table does not tell.
         """
-        ...

@@ -21,7 +21,7 @@ from icewright.model.policy.policy import Policy
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import Task
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import plan_beside
+from icewright.plans.standalone_plan import build_standalone_plan
 from icewright.ports.store import TableStore
 
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -47,7 +47,9 @@ class RollbackPlanner:
             metadata, policy, to_snapshot=asked.to_snapshot, to_time=to_time, holds=holds
         )
         now = self._clock.now()
-        plan = plan_beside(self._ids.new("plan"), metadata, policy, decision, now, asked=True, notes=decision.notes)
+        plan = build_standalone_plan(
+            self._ids.new("plan"), metadata, policy, decision, now, asked=True, notes=decision.notes
+        )
         return keep_plan(self._tables, plan), policy
 
 

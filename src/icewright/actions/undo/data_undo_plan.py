@@ -292,7 +292,7 @@ def _notes(said: UndoExpireDataPrediction, changes: int) -> Iterator[Reason]:
         named += f" and {more:,} more" if more > 0 else ""
         yield Reason("columns-added", f"columns that came since have no values in them, but their defaults: {named}")
     if said.is_moved:
-        yield Reason("spec-changed", "they go into partitions of the current spec, which is another one now")
+        yield Reason("spec-changed", "they are written to partitions of the current spec, which is another one now")
     if changes:
         text = (
             f"{wording.count(changes, 'commit')} since the expiry may have deleted or replaced rows, but none that had "

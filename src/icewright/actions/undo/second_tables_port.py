@@ -13,7 +13,6 @@ class SecondTables(Protocol):
 
     def read(self, table: TableMetadata, metadata_location: str) -> Roots:
         """The table as an earlier metadata file of its has it; ``Unreadable`` where that is not there any more."""
-        ...
 
     def register(self, name: TableName, metadata_location: str) -> None:
         """Register a metadata file as a table. Nothing of it is changed or copied.
@@ -21,11 +20,9 @@ class SecondTables(Protocol):
         Raises :class:`~icewright.core.errors.Conflict` when the name is taken, ``NotAllowed`` where the catalog
         refuses, and ``Unavailable`` also when its answer was lost: whoever looks finds out.
         """
-        ...
 
     def say(self, name: TableName, table_id: TableId, properties: Mapping[str, str]) -> None:
         """Set properties of a table, in one commit of metadata alone; nothing is done where it says so already.
 
         Raises as :meth:`icewright.catalogs.properties_port.TableProperties.change`.
         """
-        ...

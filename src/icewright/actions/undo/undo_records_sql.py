@@ -12,7 +12,7 @@ from icewright.store.table_rows import id_columns
 from icewright.store.transactions import reading, writing
 
 
-class SqlKept:
+class SqlUndoRecordStore:
     """The port over an engine of :func:`icewright.store.engine.open_store`."""
 
     def __init__(self, engine: Engine) -> None:

@@ -21,7 +21,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icewright.core.extras import require_extra
 
-GOOGLE_PATIENCE: Final = timedelta(seconds=30)
+GOOGLE_TIMEOUTS: Final = timedelta(seconds=30)
 _OURS: Final = frozenset({"gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs", "viewfs"})
 """Where PyIceberg would take a library that is not installed, or wait for too long: Arrow tries Google for a quarter of
 an hour."""
@@ -47,7 +47,7 @@ class PatientFiles(PyArrowFileIO):
     def _initialize_gcs_fs(self) -> FileSystem:
         """As PyIceberg's own, but for the limit."""
         found = self.properties
-        settings: dict[str, Any] = {"retry_time_limit": GOOGLE_PATIENCE}
+        settings: dict[str, Any] = {"retry_time_limit": GOOGLE_TIMEOUTS}
         if GCS_TOKEN in found:
             expires_at = timedelta(milliseconds=int(found.get(GCS_TOKEN_EXPIRES_AT_MS, 0)))
             settings |= {"access_token": found[GCS_TOKEN], "credential_token_expiration": _EPOCH + expires_at}

@@ -31,7 +31,7 @@ from icewright.model.iceberg.names import TableName
 
 _LOCATION: Final = "metadata_location"
 _PREVIOUS: Final = "previous_metadata_location"
-_LOCK_PATIENCE_S: Final = 60
+_LOCK_TIMEOUT_S: Final = 60
 _LOCK_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -82,7 +82,7 @@ def _locked(client: Client, name: TableName) -> Iterator[None]:
     lock = client.lock(request)
     try:
         state, waited_s, pauses = lock.state, 0.0, iter(_LOCK_PAUSES_S)
-        while state == LockState.WAITING and waited_s < _LOCK_PATIENCE_S:
+        while state == LockState.WAITING and waited_s < _LOCK_TIMEOUT_S:
             pause_s = next(pauses, _LOCK_PAUSES_S[-1])
             time.sleep(pause_s)
             waited_s += pause_s

@@ -31,23 +31,18 @@ class Pointers(Protocol):
 
     def tables(self) -> Iterator[TableName]:
         """All Iceberg tables; views, tables of other formats and names that cannot be spelled are passed over."""
-        ...
 
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file: the cheapest question that tells. Raises ``NotFound`` and ``Unreadable``."""
-        ...
 
     def all_shown(self) -> TablePointers:
         """See :meth:`icewright.catalogs.port.Catalog.pointers`."""
-        ...
 
     def load(self, name: TableName) -> Pointed:
         """The present metadata. Raises ``NotFound`` and ``Unreadable``."""
-        ...
 
     def file_io(self, location: str) -> FileIO:
         """What reads the files of the table whose metadata was last loaded from ``location``."""
-        ...
 
 
 class CatalogFiles:

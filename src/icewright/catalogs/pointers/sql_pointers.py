@@ -1,4 +1,4 @@
-"""Where tables are, asked of the SQL catalog's own two tables: one query per question, no metadata file read.
+"""Where tables are, asked of the SQL catalog's own two tables, and moved there: one query each, no metadata file read.
 
 PyIceberg's ``SqlCatalog`` is not used for this: on opening it creates a catalog that is not there, and it has no
 way to ask for the pointer alone.
@@ -7,14 +7,14 @@ way to ask for the pointer alone.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 import structlog
 from pyiceberg.catalog.sql import ICEBERG_TABLE_TYPE, IcebergTables
 from pyiceberg.io import FileIO
-from sqlalchemy import ColumnElement, Engine, NullPool, create_engine, event, inspect, or_, select
+from sqlalchemy import ColumnElement, Engine, NullPool, create_engine, event, inspect, or_, select, update
 
 from icewright.catalogs.metadata.translated_errors import asking
 from icewright.catalogs.pointers.pointers import CatalogFiles, Pointed, read_metadata
@@ -170,3 +170,25 @@ def _engine_of_postgresql(database: PostgresqlDatabase) -> Engine:
         pool_recycle=_CONNECTION_S_MAX,
         hide_parameters=True,
     )
+
+
+class SqlCommits(SqlPointers):
+    """Pointers of a SQL catalog that can be moved: one conditional update, as all its clients do."""
+
+    def move(self, name: TableName, before: str, after: str, _changes: Mapping[str, str | None]) -> bool:
+        """Move the pointer, unless somebody else did since. Raises ``Unavailable``, also when nobody knows."""
+        statement = (
+            update(IcebergTables)
+            .where(
+                *self._own_tables(),
+                IcebergTables.table_namespace == ".".join(name.namespace),
+                IcebergTables.table_name == name.name,
+                IcebergTables.metadata_location == before,
+            )
+            .values(metadata_location=after, previous_metadata_location=before)
+        )
+        engine = self._engine
+        if engine.dialect.name == "postgresql":  # whose connections otherwise only look
+            engine = engine.execution_options(isolation_level="READ COMMITTED", postgresql_readonly=False)
+        with asking(self._name), engine.begin() as connection:
+            return connection.execute(statement).rowcount == 1

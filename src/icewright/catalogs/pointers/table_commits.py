@@ -18,7 +18,7 @@ from icewright.catalogs.metadata.translated_errors import reading
 from icewright.catalogs.pointers.next_metadata import content, next_location, next_metadata
 from icewright.catalogs.pointers.pointers import Pointed, read_metadata
 from icewright.catalogs.pointers.rest_commits import RestCommits
-from icewright.catalogs.pointers.sql_commits import SqlCommits
+from icewright.catalogs.pointers.sql_pointers import SqlCommits
 from icewright.core.errors import (
     Conflict,
     IcewrightError,

@@ -9,19 +9,22 @@ from icewright.store.transactions import reading, writing
 
 
 class SqlCursors:
-    """A :class:`~icewright.events.sources.port.Cursors` over an engine of the store."""
+    """How far logs were read whose keepers do not remember that for their readers; durable.
+
+    Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def position(self, name: str) -> int | None:
-        """See the port."""
+        """Where a log was read to, None before the first time."""
         with reading(self._engine) as connection:
             found = connection.scalar(select(event_cursors.c.position).where(event_cursors.c.name == name))
             return None if found is None else int(found)
 
     def move(self, name: str, position: int) -> None:
-        """See the port."""
+        """A log was read to there."""
         with writing(self._engine) as connection:
             where = update(event_cursors).where(event_cursors.c.name == name)
             if connection.execute(where.values(position=position)).rowcount == 0:

@@ -14,8 +14,9 @@ from thrift.Thrift import TApplicationException
 
 from icewright.catalogs.pointers.hive_pointers import HivePointers
 from icewright.core.errors import InvalidName, Unavailable
+from icewright.events.sources.cursors import SqlCursors
 from icewright.events.sources.hive_messages import table_said
-from icewright.events.sources.port import Cursors, Fetched
+from icewright.events.sources.port import Fetched
 from icewright.model.events.events import Channel, CommitEvent
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
@@ -37,7 +38,7 @@ class HiveNotifications:
 
     channel = Channel.HIVE
 
-    def __init__(self, entry: CatalogEntry, cursors: Cursors, idle_s: float) -> None:
+    def __init__(self, entry: CatalogEntry, cursors: SqlCursors, idle_s: float) -> None:
         self.name = f"hive:{entry.name}"
         self.idle_s = idle_s
         self._catalog, self._cursors = entry.name, cursors

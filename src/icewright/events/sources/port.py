@@ -44,18 +44,3 @@ class EventSource(Protocol):
     def close(self) -> None:
         """Let go of it, without acknowledging anything."""
         ...
-
-
-class Cursors(Protocol):
-    """How far logs were read whose keepers do not remember that for their readers; durable.
-
-    Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer.
-    """
-
-    def position(self, name: str) -> int | None:
-        """Where a log was read to, None before the first time."""
-        ...
-
-    def move(self, name: str, position: int) -> None:
-        """A log was read to there."""
-        ...

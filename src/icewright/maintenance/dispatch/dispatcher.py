@@ -32,7 +32,7 @@ from icewright.core.times import Instant
 from icewright.core.wording import duration
 from icewright.maintenance.dispatch.task_gate import APPROVED, NOT_OBSERVE, TaskGate
 from icewright.maintenance.registry.planning import done_by_others, effect_of, obstacle_of, still_applies
-from icewright.model.actions.actions import traits_of
+from icewright.model.actions.actions import EVERY_KIND, ActionKind, traits_of, understood
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode
@@ -64,6 +64,7 @@ from icewright.model.work.tasks import (
 from icewright.observation.access import AccessBook
 from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
+from icewright.plans.policy_digest import policy_changed
 from icewright.policy.groups.definitions import Groups
 from icewright.policy.source import PolicySource
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
@@ -146,7 +147,8 @@ class Dispatcher:
 
         Raises ``NotFound``; :class:`NotAllowed` when there is nothing to do, when the mode was ``observe`` for the plan
         or is (files come back all the same), and when it has to be approved first; and :class:`Conflict` when the table
-        has moved on so that it would not be the plan that was looked at, or ages were told by a clock that was ahead.
+        has moved on so that it would not be the plan that was looked at, or ages were told by a clock that was ahead,
+        or settings that the plan was made from have changed.
         """
         plan = self._tables.plan(plan_id)
         if not plan.actions:
@@ -163,6 +165,13 @@ class Dispatcher:
         now = self._tasks.now()
         obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy, now)
         obstacle = obstacle or planned_ahead(action, now) or self._approvals.unwanted(plan, policy)
+        obstacle = obstacle or policy_changed(
+            action.kind,
+            plan.settings_digest,
+            policy,
+            made_at=plan.planned_at,
+            applied_at=self._policies.applied_at,
+        )
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.
@@ -202,7 +211,7 @@ class Dispatcher:
         self._tables.optimizer_seen(hello)
 
     def claim(self, optimizer_id: str, request: ClaimRequest = ANY_TASK) -> TaskSpec | None:
-        """The next task for an optimizer, of those that it asks for.
+        """The next task for an optimizer, of those that it asks for and whose actions it understands.
 
         Only what its owner still allows and the table still fits is given out; the rest is superseded on the way.
         Raises :class:`NotAllowed` for one that has not said hello, and :class:`VersionMismatch` for one that did so
@@ -212,7 +221,8 @@ class Dispatcher:
         reached = self._observer.catalog_names.intersection(hello.catalogs)
         most = request.shareable_bytes_max
         terms = self._groups.terms_of(hello, self._tasks.now, joins=most is not None)
-        task = self._next(optimizer_id, hello.resource_group, reached, most, terms)
+        kinds = understood(hello.actions)
+        task = self._next(optimizer_id, hello.resource_group, reached, kinds, most, terms)
         return None if task is None or task.lease is None else self._spec(task, task.lease)
 
     def claim_own(self, group: str, catalogs: frozenset[str]) -> Task | None:
@@ -220,10 +230,16 @@ class Dispatcher:
 
         ``group`` is one of the server's own.
         """
-        return self._next(group, group, catalogs)
+        return self._next(group, group, catalogs, EVERY_KIND)
 
     def _next(
-        self, claimer: str, group: str, catalogs: frozenset[str], most: int | None = None, terms: Terms = FREE
+        self,
+        claimer: str,
+        group: str,
+        catalogs: frozenset[str],
+        kinds: frozenset[ActionKind],
+        most: int | None = None,
+        terms: Terms = FREE,
     ) -> Task | None:
         """The best task that may run, claimed; those that may not any more end on the way, some at a time."""
         for _ in range(STALE_MAX):
@@ -235,6 +251,7 @@ class Dispatcher:
                 lease_ms=self._limits.lease_ms,
                 shareable_bytes_max=most,
                 terms=terms,
+                kinds=kinds,
             )
             if task is None:
                 return None
@@ -319,6 +336,7 @@ class Dispatcher:
             table_name=task.table_name,
             action=task.action,
             lease_ms=self._limits.lease_ms,
+            action_version=task.kind.traits.protocol_version,
         )
 
     def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:

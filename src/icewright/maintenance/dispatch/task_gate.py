@@ -19,7 +19,9 @@ from icewright.model.policy.policy import Mode, Policy
 from icewright.model.policy.time_windows import window_of
 from icewright.model.work.tasks import Task
 from icewright.observation.observer import Observer
+from icewright.plans.policy_digest import SETTINGS_DIGEST, policy_changed
 from icewright.plans.window import closed
+from icewright.policy.effective import policy_of
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableStore
 
@@ -49,7 +51,13 @@ class TaskGate:
             or self._window_obstacle(task, policy)
             or still_applies(task.action, task.table_id, metadata)
             or obstacle_of(task.action, metadata, policy, self._now())
+            or self._policy_obstacle(task, policy)
         )
+
+    def _policy_obstacle(self, task: Task, policy: Policy) -> Reason | None:
+        """Whether the task was planned by other settings. Not asked before a commit: what began under them may end."""
+        digest, applied_at = task.reason.figures.get(SETTINGS_DIGEST), self._policies.applied_at
+        return policy_changed(task.action.kind, digest, policy, made_at=task.created_at, applied_at=applied_at)
 
     def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
         if traits_of(task.action.kind).in_mode_observe:
@@ -67,11 +75,15 @@ class TaskGate:
         return None if shut is None else shut.reason()
 
     def known_obstacle(self, task: Task) -> Reason | None:
-        """As :meth:`obstacle`, of a table that cannot be asked: what its last plan knows counts."""
+        """As :meth:`obstacle`, of a table that cannot be asked: what its last plan knows counts, and its properties."""
         record = self._tables.record(task.table_id)
         known = None if record is None or record.plan_id is None else self._tables.plan(record.plan_id)
-        observed = known is not None and known.mode is Mode.OBSERVE
-        return Reason("mode-observe", "the policy now only observes the table") if observed else None
+        if known is not None and known.mode is Mode.OBSERVE:
+            return Reason("mode-observe", "the policy now only observes the table")
+        if record is None or record.properties is None:
+            return None
+        policy = policy_of(record.name, record.properties, self._policies.present().rules)
+        return self._policy_obstacle(task, policy)
 
     def veto(self, task: Task) -> Reason | None:
         """Why the owner does not want a task to commit any more.

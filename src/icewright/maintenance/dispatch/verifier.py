@@ -26,10 +26,10 @@ from icewright.observation.observer import Observer
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.ports.telemetry import watched
 
-VERIFY_PATIENCE_MS = 60 * 60 * 1000
+VERIFY_TIMEOUT_MS = 60 * 60 * 1000
 """How long a commit may stay unverified because its table cannot be read. Meanwhile nothing else is done to it."""
 
-GONE_PATIENCE_MS = 15 * 60 * 1000
+MISSING_TABLE_TIMEOUT_MS = 15 * 60 * 1000
 """How long a table that is not there under its name may turn up under another, before its commit stays unverified."""
 
 _NOT_AS_IT_SHOULD_BE = frozenset({COMMIT_NOT_FOUND, VERIFICATION_FAILED})
@@ -81,14 +81,14 @@ class Verifier:
     def verify(self, task: Task) -> Task:
         """Check a committed task against the table; the task itself while its table may have been renamed.
 
-        Raises as :meth:`settle` does; of a table that stays unreadable for :data:`VERIFY_PATIENCE_MS`, nothing more
+        Raises as :meth:`settle` does; of a table that stays unreadable for :data:`VERIFY_TIMEOUT_MS`, nothing more
         is hoped for.
         """
         try:
             with watched("verify", task):
                 change = self._verified(task)
         except Unreadable as error:
-            if self._tasks.now() - task.updated_at < VERIFY_PATIENCE_MS:
+            if self._tasks.now() - task.updated_at < VERIFY_TIMEOUT_MS:
                 raise
             reason = Reason(UNVERIFIED, f"the commit was reported, but cannot be verified: {error.message}")
             change = _change(task, TaskState.FAILED, Outcome(reason, reported_snapshot(task)))
@@ -101,7 +101,7 @@ class Verifier:
 
     def _verified(self, task: Task) -> Change | None:
         metadata = self._load(task)
-        if metadata is None and self._tasks.now() - task.updated_at < GONE_PATIENCE_MS:
+        if metadata is None and self._tasks.now() - task.updated_at < MISSING_TABLE_TIMEOUT_MS:
             return None
         if metadata is None:
             reason = Reason(UNVERIFIED, "the commit was reported, but its table was dropped before it was verified")

@@ -6,7 +6,7 @@ A kind of action that is added has a line in :data:`ACTION_WORDS`; ``tests/test_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from icewright.actions.compute_statistics import cli as statistics
 from icewright.actions.expire_data import cli as data
@@ -38,12 +38,10 @@ from icewright.model.actions.undo import (
 )
 from icewright.model.plans.plans import RewritePrediction
 from icewright.plans.action_types import ActionWords
+from icewright.plans.evidence.measures import Measured
+from icewright.plans.views import PlanView
 from icewright.terminal import figures as text
-
-if TYPE_CHECKING:
-    from icewright.plans.evidence.measures import Measured
-    from icewright.plans.views import PlanView
-    from icewright.work.tasks.task_views import TaskView
+from icewright.work.tasks.task_views import TaskView
 
 
 def _said_beforehand(said: ExpireDataPrediction | RollbackPrediction, task: TaskView) -> str:

@@ -26,9 +26,9 @@ from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan
-from icewright.model.plans.requests import Asked
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.work.tasks import Outcome, Task
-from icewright.plans.action_types import ActionType, AskedPlan, DueRule, Planned, never
+from icewright.plans.action_types import ActionType, DueRule, Planned, RequestedPlan, never
 
 if TYPE_CHECKING:
     from icewright.ports.carriers import Carrier
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 Q = TypeVar("Q")
 
 
-def _asked(asked: type[Q], plan: Callable[[Planner, Observation, Q, Sequence[Hold]], Planned]) -> AskedPlan[Any]:
-    """An :class:`AskedPlan` whose types are compared before the registry forgets them."""
-    return AskedPlan(asked, plan)
+def _asked(asked: type[Q], plan: Callable[[Planner, Observation, Q, Sequence[Hold]], Planned]) -> RequestedPlan[Any]:
+    """An :class:`RequestedPlan` whose types are compared before the registry forgets them."""
+    return RequestedPlan(asked, plan)
 
 
 _NO_ROW: Final = never("it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
@@ -149,7 +149,7 @@ def plan_undo(plans: UndoPlanner, task: Task) -> Plan:
     return ACTION_TYPES[task.action.kind].plan_undo(plans, task, task.action)
 
 
-def plan_asked(planner: Planner, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()) -> Planned:
+def plan_asked(planner: Planner, observation: Observation, asked: PlanRequest, holds: Sequence[Hold] = ()) -> Planned:
     """Say what that takes which a person asks for, of a table just observed.
 
     ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRejected``, and ``Rejected`` for what

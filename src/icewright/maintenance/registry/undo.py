@@ -35,11 +35,11 @@ from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.observation.observer import Observer
 from icewright.plans.action_types import cannot_be_undone
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import plan_beside
+from icewright.plans.standalone_plan import build_standalone_plan
 from icewright.ports.carriers import MayGoOn
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
-from icewright.ports.undo_records import KeptStore
+from icewright.ports.undo_records import UndoRecordStore
 
 if TYPE_CHECKING:
     from icewright.ports.carriers import MayGoOn
@@ -65,7 +65,7 @@ class Undoing:
 
     expiries: Mapping[str, SnapshotExpiry]
     files: Mapping[str, TableFiles]
-    kept: KeptStore
+    kept: UndoRecordStore
     restore: Callable[[Task], Plan]
     bring_files_back: BringFilesBack
     seconds: SecondTabler
@@ -139,7 +139,7 @@ class UndoPlanner:
         self, now: TableMetadata, policy: Policy, decision: UndoDecision | RollbackDecision | DataUndoDecision
     ) -> Plan:
         at = self._tasks.now()
-        plan = plan_beside(self._ids.new("plan"), now, policy, decision, at, asked=True, notes=decision.notes)
+        plan = build_standalone_plan(self._ids.new("plan"), now, policy, decision, at, asked=True, notes=decision.notes)
         return keep_plan(self._tables, plan)
 
     def _open_until(self, task: Task) -> Instant:

@@ -30,7 +30,7 @@ from icewright.model.actions.deletion import Cause
 from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest, RewritePrediction
-from icewright.model.actions.traits import ActionTraits, RunsOn, TableSlot
+from icewright.model.actions.traits import ON_MAIN, ActionTraits, RunsOn, TableSlot
 from icewright.model.actions.undo import UndoExpireDataFigures, UndoExpireDataPrediction
 from icewright.model.iceberg.files import DeleteFile, FileFormat, Partition
 from icewright.model.iceberg.layouts import Layout, Level
@@ -244,6 +244,16 @@ _REWRITE_DATA_FILES: Final = ActionTraits(
     shareable_bytes=lambda action: action.shareable_bytes,
     asked=RewriteDataFilesRequest,
     slot=TableSlot.DATA,
+    settings=ON_MAIN
+    | {
+        *("target_file_size_bytes", "min_input_files", "min_file_size_ratio", "max_file_group_size_bytes"),
+        *("max_file_group_files", "max_task_size_bytes", "max_task_files", "max_task_time_ratio"),
+        *("delete_file_threshold", "delete_ratio_threshold", "write_window_ms", "migrate_formats", "migrate_spec"),
+        *("layout", "level_1_size_bytes", "level_2_runs", "trigger", "trigger_target_size_bytes"),
+        *("mse_ratio", "mse_interval_ms", "tiered_fragment_ratio", "tiered_minor_files"),
+        *("tiered_minor_interval_ms", "tiered_full_interval_ms", "scans_per_day", "horizon_ms", "open_ms", "plan_ms"),
+        *("rewrite_ms", "read_bytes_per_s", "write_bytes_per_s"),
+    },
 )
 
 _UNDO_EXPIRE_DATA: Final = ActionTraits(
@@ -253,6 +263,7 @@ _UNDO_EXPIRE_DATA: Final = ActionTraits(
     names=lambda action: sum(len(group.files) + len(group.delete_files) for group in action.groups),
     permission=Permission.UNDO,
     slot=TableSlot.DATA,
+    settings=ON_MAIN | {"target_file_size_bytes"},
 )
 
 
@@ -313,12 +324,10 @@ class AnyFigures(Protocol):
     @property
     def kind(self) -> str:
         """The tag of the action."""
-        ...
 
     @property
     def base_snapshot_id(self) -> int | None:
         """The snapshot that the action goes on from."""
-        ...
 
 
 ActionFigures: TypeAlias = Annotated[AnyFigures, OneOf(tuple(kind.traits.figures for kind in LISTED))]
@@ -331,12 +340,10 @@ class AnyAction(Protocol):
     @property
     def kind(self) -> str:
         """Its tag."""
-        ...
 
     @property
     def figures(self) -> ActionFigures:
         """The action without its files."""
-        ...
 
 
 Action: TypeAlias = Annotated[AnyAction, OneOf(tuple(kind.traits.action for kind in LISTED))]
@@ -364,6 +371,19 @@ TAKE_BACK: Final[Mapping[ActionKind, tuple[ActionKind, ...]]] = {
     if kind.traits.taken_back_by
 }
 """What a person begins, and the kinds of tasks that take it back."""
+
+
+EVERY_KIND: Final = frozenset(ActionKind)
+
+OPTIMIZER_ACTIONS: Final[Mapping[str, int]] = {
+    kind.value: kind.traits.protocol_version for kind in ActionKind if kind.traits.runs_on is RunsOn.OPTIMIZER
+}
+"""What this icewright announces as an optimizer: the kinds of actions that it carries out, in which version."""
+
+
+def understood(actions: Mapping[str, int]) -> frozenset[ActionKind]:
+    """The kinds of actions that whoever announces these versions carries out as they are sent from here."""
+    return frozenset(kind for kind in ActionKind if actions.get(kind.value) == kind.traits.protocol_version)
 
 
 def traits_of(kind: str) -> ActionTraits[Any]:

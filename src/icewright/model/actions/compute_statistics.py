@@ -149,4 +149,7 @@ TRAITS: Final = ActionTraits(
     names=lambda action: len(action.columns),
     asked=ComputeStatisticsRequest,
     slot=TableSlot.METADATA,
+    settings=frozenset(
+        {"ignore_other_optimizers", "statistics_columns", "statistics_min_change", "statistics_interval_ms"}
+    ),
 )

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Literal
 
 from icewright.core.times import Instant
 from icewright.model.access.permissions import Permission
-from icewright.model.actions.traits import ActionTraits, TableSlot
+from icewright.model.actions.traits import ON_MAIN, ActionTraits, TableSlot
 from icewright.model.actions.undo import UNDO_KEPT_MS
 from icewright.model.iceberg.files import FileFormat, Partition
 
@@ -199,4 +199,6 @@ TRAITS: Final = ActionTraits(
     taken_back_by=("undo_expire_data", "rollback_to_snapshot"),
     asked=ExpireDataRequest,
     slot=TableSlot.DATA,
+    settings=ON_MAIN
+    | {"expire_data_field", "expire_data_older_than_ms", "expire_data_time_zone", "expire_data_integers"},
 )

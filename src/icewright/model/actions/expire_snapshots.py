@@ -151,4 +151,5 @@ TRAITS: Final = ActionTraits(
     runs_on=RunsOn.SERVER,
     taken_back_by=("undo_expire_snapshots",),
     asked=ExpireSnapshotsRequest,
+    settings=frozenset({"ignore_other_optimizers", "max_snapshot_age_ms", "min_snapshots_to_keep", "max_hold_ms"}),
 )

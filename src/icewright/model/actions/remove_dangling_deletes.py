@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-from icewright.model.actions.traits import ActionTraits, TableSlot
+from icewright.model.actions.traits import ON_MAIN, ActionTraits, TableSlot
 from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat
 
@@ -94,4 +94,5 @@ TRAITS: Final = ActionTraits(
     names=lambda action: action.names,
     asked=RemoveDanglingDeletesRequest,
     slot=TableSlot.DATA,
+    settings=ON_MAIN,
 )

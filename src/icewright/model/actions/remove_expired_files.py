@@ -83,4 +83,5 @@ TRAITS: Final = ActionTraits(
     permission=Permission.REMOVE,
     runs_on=RunsOn.SERVER_FILES,
     removes_files=True,
+    settings=frozenset(),
 )

@@ -250,4 +250,5 @@ TRAITS: Final = ActionTraits(
     runs_on=RunsOn.SERVER_FILES,
     removes_files=True,
     asked=RemoveOrphanFilesRequest,
+    settings=frozenset({"orphan_age_ms"}),
 )

@@ -58,4 +58,5 @@ TRAITS: Final = ActionTraits(
     permission=Permission.UNDO,
     runs_on=RunsOn.SERVER_FILES,
     in_mode_observe=True,
+    settings=frozenset(),
 )

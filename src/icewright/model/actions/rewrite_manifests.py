@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
-from icewright.model.actions.traits import ActionTraits, TableSlot
+from icewright.model.actions.traits import ON_MAIN, ActionTraits, TableSlot
 from icewright.model.iceberg.files import Partition
 
 ENTRIES_MAX: Final = 100_000
@@ -204,4 +204,6 @@ TRAITS: Final = ActionTraits(
     names=lambda action: len(action.manifests) + sum(len(output.shares) for output in action.outputs),
     asked=RewriteManifestsRequest,
     slot=TableSlot.DATA,
+    settings=ON_MAIN
+    | {"manifest_target_size_bytes", "manifest_min_count", "manifest_merge", "rewrite_manifests_min_gain"},
 )

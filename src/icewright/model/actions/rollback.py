@@ -92,4 +92,5 @@ TRAITS: Final = ActionTraits(
     permission=Permission.REMOVE,
     runs_on=RunsOn.SERVER,
     asked=RollbackRequest,
+    settings=frozenset(),
 )

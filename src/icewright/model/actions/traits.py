@@ -11,6 +11,9 @@ from icewright.model.access.permissions import Permission
 
 A = TypeVar("A")
 
+ON_MAIN: Final = frozenset({"ignore_other_optimizers", "branch_window_ms"})
+"""The settings that every plan is made from which commits to ``main``."""
+
 
 class RunsOn(StrEnum):
     """What carries an action out (decision 0027)."""
@@ -59,7 +62,9 @@ class ActionTraits(Generic[A]):
     out in a Spark job shared with other tasks; else None. ``asked`` is how a person asks for a plan of it; None where
     nobody does. ``slot`` is what of its table a task of the kind holds; alone with its table unless said otherwise.
     ``protocol_version`` is raised by a change of the action that an older optimizer would misread: those that know
-    another version get no such task.
+    another version get no such task. ``settings`` are the fields of the
+    :class:`~icewright.model.policy.policy.Policy` that a plan of it is made from; None for all that any plan may be
+    made from.
     """
 
     action: type[A]
@@ -75,6 +80,7 @@ class ActionTraits(Generic[A]):
     asked: type[Any] | None = None
     slot: TableSlot = TableSlot.TABLE
     protocol_version: int = 1
+    settings: frozenset[str] | None = None
 
     @property
     def kind(self) -> str:

@@ -193,4 +193,5 @@ TRAITS: Final = ActionTraits(
     names=lambda action: len(action.snapshot_ids),
     permission=Permission.UNDO,
     runs_on=RunsOn.SERVER,
+    settings=frozenset(),
 )

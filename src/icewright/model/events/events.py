@@ -78,7 +78,7 @@ class StoredEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportedCommits:
     """Which snapshots of a table events told of, by the channel that was first; ``table`` told of no snapshot."""
 
     snapshots: Mapping[int, Channel]

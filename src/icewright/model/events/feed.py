@@ -77,7 +77,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FeedEntry:
     """A fact in the feed, with its number and when it was told, by the store's clock."""
 
     sequence: int
@@ -116,5 +116,5 @@ def _covers(scope: tuple[str, ...], parts: tuple[str, ...]) -> bool:
 class FeedPage:
     """Facts in their order; ``through`` is the last number that was looked at, to go on from."""
 
-    told: tuple[Told, ...]
+    told: tuple[FeedEntry, ...]
     through: int

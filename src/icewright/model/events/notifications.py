@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from icewright.core.times import Instant
-from icewright.model.events.feed import FactKind, FeedFilter, Told
+from icewright.model.events.feed import FactKind, FeedEntry, FeedFilter
 
 RECEIVERS_MAX: Final = 100
 MENTIONS_MAX: Final = 20
@@ -61,7 +61,7 @@ class Receiver:
 class Mention:
     """What a message says of one thing: the gravest fact of it, the latest of several, and how often it was told."""
 
-    told: Told
+    told: FeedEntry
     owner: str | None
     times: int = 1
 

@@ -21,7 +21,7 @@ _DECODINGS_MAX: Final = 5
 """Rounds of ``%2525``; whoever nests deeper does not do it by accident."""
 
 
-def likeness(path: CanonicalPath) -> str:
+def comparison_key(path: CanonicalPath) -> str:
     """What all spellings of a path have in common that some client may use: equal for paths that may be one object.
 
     The key alone, whatever the storage is called; decoded, composed, in small letters, without empty parts, ``.`` and

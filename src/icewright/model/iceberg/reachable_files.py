@@ -112,7 +112,7 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class ReachableFile:
-    """One file. ``kept_by`` has a bit for each keeper (:mod:`icewright.inventory.keepers`) that needs it.
+    """One file. ``kept_by`` has a bit for each keeper (:mod:`icewright.inventory.reference_bits`) that needs it.
 
     ``size_bytes`` is None where nothing that was read tells it. ``added_at`` is when the first snapshot was committed
     that added it, by its writer's clock; None for files that no manifest lists, and where that snapshot has expired.

@@ -52,12 +52,10 @@ class AnyPrediction(Protocol):
     @property
     def kind(self) -> str:
         """The tag of its action."""
-        ...
 
     @property
     def call(self) -> str:
         """The Spark statement."""
-        ...
 
 
 Prediction: TypeAlias = Annotated[AnyPrediction, OneOf(tuple(kind.traits.prediction for kind in LISTED))]
@@ -73,6 +71,7 @@ class Plan:
     what is missing until each fires; of an expiry, what stays and why; of
     statistics, which columns have none and why. A plan that is ``asked``, or has a
     ``migration``, was asked for by a person and does nothing else; it is only carried out when that person applies it.
+    ``settings_digest`` is of the settings that it was made from; None in plans of before there was one.
     """
 
     plan_id: str
@@ -90,6 +89,7 @@ class Plan:
     rules: tuple[Reason, ...] = ()
     migration: Migration | None = None
     asked: bool = False
+    settings_digest: str | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -14,7 +14,6 @@ class AnyRequest(Protocol):
     @property
     def kind(self) -> str:
         """The tag of its action."""
-        ...
 
 
 _FIRST: Final = (
@@ -32,5 +31,5 @@ REQUESTS: Final = tuple(
 )
 """All of them, in the order of the API document."""
 
-Asked: TypeAlias = Annotated[AnyRequest, OneOf(REQUESTS)]
+PlanRequest: TypeAlias = Annotated[AnyRequest, OneOf(REQUESTS)]
 """Anything of which a plan can be asked for, by the kind of its action."""

@@ -10,7 +10,6 @@ from icewright.core.times import Instant
 from icewright.model.policy.policy import Enforced, PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
 
-RULES_MAX: Final = 1_000
 GROUPS_MAX: Final = 100
 PATTERNS_MAX: Final = 100
 """Of one rule."""

@@ -23,7 +23,7 @@ from icewright.notifications.senders.apprise_process import INSIDE, NO_ADDRESS, 
 from icewright.notifications.senders.guard import Guard, system_resolve
 from icewright.notifications.senders.urls import Proxy
 
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 """How long a message may take, with the start of the process: mail servers let strangers wait."""
 MAIL: Final = frozenset({"mailto", "mailtos", "mailgun", "o365", "sendgrid", "ses"})
 """Services that show HTML; the others show Markdown."""
@@ -72,9 +72,9 @@ class AppriseSender:
         guard: Guard,
         *,
         proxy: Callable[[], Proxy | None] = lambda: None,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._address, self._guard, self._proxy, self._patience_s = address, guard, proxy, patience_s
+        self._address, self._guard, self._proxy, self._timeout_s = address, guard, proxy, timeout_s
 
     def send(self, outgoing: Outgoing, at: Instant) -> None:
         """See the port."""
@@ -89,10 +89,10 @@ class AppriseSender:
             "allowed": [str(network) for network in self._guard.allowed] + _addresses(proxy),
             "proxy": "" if proxy is None else proxy.url,
         }
-        _judge(_run(json.dumps(order), self._patience_s))
+        _judge(_run(json.dumps(order), self._timeout_s))
 
 
-def _run(order: str, patience_s: float) -> int:
+def _run(order: str, timeout_s: float) -> int:
     """How the process ends. It gets nothing of our environment but where Python's modules are."""
     environ = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "LANG": "C.UTF-8"}
     try:
@@ -102,7 +102,7 @@ def _run(order: str, patience_s: float) -> int:
             env=environ,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=patience_s,
+            timeout=timeout_s,
             check=False,
         )
     except subprocess.TimeoutExpired:

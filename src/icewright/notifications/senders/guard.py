@@ -100,9 +100,9 @@ class Pinned(httpcore2.NetworkBackend):
         del timeout
         tried = self._addresses or [host]
         for left, address in zip(reversed(range(len(tried))), tried, strict=True):
-            patience_s = remaining_s(self._until) / (left + 1)
+            timeout_s = remaining_s(self._until) / (left + 1)
             try:
-                stream = self._sockets.connect_tcp(address, port, patience_s, local_address, socket_options)
+                stream = self._sockets.connect_tcp(address, port, timeout_s, local_address, socket_options)
             except (httpcore2.NetworkError, httpcore2.TimeoutException):
                 if not left:
                     raise

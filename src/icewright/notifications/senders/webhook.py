@@ -20,7 +20,7 @@ from icewright.notifications.senders.guard import Guard, Pinned
 from icewright.notifications.senders.signatures import signed
 from icewright.notifications.senders.urls import Proxy, Url
 
-PATIENCE_S: Final = 15.0
+TIMEOUT_S: Final = 15.0
 """How long one attempt may take, from the first packet to the status."""
 BODY_BYTES_MAX: Final = 1 << 20
 _AWAY: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
@@ -48,9 +48,9 @@ class WebhookSender:
         *,
         context: ssl.SSLContext | None = None,
         proxy: Callable[[], Proxy | None] = lambda: None,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._endpoint, self._guard, self._proxy, self._patience_s = endpoint, guard, proxy, patience_s
+        self._endpoint, self._guard, self._proxy, self._timeout_s = endpoint, guard, proxy, timeout_s
         self._context = context or ssl.create_default_context()
 
     def send(self, outgoing: Outgoing, at: Instant) -> None:
@@ -84,7 +84,7 @@ class WebhookSender:
             raise Unavailable(f"the receiver does not answer: {_told(error)}") from error
 
     def _pool(self, url: Url) -> httpcore2.ConnectionPool:
-        until, proxy = time.monotonic() + self._patience_s, self._proxy()
+        until, proxy = time.monotonic() + self._timeout_s, self._proxy()
         if proxy is None:
             backend = Pinned(self._guard.addresses(url), until)
             return httpcore2.ConnectionPool(ssl_context=self._context, network_backend=backend)

@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from icewright.core.times import Instant
 from icewright.model.plans.plans import Reason
-from icewright.model.policy.policies import PolicyRevision
 from icewright.model.policy.resource_groups import DEFAULT_GROUP, OWN, Queue, ResourceGroup, with_default
 from icewright.model.policy.time_windows import opens_at
 from icewright.model.work.admission import Holding, Refusal, RefusalKind, Terms
@@ -43,10 +42,11 @@ class Groups:
         applied = {group.name: group for group in self._source.present().groups}
         return with_default(MappingProxyType({**self._configured, **applied}))
 
-    def sources(self, revision: PolicyRevision) -> tuple[GroupSource, ...]:
-        """Who defines groups while these policies are applied, those who count first."""
+    def sources(self) -> tuple[GroupSource, ...]:
+        """Who defines groups as they are now, those who count first."""
+        applied = self._source.present()
         configured = GroupSource("the configuration", tuple(self._configured.values()), is_configuration=True)
-        return (applied_source(revision), configured)
+        return (applied_source(applied.revision, applied.groups), configured)
 
     def origin(self, name: str) -> tuple[Origin, int | None]:
         """Who says what a group is, with the revision of the policies where it is those."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from icewright.core import wording
 from icewright.model.iceberg.names import TableName
-from icewright.model.policy.policies import PolicyRevision, Rule
+from icewright.model.policy.policies import Rule
 from icewright.model.policy.resource_groups import DEFAULT_GROUP, OPEN_DEFAULT, ResourceGroup, TenantCaps
 from icewright.policy.effective import policy_of
 from icewright.policy.groups.queue_place import tenant_of
@@ -60,9 +60,9 @@ class GroupWin:
     tenant_caps: TenantCaps | None
 
 
-def applied_source(revision: PolicyRevision) -> GroupSource:
+def applied_source(revision: int, groups: tuple[ResourceGroup, ...]) -> GroupSource:
     """The groups of a revision of the policies."""
-    return GroupSource(f"revision {revision.number} of the policies", revision.policies.groups)
+    return GroupSource(f"revision {revision} of the policies", groups)
 
 
 def defined(name: str, sources: Sequence[GroupSource]) -> Iterator[tuple[GroupSource | None, ResourceGroup]]:

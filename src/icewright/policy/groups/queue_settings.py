@@ -47,7 +47,7 @@ QUEUE_SETTINGS: Final = (
         _priority,
         0,
         f"a whole number, -{PRIORITY_MAX} to {PRIORITY_MAX}",
-        "Which of an owner's tables go first where they are equally urgent: a point is worth ten minutes of waiting.",
+        "Which of an owner's tables start first if equally urgent: a point is worth ten minutes of waiting.",
     ),
     Setting(
         REAL_TIME_KEY,

@@ -109,7 +109,7 @@ class PolicyTest:
 class Said:
     """All that rules and resource groups say of tables; those that are above others come first."""
 
-    rules: tuple[Rule, ...]
+    rules: Sequence[Rule]
     groups: tuple[GroupSource, ...]
 
 

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Conflict, Rejected
+from icewright.model.iceberg.tables import Json
+from icewright.model.policy.policies import NO_REVISION, NewRevision, Policies, PolicyRevision, Rule
+from icewright.model.policy.policy import PolicyProblem
+from icewright.model.policy.resource_groups import ResourceGroup
+from icewright.policy.groups.precedence import GroupSource, GroupWin, applied_source, caps_said
+from icewright.policy.rules.case_files import read_cases
+from icewright.policy.rules.cases import CaseResult, PolicyTest, Said, TestedGroup, policy_test, run_case
+from icewright.policy.rules.difference import PolicyDifference
+from icewright.policy.rules.file_schema import policy_schema
+from icewright.policy.rules.files import PolicyFiles, read_policies, read_policy_files
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin, logged_in
-from icewright.terminal.lists import print_page
-
-if TYPE_CHECKING:
-    from icewright.api_client.client import Client
-    from icewright.api_client.connection import Page
-    from icewright.model.iceberg.tables import Json
-    from icewright.model.policy.policies import Policies, PolicyRevision, Rule
-    from icewright.model.policy.policy import PolicyProblem
-    from icewright.model.policy.resource_groups import ResourceGroup
-    from icewright.policy.groups.precedence import GroupWin
-    from icewright.policy.rules.cases import CaseResult, PolicyTest, TestedGroup
-    from icewright.policy.rules.difference import PolicyDifference
-    from icewright.policy.rules.files import PolicyFiles
-    from icewright.terminal.invocation import Invocation
+from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.invocation import (
+    Cursor,
+    Invocation,
+    Limit,
+    Yes,
+    api_command,
+    command,
+    logged_in,
+    table_name,
+)
 
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Policy files, or folders of them.")]
 Files = Annotated[
@@ -44,76 +49,59 @@ IfRevision = Annotated[
     typer.Option("--if-revision", metavar="N", help="Only while revision N is the latest, whose difference you saw."),
 ]
 
-_SETTINGS: Final = (Column("setting"), Column("value"), Column("from"), Column("because"))
-_CHANGES: Final = (Column("table"), Column("setting"), Column("before"), Column("after"), Column("by"))
-_RULES: Final = (Column(""), Column("rule"), Column("what"), Column("tables", is_number=True))
-_HISTORY: Final = (
-    Column("revision", is_number=True),
-    Column("applied"),
-    Column("by"),
-    Column("rules", is_number=True),
-    Column("note"),
-)
+_SETTINGS: Final = headings("setting", "value", "from", "because")
+_CHANGES: Final = headings("table", "setting", "before", "after", "by")
+_RULES: Final = headings("", "rule", "what", "#tables")
+_HISTORY: Final = headings("#revision", "applied", "by", "#rules", "note")
 _SIGNS: Final = {"added": "+", "changed": "~", "removed": "-"}
 
 
+@api_command
 def apply(
-    context: typer.Context,
+    invocation: Invocation,
     paths: Paths,
     *,
     yes: Yes = False,
     if_revision: IfRevision = None,
     note: Note = "",
     by: By = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Show what policy files would change, and with --yes put them in place of all policies that are applied.
 
     Exit status 1 when there is something to apply and --yes is missing.
     """
-    from icewright.policy.rules.files import read_policies  # noqa: PLC0415 - `--help` stays quick
-
-    invocation, policies = begin(context, as_json=as_json), read_policies(paths)
-    _change(invocation, lambda _: policies, _Wish(yes, if_revision, note, by, show_api))
+    _change(invocation, read_policies(paths), _Wish(yes, if_revision, note, by))
 
 
+@api_command
 def rollback(
-    context: typer.Context,
+    invocation: Invocation,
     revision: Annotated[int, typer.Argument(metavar="REVISION", min=0, help="The revision; 0 is no policies at all.")],
     *,
     yes: Yes = False,
     if_revision: IfRevision = None,
     note: Note = "",
     by: By = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Show what going back to a revision would change, and with --yes apply it again, as a new revision.
 
     Exit status 1 when there is something to apply and --yes is missing.
     """
-    invocation = begin(context, as_json=as_json)
-    wish = _Wish(yes, if_revision, note or f"rollback to revision {revision}", by, show_api)
-    _change(invocation, lambda client: _revision(client, revision).policies, wish)
+    policies = from_json(PolicyRevision, invocation.client.policies(revision)).policies
+    _change(invocation, policies, _Wish(yes, if_revision, note or f"rollback to revision {revision}", by))
 
 
-def history(
-    context: typer.Context,
-    *,
-    limit: Limit = 20,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
+@api_command
+def history(invocation: Invocation, *, limit: Limit = 20, cursor: Cursor = None) -> None:
     """List what was applied, newest first."""
-    invocation = begin(context, as_json=as_json)
     none = "no policies were applied yet"
-
-    def ask(client: Client) -> Page:
-        return client.policy_revisions(limit=limit, cursor=cursor)
-
-    print_page(invocation, ask, lambda one: one, _HISTORY, _history_cells, none=none, show_api=show_api)
+    invocation.print_page(
+        invocation.client.policy_revisions(limit=limit, cursor=cursor),
+        lambda one: one,
+        _HISTORY,
+        _history_cells,
+        none=none,
+    )
 
 
 def _history_cells(one: Json) -> tuple[str, ...]:
@@ -124,13 +112,12 @@ def schema() -> None:
     """Print the JSON Schema of policy files, for editors and CI."""
     import json  # noqa: PLC0415 - `--help` stays quick
 
-    from icewright.policy.rules.file_schema import policy_schema  # noqa: PLC0415 - see above
-
     typer.echo(json.dumps(policy_schema(), indent=2))
 
 
+@command
 def which_wins(
-    context: typer.Context,
+    invocation: Invocation,
     table: Annotated[
         str | None, typer.Argument(metavar="[TABLE]", help="The table; may be left out with --expect.")
     ] = None,
@@ -138,26 +125,20 @@ def which_wins(
     files: Files = None,
     expect: Expect = None,
     every: Annotated[bool, typer.Option("--all", help="Also settings that are not set.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Say which rule wins for each setting of a table, and why; with --file, by files that are not applied yet.
 
     Cases of --expect are tested without a server or a catalog, as CI does. Exit status 1 when one fails, and when
     something cannot be used.
     """
-    from icewright.policy.rules.case_files import read_cases  # noqa: PLC0415 - `--help` stays quick
-    from icewright.policy.rules.cases import run_case  # noqa: PLC0415 - see above
-    from icewright.policy.rules.files import read_policy_files  # noqa: PLC0415 - see above
-
     if table is None and not expect:
         raise Rejected("nothing to test", hint="name a table, or cases: --expect FILE")
-    invocation = begin(context, as_json=as_json)
     policies = read_policy_files(files) if files else None
     cases = [case for file in expect or () for case in read_cases(file)]
     rules = _rules(invocation, policies)
     results = [run_case(case, rules) for case in cases]
     tested = None if table is None else _tested(invocation, table, policies)
-    if as_json:
+    if invocation.as_json:
         invocation.terminal.document({"table": tested, "cases": results})
     else:
         _print_test(invocation.terminal, tested, results, every=every)
@@ -197,26 +178,20 @@ class _Wish:
     if_revision: int | None
     note: str
     by: str | None
-    show_api: bool
 
 
-def _change(invocation: Invocation, wanted: Callable[[Client], Policies], wish: _Wish) -> None:
-    from icewright.model.policy.policies import NewRevision, PolicyRevision  # noqa: PLC0415 - see above
-    from icewright.policy.rules.difference import PolicyDifference  # noqa: PLC0415 - see above
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    with server(invocation, show_api=wish.show_api) as client:
-        policies = wanted(client)
-        difference = from_json(PolicyDifference, client.preview_policies(policies))
-        if wish.if_revision is not None and wish.if_revision != difference.revision:
-            said = f"the policies are at revision {difference.revision} now, not at {wish.if_revision}"
-            raise Conflict(said, hint="look at the difference again")
-        if not invocation.terminal.as_json:
-            _print_difference(invocation.terminal, difference)
-        done = None
-        if wish.yes and not difference.is_empty:
-            new = NewRevision(policies, wish.by or logged_in(), wish.note)
-            done = from_json(PolicyRevision, client.apply_policies(new, difference.revision))
+def _change(invocation: Invocation, policies: Policies, wish: _Wish) -> None:
+    client = invocation.client
+    difference = from_json(PolicyDifference, client.preview_policies(policies))
+    if wish.if_revision is not None and wish.if_revision != difference.revision:
+        said = f"the policies are at revision {difference.revision} now, not at {wish.if_revision}"
+        raise Conflict(said, hint="look at the difference again")
+    if not invocation.terminal.as_json:
+        _print_difference(invocation.terminal, difference)
+    done = None
+    if wish.yes and not difference.is_empty:
+        new = NewRevision(policies, wish.by or logged_in(), wish.note)
+        done = from_json(PolicyRevision, client.apply_policies(new, difference.revision))
     if invocation.terminal.as_json:
         invocation.terminal.document({"difference": difference, "applied": None if done is None else done.number})
     elif done is not None:
@@ -225,12 +200,6 @@ def _change(invocation: Invocation, wanted: Callable[[Client], Policies], wish: 
         said = f"Nothing has been changed yet: add --yes --if-revision {difference.revision} to do exactly this."
         invocation.terminal.say(said, style="bold")
     raise typer.Exit(FOUND if done is None and not difference.is_empty else FINE)
-
-
-def _revision(client: Client, number: int) -> PolicyRevision:
-    from icewright.model.policy.policies import PolicyRevision  # noqa: PLC0415 - `--help` stays quick
-
-    return from_json(PolicyRevision, client.policies(number))
 
 
 def _print_difference(terminal: Terminal, difference: PolicyDifference) -> None:
@@ -265,24 +234,23 @@ def _print_difference(terminal: Terminal, difference: PolicyDifference) -> None:
         terminal.say(f"... and {wording.count(left, 'more table', 'more tables')}")
 
 
-def _rules(invocation: Invocation, files: PolicyFiles | None) -> tuple[Rule, ...]:
+def _rules(invocation: Invocation, files: PolicyFiles | None) -> Sequence[Rule]:
     """The rules to test: of files above those of the configuration, or what is in effect."""
-    return invocation.rules if files is None else (*files.policies.rules, *invocation.config.rules)
+    from icewright.policy.rules.named_rules import RuleIndex  # noqa: PLC0415 - see above
+
+    return RuleIndex(invocation.rules if files is None else (*files.policies.rules, *invocation.config.rules))
 
 
 def _tested(invocation: Invocation, table: str, files: PolicyFiles | None) -> PolicyTest:
-    from icewright.model.policy.policies import NO_REVISION  # noqa: PLC0415 - see above
     from icewright.ownership.offline import OfflineCatalogs  # noqa: PLC0415 - `--help` stays quick
-    from icewright.policy.groups.precedence import GroupSource, applied_source  # noqa: PLC0415 - see above
-    from icewright.policy.rules.cases import Said, policy_test  # noqa: PLC0415 - see above
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
 
     config, applied = invocation.config, invocation.applied
     name = table_name(config, table)
     found = OfflineCatalogs(config).catalog(name.catalog).load(name)
     where = "the configuration" if config.path is None else str(config.path)
     configured = GroupSource(where, config.groups, is_configuration=True)
-    present = Said(invocation.rules, (applied_source(applied or NO_REVISION), configured))
+    now = applied or NO_REVISION
+    present = Said(_rules(invocation, None), (applied_source(now.number, now.policies.groups), configured))
     revision = None if applied is None else applied.number
     if files is None:
         return policy_test(found, revision, present)
@@ -349,8 +317,6 @@ def _say_group(terminal: Terminal, tested: TestedGroup) -> None:
 
 
 def _definition(win: GroupWin) -> list[tuple[str, str]]:
-    from icewright.policy.groups.precedence import caps_said  # noqa: PLC0415 - see above
-
     if win.group is None:
         return [("defined", "nowhere")]
     over = "; ".join(f"not {other.origin}: {other.why}" for other in win.over)

@@ -19,7 +19,8 @@ from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.policy.setting_values import value_text
 from icewright.policy.effective import DEFAULT_ORIGIN, Layer, layers_of
 from icewright.policy.rules.name_patterns import name_pattern
-from icewright.policy.rules.named_rules import concerning
+from icewright.policy.rules.named_rules import RuleIndex
+from icewright.policy.rules.pattern_index import PatternIndex
 from icewright.policy.settings import BY_KEY
 
 TABLES_SHOWN: Final = 20
@@ -98,20 +99,23 @@ class Comparison:
 
     def __init__(self, before: Policies, after: Policies, configured: Sequence[Rule]) -> None:
         """``configured`` are the rules of the configuration, below both."""
-        self._before: tuple[Rule, ...] = (*before.rules, *configured)
-        self._after: tuple[Rule, ...] = (*after.rules, *configured)
+        self._before = RuleIndex((*before.rules, *configured))
+        self._after = RuleIndex((*after.rules, *configured))
         self._groups = before.groups, after.groups
         old, new = ({rule.name: rule for rule in one.rules} for one in (before, after))
         self._changes = {
             name: (old.get(name), new.get(name)) for name in sorted(old | new) if old.get(name) != new.get(name)
         }
-        self._touched = [rule for pair in self._changes.values() for rule in pair if rule is not None]
-        self._keys = sorted({key for rule in self._touched for key in rule.settings} | _DELETING)
+        touched = [rule for pair in self._changes.values() for rule in pair if rule is not None]
+        self._touched = RuleIndex(touched)
+        self._present = RuleIndex(rule for old, new in self._changes.values() if (rule := new or old))
+        self._keys = sorted({key for rule in touched for key in rule.settings} | _DELETING)
         self._known = self._unknown = self._changed = 0
         self._matched: Counter[str] = Counter()
         self._patterns = {
             (rule.name, text): 0 for _, rule in self._changes.values() if rule for text in rule.match.tables
         }
+        self._names = PatternIndex((name_pattern(text), (name, text)) for name, text in self._patterns)
         self._settings: Counter[str] = Counter()
         self._shown: list[TableChange] = []
         self._auto: list[str] = []
@@ -122,17 +126,15 @@ class Comparison:
     def add(self, table_id: TableId, name: TableName, properties: Mapping[str, str] | None) -> None:
         """One more table that is known; with None, its properties are not."""
         self._known += 1
-        for rule_name, text in self._patterns:
-            self._patterns[rule_name, text] += name_pattern(text).matches(name)
+        for matched in self._names.matches(name):
+            self._patterns[matched] += 1
         if properties is None:
-            if any(name_pattern(text).matches(name) for rule in self._touched for text in rule.match.tables):
+            if self._touched.may_concern(name):
                 self._unknown += 1
                 self.affected.append(table_id)
             return
-        for rule_name, (old, new) in self._changes.items():
-            rule = new or old
-            self._matched[rule_name] += rule is not None and concerning(rule, name, properties) is not None
-        if any(concerning(rule, name, properties) is not None for rule in self._touched):
+        self._matched.update(one.rule.name for one in self._present.concerning(name, properties))
+        if self._touched.concerning(name, properties):
             self.affected.append(table_id)
             self._compare(table_id, name, properties)
 

@@ -9,7 +9,6 @@ from icewright.model.policy.policies import (
     NAME_LENGTH_MAX,
     PATTERNS_MAX,
     PRIORITY_MAX,
-    RULES_MAX,
     TEXT_LENGTH_MAX,
 )
 from icewright.model.policy.policy import Enforced
@@ -60,7 +59,7 @@ def policy_schema() -> dict[str, Any]:
         **_object(
             {
                 "version": {"enum": [VERSION, int(VERSION)]},
-                "rules": {"type": "array", "maxItems": RULES_MAX, "items": rule},
+                "rules": {"type": "array", "items": rule},
                 "groups": {"type": "object", "maxProperties": GROUPS_MAX, "additionalProperties": _group()},
             },
             ["version"],

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, overload
 
 from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration, InvalidName
@@ -22,15 +22,16 @@ from icewright.model.policy.policies import (
     OWNER_KEY,
     PATTERNS_MAX,
     PRIORITY_MAX,
-    RULES_MAX,
     TEXT_LENGTH_MAX,
     NamedRule,
     Policies,
+    Rule,
     RuleMatch,
 )
-from icewright.model.policy.policy import Enforced
+from icewright.model.policy.policy import Enforced, PolicyRule
 from icewright.policy.groups.text import group_fault
 from icewright.policy.rules.name_patterns import Specificity, glob, name_pattern
+from icewright.policy.rules.pattern_index import PatternIndex
 from icewright.policy.settings import BY_KEY, value_problem
 
 _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_LENGTH_MAX - 1}}}", re.ASCII)
@@ -48,23 +49,63 @@ class Concerning:
     specificity: Specificity
 
 
-def matching(name: TableName, properties: Mapping[str, str], rules: Iterable[NamedRule]) -> list[Concerning]:
-    """The rules that concern a table, the one that wins first."""
-    found = [one for rule in rules if (one := concerning(rule, name, properties)) is not None]
-    found.sort(key=lambda one: one.rule.name)
-    found.sort(key=lambda one: (one.rule.priority, one.specificity), reverse=True)  # stable: names still break ties
-    return found
+class RuleIndex(Sequence[Rule]):
+    """Rules in the order in which they were given; those for a table are found without a look at all the others."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        """Raises :class:`~icewright.core.errors.InvalidName` for a pattern that is none."""
+        self._rules = tuple(rules)
+        self._named = PatternIndex(
+            (pattern, (number, pattern.specificity, text))
+            for number, rule in enumerate(self._rules)
+            if isinstance(rule, NamedRule)
+            for text, pattern in ((text, name_pattern(text)) for text in rule.match.tables)
+        )
+        self._configured: dict[tuple[str, ...], list[PolicyRule]] = {}
+        for rule in self._rules:
+            if isinstance(rule, PolicyRule):
+                self._configured.setdefault((rule.catalog, *rule.namespace), []).append(rule)
+
+    @overload
+    def __getitem__(self, index: int) -> Rule: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Rule]: ...
+
+    def __getitem__(self, index: int | slice) -> Rule | Sequence[Rule]:
+        """As of a tuple."""
+        return self._rules[index]
+
+    def __len__(self) -> int:
+        """As of a tuple."""
+        return len(self._rules)
+
+    def may_concern(self, name: TableName) -> bool:
+        """Whether a rule of a policy file has a pattern for that name, whatever it asks besides."""
+        return bool(self._named.matches(name))
+
+    def concerning(self, name: TableName, properties: Mapping[str, str]) -> list[Concerning]:
+        """The rules of policy files that concern a table, the one that wins first."""
+        hits: dict[int, list[tuple[Specificity, str]]] = {}
+        for number, specificity, text in self._named.matches(name):
+            hits.setdefault(number, []).append((specificity, text))
+        found = []
+        for number in sorted(hits):
+            rule, (specificity, text) = self._rules[number], max(hits[number])
+            if isinstance(rule, NamedRule) and _are_met(wanted := conditions(rule.match), properties):
+                found.append(Concerning(rule, text, replace(specificity, conditions=len(wanted))))
+        found.sort(key=lambda one: one.rule.name)
+        found.sort(key=lambda one: (one.rule.priority, one.specificity), reverse=True)  # stable: names break ties
+        return found
+
+    def configured(self, name: TableName) -> list[PolicyRule]:
+        """The rules of the configuration that are for a table, that of the deepest namespace first."""
+        parts = (name.catalog, *name.namespace)
+        return [rule for end in range(len(parts), 0, -1) for rule in self._configured.get(parts[:end], ())]
 
 
-def concerning(rule: NamedRule, name: TableName, properties: Mapping[str, str]) -> Concerning | None:
-    """How a rule concerns a table: by the most specific pattern that matches; None where none does."""
-    patterns = ((name_pattern(text), text) for text in rule.match.tables)
-    hits = [(pattern.specificity, text) for pattern, text in patterns if pattern.matches(name)]
-    wanted = conditions(rule.match)
-    if not hits or not all(key in properties and glob(wanted[key]).matches(properties[key]) for key in wanted):
-        return None
-    specificity, text = max(hits)
-    return Concerning(rule, text, replace(specificity, conditions=len(wanted)))
+def _are_met(wanted: Mapping[str, str], properties: Mapping[str, str]) -> bool:
+    return all(key in properties and glob(text).matches(properties[key]) for key, text in wanted.items())
 
 
 def conditions(match: RuleMatch) -> Mapping[str, str]:
@@ -90,9 +131,6 @@ def check_policies(policies: Policies) -> None:
 
 def faults(policies: Policies) -> Iterator[RuleFault]:
     """Everything that is wrong with policies, rule by rule."""
-    if len(policies.rules) > RULES_MAX:
-        yield RuleFault(("rules",), f"more than {RULES_MAX:,} rules", "one rule may have many patterns")
-        return
     yield from _of_groups(policies)
     seen: set[str] = set()
     for number, rule in enumerate(policies.rules):

@@ -30,7 +30,7 @@ from icewright.core.servers import (
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.plans.plans import Reason
 from icewright.server.cluster.leading import Answer, Question
-from icewright.server.cluster.servers_port import Servers
+from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane
 from icewright.store_admin.leader_lock import LeaderElection
 
@@ -40,7 +40,7 @@ POLL_S: Final = 0.5
 """How often a server that follows tries to lead, and one that leads makes sure that it does."""
 LOOP_PAUSE_S: Final = 1.0
 """How long the loop rests when nothing wakes it; leases and sweeps are looked at this often."""
-PATIENCE_S: Final = 30.0
+TIMEOUT_S: Final = 30.0
 """How long it is waited for the loop to end its round; then it is left behind, as a server that dies leaves it."""
 
 TRIED_S: Final = 5.0
@@ -60,7 +60,7 @@ class Leadership:
         self,
         election: LeaderElection,
         build: Callable[[Engine], ControlPlane],
-        servers: Servers,
+        servers: SqlServers,
         own: Server,
         *,
         ask: Callable[[str, Question], Answer],
@@ -193,9 +193,9 @@ class Leadership:
         finally:
             control.loop.stop()
             if self._left is not loop:
-                loop.join(PATIENCE_S)
+                loop.join(TIMEOUT_S)
             if loop.is_alive():
-                _log.warning("round not ended in time", waited_s=PATIENCE_S)
+                _log.warning("round not ended in time", waited_s=TIMEOUT_S)
                 self._left = loop
 
     def _beat(self) -> None:

@@ -23,7 +23,7 @@ class Question:
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
     asked_by: Principal
-    patience_s: float = 30.0
+    timeout_s: float = 30.0
     """How long the answer may take."""
 
 
@@ -42,20 +42,16 @@ class Leading(Protocol):
     @property
     def led(self) -> ControlPlane | None:
         """The control plane whose loop turns here; None while another server leads, or nobody."""
-        ...
 
     @property
     def is_stuck(self) -> bool:
         """Whether the loop of a former lead hangs here in a call, so that this server cannot lead again."""
-        ...
 
     def servers(self) -> Sequence[SeenServer]:
         """All servers of the store. Raises ``Unavailable``."""
-        ...
 
     def ask_leader(self, question: Question) -> Answer:
         """Have the leading server answer. Raises ``Unavailable``, ``OutcomeUnknown`` where it may have acted."""
-        ...
 
 
 class AlwaysLeads:

@@ -6,9 +6,8 @@ from typing import Final
 
 import httpx2
 
-from icewright.api_client.tls import trusted
 from icewright.core.errors import OutcomeUnknown, Rejected, Unavailable
-from icewright.core.server_urls import client_url
+from icewright.core.server_urls import client_url, trusted
 from icewright.model.access.on_behalf import ON_BEHALF_OF, to_header
 from icewright.server.cluster.leading import Answer, Question
 
@@ -33,7 +32,7 @@ def ask(
     :class:`~icewright.core.errors.OutcomeUnknown` when it may have done what was asked for, and nobody heard of it.
     """
     changes = question.method not in ("GET", "HEAD")
-    timeout = httpx2.Timeout(question.patience_s, connect=_CONNECT_S)
+    timeout = httpx2.Timeout(question.timeout_s, connect=_CONNECT_S)
     headers = {
         **question.headers,
         "Authorization": f"Bearer {token}",

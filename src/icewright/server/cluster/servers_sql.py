@@ -14,7 +14,10 @@ from icewright.store.transactions import reading, writing
 
 
 class SqlServers:
-    """A :class:`~icewright.server.cluster.servers_port.Servers` over an engine of the store.
+    """Who is there. Every method is one transaction; instants are by the store's own clock.
+
+    What stands here gives nobody any right: who may lead, the store's lock and epoch say. Raises
+    :class:`~icewright.core.errors.Unavailable` when the store does not answer.
 
     Time is the database's unless ``clock`` is given.
     """
@@ -23,7 +26,7 @@ class SqlServers:
         self._engine, self._clock = engine, clock
 
     def beat(self, server: Server) -> None:
-        """See the port."""
+        """A server is there, as it says now. Servers that were not heard of for a day are forgotten."""
         said = {"url": server.url, "version": server.version, "epoch": server.epoch}
         with writing(self._engine) as connection:
             now = transactions.now(connection, self._clock)
@@ -34,12 +37,12 @@ class SqlServers:
             connection.execute(delete(servers).where(servers.c.seen_at < now - SERVERS_KEPT_MS))
 
     def leave(self, server_id: str) -> None:
-        """See the port."""
+        """A server ends in order. Harmless for one that is not known."""
         with writing(self._engine) as connection:
             connection.execute(delete(servers).where(servers.c.server_id == server_id))
 
     def present(self) -> Sequence[SeenServer]:
-        """See the port."""
+        """All servers that did not leave, in the order in which they came."""
         query = select(servers).order_by(servers.c.started_at, servers.c.server_id)
         with reading(self._engine) as connection:
             now = transactions.now(connection, self._clock)

@@ -84,7 +84,7 @@ Instants (`..._at`) are milliseconds since the Unix epoch, UTC; sizes are bytes.
 not see is answered as what is not there. `hint` says what can be done about it.
 
 **Versions.** All JSON that is read has an `ETag`; with it in `If-None-Match` the answer is 304 while nothing has
-changed. Changes of policies need `If-Match`, those of tasks take it, and are refused with 412 where somebody was
+changed. Changes of policies need `If-Match`, those of tasks take it, and are refused with 412 where another change was
 faster. The part of a task's tag before the dot is its version, which heartbeats leave, and all that
 `If-Match` compares.
 

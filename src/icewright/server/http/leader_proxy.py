@@ -37,7 +37,7 @@ class LedRoute:
     methods: frozenset[str]
     path: re.Pattern[str]
     or_here: bool
-    patience_s: float
+    timeout_s: float
 
 
 def led_routes(app: FastAPI) -> Iterator[LedRoute]:
@@ -48,7 +48,7 @@ def led_routes(app: FastAPI) -> Iterator[LedRoute]:
         for one in declared:
             if isinstance(one, OfLeader):
                 methods = frozenset(getattr(route, "methods", None) or ())
-                yield LedRoute(methods, compile_path(str(route.path))[0], one.or_here, one.patience_s)
+                yield LedRoute(methods, compile_path(str(route.path))[0], one.or_here, one.timeout_s)
 
 
 class LeaderProxy:
@@ -65,7 +65,7 @@ class LeaderProxy:
             return
         body = await _body(Request(scope, receive))
         answered = (
-            _TOO_LARGE if body is None else await run_in_threadpool(self._ask, _question(scope, body, route.patience_s))
+            _TOO_LARGE if body is None else await run_in_threadpool(self._ask, _question(scope, body, route.timeout_s))
         )
         if isinstance(answered, Answer):
             await Response(answered.body, answered.status, dict(answered.headers))(scope, receive, send)
@@ -103,7 +103,7 @@ async def _body(request: Request) -> bytes | None:
     return bytes(body)
 
 
-def _question(scope: Scope, body: bytes, patience_s: float) -> Question:
+def _question(scope: Scope, body: bytes, timeout_s: float) -> Question:
     target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
     headers = {name: value for name, value in Headers(scope=scope).items() if name in _PASSED_HEADERS}
-    return Question(scope["method"], target.decode("ascii"), headers, body, scope[PRINCIPAL], patience_s)
+    return Question(scope["method"], target.decode("ascii"), headers, body, scope[PRINCIPAL], timeout_s)

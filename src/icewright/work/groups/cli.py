@@ -2,95 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from icewright.core.codec import from_json
+from icewright.model.work.optimizers import SeenSubmitter
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
+from icewright.work.groups.views import GroupDocument, GroupView
 from icewright.work.halts.cli import said_of
-
-if TYPE_CHECKING:
-    from icewright.model.work.optimizers import SeenSubmitter
-    from icewright.work.groups.views import GroupDocument, GroupView
 
 app = typer.Typer(help="Resource groups: list, show.", no_args_is_help=True)
 
-_GROUPS: Final = (
-    Column("group"),
-    Column("from"),
-    Column("running", is_number=True),
-    Column("cores", is_number=True),
-    Column("memory", is_number=True),
-    Column("applications", is_number=True),
-    Column("waiting", is_number=True),
-    Column("optimizers", is_number=True),
-    Column("submitters", is_number=True),
-    Column("takes no task because"),
+_GROUPS: Final = headings(
+    "group",
+    "from",
+    "#running",
+    "#cores",
+    "#memory",
+    "#applications",
+    "#waiting",
+    "#optimizers",
+    "#submitters",
+    "takes no task because",
 )
-_LANES: Final = (
-    Column("queue"),
-    Column("urgency"),
-    Column("owner"),
-    Column("waiting", is_number=True),
-    Column("aged", is_number=True),
-)
-_USES: Final = (
-    Column("application"),
-    Column("queue"),
-    Column("owner"),
-    Column("tasks", is_number=True),
-    Column("cores", is_number=True),
-    Column("memory", is_number=True),
-)
+_LANES: Final = headings("queue", "urgency", "owner", "#waiting", "#aged")
+_USES: Final = headings("application", "queue", "owner", "#tasks", "#cores", "#memory")
 _NO_CAP: Final = "no cap"
 
 
 @app.command("list")
-def list_groups(
-    context: typer.Context,
-    *,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
+@api_command
+def list_groups(invocation: Invocation, *, limit: Limit = 100, cursor: Cursor = None) -> None:
     """List resource groups: what is held of each, of how much, how many tasks wait, and why none starts."""
-    from icewright.work.groups.views import GroupView  # noqa: PLC0415 - `--help` stays quick
-
-    print_page(
-        begin(context, as_json=as_json),
-        lambda client: client.groups(limit=limit, cursor=cursor),
-        GroupView,
-        _GROUPS,
-        group_cells,
-        none="no groups",
-        show_api=show_api,
-    )
+    page = invocation.client.groups(limit=limit, cursor=cursor)
+    invocation.print_page(page, GroupView, _GROUPS, group_cells, none="no groups")
 
 
 @app.command()
+@api_command
 def show(
-    context: typer.Context,
+    invocation: Invocation,
     name: Annotated[str, typer.Argument(metavar="GROUP", help="As `icewright groups list` shows it.")],
-    *,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Show one resource group: its caps and windows, who holds what of it, and what waits in each lane."""
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.work.groups.views import GroupDocument  # noqa: PLC0415 - see above
-
-    terminal = (invocation := begin(context, as_json=as_json)).terminal
-    with server(invocation, show_api=show_api) as client:
-        found = from_json(GroupDocument, client.group(name))
-    if as_json:
-        terminal.document(found)
-    else:
-        print_group(terminal, found)
+    found = from_json(GroupDocument, invocation.client.group(name))
+    invocation.print_answer(found, print_group)
 
 
 def print_group(terminal: Terminal, found: GroupDocument) -> None:

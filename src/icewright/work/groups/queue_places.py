@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from icewright.model.actions.actions import Action, ActionKind
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.plans.plans import Plan
+from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.resource_groups import OWN, resource_group
 from icewright.model.work.large import TASKS_LOOKED_AT, queue_after
 from icewright.model.work.tasks import NewTask
+from icewright.plans.policy_digest import SETTINGS_DIGEST
 from icewright.policy.effective import policy_of
 from icewright.policy.groups.queue_place import QueuePlace, queue_place
 from icewright.policy.owners import owner_of
@@ -36,7 +37,7 @@ class QueuePlaces:
             table_name=plan.table_name,
             plan_id=plan.plan_id,
             action=action,
-            reason=plan.reason,
+            reason=_reason(plan),
             prediction=plan.prediction,
             priority=priority + place.priority,
             resource_group=place.resource_group,
@@ -57,3 +58,10 @@ class QueuePlaces:
         only = TaskFilter(table_id=table_id, kind=ActionKind(action.kind))
         latest = self._tasks.listed(only, limit=policy.large_successes + TASKS_LOOKED_AT)
         return queue_place(policy, owner or "", interval_ms, queue_after(latest, policy.large_successes))
+
+
+def _reason(plan: Plan) -> Reason:
+    """Why there is a task, with the digest of what its plan was made from: it goes where the plan's action goes."""
+    if plan.settings_digest is None:
+        return plan.reason
+    return replace(plan.reason, figures={**plan.reason.figures, SETTINGS_DIGEST: plan.settings_digest})

@@ -32,22 +32,18 @@ class Waiting(Protocol):
     @property
     def task_id(self) -> str:
         """Ids sort by the time they were made."""
-        ...
 
     @property
     def priority(self) -> int:
         """Points; higher goes first."""
-        ...
 
     @property
     def created_at(self) -> Instant:
         """Since when the task waits."""
-        ...
 
     @property
     def lane(self) -> Lane:
         """How urgent it is, and whose table it is of."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from icewright.core.codec import from_json
 from icewright.core.errors import Rejected
 from icewright.model.work.halts import PartKind
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Column
-from icewright.terminal.invocation import AsJson, ShowApi, Yes, begin
+from icewright.terminal.cli import FINE, FOUND, headings
+from icewright.terminal.invocation import Invocation, Yes, api_command, table_name
+from icewright.work.halts.service import HaltView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from icewright.api_client.client import Client
     from icewright.model.iceberg.tables import Json
     from icewright.terminal.cli import Terminal
-    from icewright.terminal.invocation import Invocation
-    from icewright.work.halts.service import HaltView
 
 app = typer.Typer(help="The queue as a whole, or a part of it: pause, drain, stop, resume.")
 
@@ -34,14 +33,7 @@ _WHAT_RUNS: Final = {
     "drain": "they run to their end, and nothing more starts",
     "stop": "they end before they commit and wait again, and nothing more starts",
 }
-_HALTS: Final = (
-    Column("part"),
-    Column("state"),
-    Column("running", is_number=True),
-    Column("since"),
-    Column("by"),
-    Column("because"),
-)
+_HALTS: Final = headings("part", "state", "#running", "since", "by", "because")
 
 All = Annotated[str | None, typer.Argument(metavar="[all]", help="Everything.", show_default=False)]
 Group = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only tasks of this resource group.")]
@@ -55,24 +47,22 @@ Timeout = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def show(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+@api_command
+def show(invocation: Invocation) -> None:
     """Show what of the queue is paused, draining or stopped, and what still runs there."""
-    if context.invoked_subcommand is not None:
+    if invocation.context.invoked_subcommand is not None:
         return
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        found = client.queue()
-    if as_json:
+    found = invocation.client.queue()
+    if invocation.as_json:
         invocation.terminal.document(found)
     else:
         print_halts(invocation.terminal, _views(found), none="nothing is paused")
 
 
 @app.command()
+@api_command
 def pause(
-    context: typer.Context,
+    invocation: Invocation,
     everything: All = None,
     *,
     group: Group = None,
@@ -80,21 +70,19 @@ def pause(
     table: Table = None,
     reason: Why = "",
     yes: Yes = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Start nothing more. What runs continues to its end; removals and restores stop after the current batch.
 
     Only shown without --yes; exit status 1 then.
     """
-    invocation = begin(context, as_json=as_json)
     part = _part_asked(invocation, everything, group, catalog, table, reason)
-    _halt(invocation, "pause", part, None, yes=yes, show_api=show_api)
+    _halt(invocation, "pause", part, None, yes=yes)
 
 
 @app.command()
+@api_command
 def drain(
-    context: typer.Context,
+    invocation: Invocation,
     everything: All = None,
     *,
     group: Group = None,
@@ -103,21 +91,19 @@ def drain(
     reason: Why = "",
     yes: Yes = False,
     timeout: Timeout = 600,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Pause, and wait until what runs has ended. Exit status 1 when it has not in time; it stays paused then.
 
     Only shown without --yes; exit status 1 then.
     """
-    invocation = begin(context, as_json=as_json)
     part = _part_asked(invocation, everything, group, catalog, table, reason)
-    _halt(invocation, "drain", part, timeout, yes=yes, show_api=show_api)
+    _halt(invocation, "drain", part, timeout, yes=yes)
 
 
 @app.command()
+@api_command
 def stop(
-    context: typer.Context,
+    invocation: Invocation,
     everything: All = None,
     *,
     group: Group = None,
@@ -126,8 +112,6 @@ def stop(
     reason: Why = "",
     yes: Yes = False,
     timeout: Timeout = 60,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Pause, and end what runs before it commits; it waits again. Exit status 1 when something still runs in the end.
 
@@ -136,32 +120,26 @@ def stop(
     Attempts hear of it at their next heartbeat, within 10 seconds. One that does not end is ended with its
     process after its lease and the grace.
     """
-    invocation = begin(context, as_json=as_json)
     part = _part_asked(invocation, everything, group, catalog, table, reason)
-    _halt(invocation, "stop", part, timeout, yes=yes, show_api=show_api)
+    _halt(invocation, "stop", part, timeout, yes=yes)
 
 
 @app.command()
+@api_command
 def resume(
-    context: typer.Context,
+    invocation: Invocation,
     everything: All = None,
     *,
     group: Group = None,
     catalog: Catalog = None,
     table: Table = None,
     reason: Why = "",
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """Resume exactly what was paused, drained or stopped. Other halts stay, and are shown."""
-    invocation = begin(context, as_json=as_json)
     part = _part_asked(invocation, everything, group, catalog, table, reason)
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-
     terminal = invocation.terminal
-    with server(invocation, show_api=show_api) as client:
-        answer = client.change_queue("resume", part)
-    if as_json:
+    answer = invocation.client.change_queue("resume", part)
+    if invocation.as_json:
         terminal.document(answer)
         return
     terminal.say("resumed" if answer["resumed"] else "no halt of its own")
@@ -198,8 +176,6 @@ def _part_asked(
     reason: str,
 ) -> Json:
     """The part that is meant, as the API takes it. Raises :class:`Rejected` unless it is exactly one."""
-    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - `--help` stays quick
-
     if everything not in (None, _EVERYTHING):
         raise Rejected(f"{everything!r} is no part of the queue", hint="write all, or --group, --catalog or --table")
     parts = {PartKind.EVERYTHING: everything, PartKind.GROUP: group, PartKind.CATALOG: catalog, PartKind.TABLE: table}
@@ -212,15 +188,12 @@ def _part_asked(
     return {"part": kind.value, "name": "" if kind is PartKind.EVERYTHING else name, "reason": reason}
 
 
-def _halt(invocation: Invocation, verb: str, part: Json, timeout_s: float | None, *, yes: bool, show_api: bool) -> None:
-    from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.work.halts.service import HaltView  # noqa: PLC0415 - see above
-
+def _halt(invocation: Invocation, verb: str, part: Json, timeout_s: float | None, *, yes: bool) -> None:
     terminal = invocation.terminal
-    with server(invocation, show_api=show_api) as client:
-        halt = from_json(HaltView, client.change_queue(verb, part if yes else {**part, "preview": True}))
-        if timeout_s and yes:
-            halt = _waited_for(terminal, client, halt, timeout_s)
+    client = invocation.client
+    halt = from_json(HaltView, client.change_queue(verb, part if yes else {**part, "preview": True}))
+    if timeout_s and yes:
+        halt = _waited_for(terminal, client, halt, timeout_s)
     if not yes:
         _show_preview(terminal, verb, halt)
     if terminal.as_json:
@@ -259,8 +232,6 @@ def _waited_for(terminal: Terminal, client: Client, halt: HaltView, timeout_s: f
 
 
 def _views(answer: Json) -> list[HaltView]:
-    from icewright.work.halts.service import HaltView  # noqa: PLC0415 - `--help` stays quick
-
     return [from_json(HaltView, item) for item in answer.get("halts", ())]
 
 

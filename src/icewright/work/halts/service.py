@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.audit.port import acting
+from icewright.audit.acting import acting
 from icewright.core.errors import NotFound
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName

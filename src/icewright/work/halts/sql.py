@@ -7,8 +7,8 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, FromClause, and_, delete, func, insert, select
 
+from icewright.audit.acting import acting
 from icewright.audit.model import of_halt, of_resume
-from icewright.audit.port import acting
 from icewright.audit.sql import record
 from icewright.core.clock import Clock
 from icewright.core.errors import NotAllowed

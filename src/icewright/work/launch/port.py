@@ -27,30 +27,24 @@ class Application(Protocol):
     @property
     def name(self) -> str:
         """The id by which the server knows the optimizer."""
-        ...
 
     def poll(self) -> int | None:
         """Its exit status once it has ended and nothing of it is left on this machine; None before. Never waits."""
-        ...
 
     def wait(self) -> int:
         """The same, after waiting for it. Signals that reach this process meanwhile are handled."""
-        ...
 
     def stop(self) -> None:
         """Have it claim nothing more and end when its tasks have; to be called as often as one likes.
 
         What ends by itself after its task needs no telling. Safe in signal handlers.
         """
-        ...
 
     def kill(self) -> None:
         """End what of it is on this machine, where it is; the server finds out how far it came."""
-        ...
 
     def trace(self) -> Trace:
         """Where it can be looked at."""
-        ...
 
 
 class Launcher(Protocol):
@@ -62,4 +56,3 @@ class Launcher(Protocol):
         Raises :class:`~icewright.core.errors.Rejected` when there is no such program, or the settings are not such
         as may be used.
         """
-        ...

@@ -8,9 +8,11 @@ from typing import Annotated, Final
 
 import typer
 
+from icewright.core.codec import to_json
 from icewright.core.extras import require_extra
 from icewright.model.work.optimizers import LauncherKind
-from icewright.terminal.invocation import AsJson, LogFormat, LogLevel, begin
+from icewright.terminal.invocation import Invocation, LogFormat, LogLevel, command, plain_command
+from icewright.work.launch.pack import pack as make
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -19,8 +21,9 @@ SUBMITTER: Final = ("psutil",)
 
 
 @app.callback()
+@plain_command
 def optimizer(
-    context: typer.Context,
+    invocation: Invocation,
     *,
     launcher: Annotated[
         str | None,
@@ -30,9 +33,9 @@ def optimizer(
     log_level: LogLevel = "info",
 ) -> None:
     """Run optimizers: Spark sessions that take tasks from the server. Needs Java 17 or 21."""
-    if context.invoked_subcommand is not None:
+    if invocation.context.invoked_subcommand is not None:
         return
-    config = begin(context, as_json=False).config
+    config = invocation.config
     _require_spark(resident=(launcher or config.optimizer.launcher) == LauncherKind.RESIDENT)
     from icewright.terminal.logs import FORMAT_VARIABLE, LEVEL_VARIABLE, configure_logs  # noqa: PLC0415 - as above
     from icewright.work.launch.optimizer import run  # noqa: PLC0415 - `--help` stays quick
@@ -48,32 +51,28 @@ def _require_spark(*, resident: bool) -> None:
 
 
 @app.command()
+@plain_command
 def secret(
-    context: typer.Context,
+    invocation: Invocation,
     name: Annotated[str, typer.Argument(help="The name of the Secret, as in optimizer.kubernetes_secret.")],
 ) -> None:
     """Write the Kubernetes Secret with the settings of drivers, for `kubectl apply -f -`. It has secrets in it."""
     _require_spark(resident=False)
     from icewright.work.launch.optimizer import kubernetes_secret  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=False)
     invocation.terminal.out.file.write(kubernetes_secret(invocation.config, os.environ, name))
 
 
 @app.command()
+@command
 def pack(
-    context: typer.Context,
+    invocation: Invocation,
     target: Annotated[Path, typer.Argument(help="The file to write.")] = Path("icewright-packages.zip"),
-    *,
-    as_json: AsJson = False,
 ) -> None:
     """Make the archive of Python packages that executors of a cluster need, for optimizer.archive."""
-    from icewright.core.codec import to_json  # noqa: PLC0415 - see above
-    from icewright.work.launch.pack import pack as make  # noqa: PLC0415 - `--help` stays quick
-
-    terminal = begin(context, as_json=as_json).terminal
+    terminal = invocation.terminal
     manifest = make(target)
-    if as_json:
+    if invocation.as_json:
         terminal.document({"file": str(target), "size_bytes": target.stat().st_size, "manifest": to_json(manifest)})
         return
     terminal.say(f"{target}: for Python {manifest.python} on {manifest.platform}")

@@ -14,7 +14,7 @@ from icewright.store.documents import digest, dump, load
 from icewright.store.schema import worker_access
 from icewright.store.table_rows import id_columns, is_table
 from icewright.store.transactions import reading, writing
-from icewright.work.optimizers.findings_schema import probes, unfit_files
+from icewright.work.optimizers.findings_schema import exclusion_rows, probes
 
 
 class SqlFindings:
@@ -27,13 +27,15 @@ class SqlFindings:
         """See the port."""
         row = {**id_columns(table_id), "code": code, "detail": unfit.detail, "found_at": unfit.found_at}
         with writing(self._engine) as connection:
-            connection.execute(delete(unfit_files).where(*is_table(unfit_files, table_id), unfit_files.c.code == code))
-            connection.execute(insert(unfit_files).values(row))
+            connection.execute(
+                delete(exclusion_rows).where(*is_table(exclusion_rows, table_id), exclusion_rows.c.code == code)
+            )
+            connection.execute(insert(exclusion_rows).values(row))
 
     def exclusions(self, table_id: TableId) -> Mapping[str, ExecutorExclusion]:
         """See the port."""
         with reading(self._engine) as connection:
-            rows = connection.execute(select(unfit_files).where(*is_table(unfit_files, table_id))).mappings()
+            rows = connection.execute(select(exclusion_rows).where(*is_table(exclusion_rows, table_id))).mappings()
             return {row["code"]: ExecutorExclusion(row["found_at"], row["detail"]) for row in rows}
 
     def want_probe(self, request: ProbeRequest, now: Instant) -> None:
@@ -109,6 +111,6 @@ def prune_findings(connection: Connection, now: Instant, access_ms: int, limit: 
     key, at = (worker_access.c.catalog, worker_access.c.root_digest), worker_access.c.decided_at
     old = select(*key).where(at < now - access_ms).order_by(at, *key).limit(limit)
     removed = connection.execute(delete(worker_access).where(tuple_(*key).in_(old))).rowcount
-    connection.execute(delete(unfit_files).where(unfit_files.c.found_at < now - EXCLUSION_KEPT_MS))
+    connection.execute(delete(exclusion_rows).where(exclusion_rows.c.found_at < now - EXCLUSION_KEPT_MS))
     connection.execute(delete(probes).where(probes.c.wanted_at < now - PROBES_KEPT_MS))
     return removed

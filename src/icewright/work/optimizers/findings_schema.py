@@ -7,7 +7,7 @@ from sqlalchemy import BigInteger, Column, PrimaryKeyConstraint, Table, Text
 from icewright.store.schema_access import Key, metadata
 
 # What optimizers found of tables' files, by the code of their finding.
-unfit_files = Table(
+exclusion_rows = Table(
     "unfit_files",
     metadata,
     Column("catalog", Key, nullable=False),

@@ -18,6 +18,7 @@ from icewright.core.errors import Conflict
 from icewright.core.times import Instant
 from icewright.feed import sql as feed
 from icewright.feed.task_events import fact_of
+from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.iceberg.names import TableId
 from icewright.model.policy.resource_groups import Queue
@@ -41,7 +42,7 @@ _HISTORY: Final = insert(task_history)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClaimSelector:
     """A claim, as :meth:`icewright.ports.admissions.Admissions.claim` has it."""
 
     optimizer_id: str
@@ -50,31 +51,32 @@ class Asked:
     lease_ms: int
     shareable_bytes_max: int | None
     terms: Terms
+    kinds: frozenset[ActionKind]
 
-    def wanted(self, now: Instant) -> Wanted:
+    def selection(self, now: Instant) -> Wanted:
         """Among which tasks it may choose."""
-        return Wanted(now, self.resource_group, self.catalogs, self.shareable_bytes_max)
+        return Wanted(now, self.resource_group, self.catalogs, self.kinds, self.shareable_bytes_max)
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    asked: Asked
+    asked: ClaimSelector
     head: Head
     holding: Holding
 
 
-def alike(one: Asked, other: Asked) -> bool:
+def alike(one: ClaimSelector, other: ClaimSelector) -> bool:
     """Whether two claims choose among the same tasks, and so may be answered together."""
-    return one.wanted(0) == other.wanted(0)
+    return one.selection(0) == other.selection(0)
 
 
-def claim(connection: Connection, asked: Sequence[Asked], now: Instant) -> list[Task | None]:
+def claim(connection: Connection, asked: Sequence[ClaimSelector], now: Instant) -> list[Task | None]:
     """What each of those gets who ask, who must be alike; for the first at least, and those behind have to ask again.
 
     What somebody else was faster with is passed over, be it another task of the same table: writers take turns, so
     that it cannot be, and constraints and compare-and-swap would tell.
     """
-    wanted = admissions.going_on(connection, asked[0].wanted(now))
+    wanted = admissions.going_on(connection, asked[0].selection(now))
     passed_over: set[str] = set()
     while True:
         choices = _choices(connection, wanted, asked, passed_over)
@@ -94,7 +96,7 @@ def claim(connection: Connection, asked: Sequence[Asked], now: Instant) -> list[
 
 
 def _choices(
-    connection: Connection, wanted: Wanted, asked: Sequence[Asked], passed_over: set[str]
+    connection: Connection, wanted: Wanted, asked: Sequence[ClaimSelector], passed_over: set[str]
 ) -> list[_Choice | None]:
     """What each would get, as far as it can be told without writing what those before it get."""
     lanes, found = admissions.ready(connection, wanted)

@@ -29,7 +29,7 @@ from icewright.store.schema import (
 from icewright.store.table_rows import is_table
 from icewright.store.transactions import reading, writing
 from icewright.work.optimizers.findings import prune_findings
-from icewright.work.optimizers.findings_schema import unfit_files
+from icewright.work.optimizers.findings_schema import exclusion_rows
 
 PLANS_AT_ONCE: Final = 500
 """Plans that go in one transaction: each may be megabytes."""
@@ -40,7 +40,7 @@ OF_TABLES: Final = (
     manifests,
     partitions,
     runs,
-    unfit_files,
+    exclusion_rows,
     orphan_sightings,
     orphan_passes,
     listed_tables,

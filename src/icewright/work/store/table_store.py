@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from icewright.audit.port import acting
+from icewright.audit.acting import acting
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, LookLost, NotFound
 from icewright.core.times import Instant

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -10,27 +10,16 @@ from icewright.core.codec import from_json
 from icewright.model.work.jobs import Committed
 from icewright.model.work.tasks import AttemptState
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Column, Terminal
-from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, begin
-from icewright.terminal.lists import print_page
+from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
+from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt
 
-if TYPE_CHECKING:
-    from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt
-
-_ATTEMPTS: Final = (
-    Column("try", is_number=True),
-    Column("state"),
-    Column("cause"),
-    Column("progress", is_number=True),
-    Column("started"),
-    Column("ended"),
-    Column("optimizer"),
-    Column("says"),
-)
+_ATTEMPTS: Final = headings("#try", "state", "cause", "#progress", "started", "ended", "optimizer", "says")
 
 
+@api_command
 def attempts(
-    context: typer.Context,
+    invocation: Invocation,
     task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")],
     *,
     number: Annotated[
@@ -38,28 +27,13 @@ def attempts(
     ] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
 ) -> None:
     """List the tries of a task: who had it, how far it got, how it ended, and why it failed."""
-    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
-    from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
     if number is not None:
-        with server(invocation, show_api=show_api) as client:
-            found = from_json(AttemptDocument, client.attempt(task_id, number))
-        print_attempt(invocation.terminal, found)
+        print_attempt(invocation.terminal, from_json(AttemptDocument, invocation.client.attempt(task_id, number)))
         return
-    print_page(
-        invocation,
-        lambda client: client.attempts(task_id, limit=limit, cursor=cursor),
-        ListedAttempt,
-        _ATTEMPTS,
-        _cells,
-        none="it was not tried yet",
-        show_api=show_api,
-    )
+    page = invocation.client.attempts(task_id, limit=limit, cursor=cursor)
+    invocation.print_page(page, ListedAttempt, _ATTEMPTS, _cells, none="it was not tried yet")
 
 
 def print_attempt(terminal: Terminal, found: AttemptDocument) -> None:

@@ -27,7 +27,7 @@ from icewright.model.iceberg.layouts import Layout as RowOrder
 from icewright.model.iceberg.tables import Json
 from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright.model.work.jobs import GroupFigures, Receipt
-from icewright_spark.executors.merge import second_opinion
+from icewright_spark.executors.merge import independent_reader
 from icewright_spark.executors.merge.by_key import Key, SortedFile, SortedRows, merged, sorted_at_once
 from icewright_spark.executors.merge.deletes import Positions, deleted_positions, without
 from icewright_spark.executors.merge.dictionary import dictionary_ids
@@ -245,7 +245,7 @@ class _Merge:
             if file.path in self._sampled:
                 digest = RowsDigest(self._schema)
                 batches = partial(self._rows.checked_batches, file, decode_arrow_rs)
-                rows = second_opinion.live_rows(
+                rows = independent_reader.live_rows(
                     self._job.group, file, batches, self._job.storage, row_lineage=self._job.row_lineage
                 )
                 for batch in rows:

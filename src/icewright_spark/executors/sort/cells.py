@@ -43,7 +43,6 @@ class Cells(Protocol):
     @property
     def files(self) -> int:
         """How many cells there are. Some may stay empty."""
-        ...
 
     def place(self, columns: Any) -> Any:
         """A record batch of :data:`PLACES`, row by row: the cell, from 0, and the key that orders the cell's rows.
@@ -53,7 +52,6 @@ class Cells(Protocol):
         several files; without such columns the row's position in the batch does. So what is said of a row depends on
         the row alone with them, and on the batches without: then batches must be the same when a task is run again.
         """
-        ...
 
 
 def sample_rows(files: int) -> int:

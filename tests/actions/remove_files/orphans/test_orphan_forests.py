@@ -13,7 +13,7 @@ from icewright.catalogs import local_spool as on_disk
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.model.iceberg.locations import Aliases, CanonicalPath, declared, is_ambiguous
 from icewright.model.iceberg.names import TableName
-from icewright.model.iceberg.path_aliasing import likeness
+from icewright.model.iceberg.path_aliasing import comparison_key
 from icewright.ownership.model import Place
 from tests.builders.orphan_lake import DAY_MS, PLAIN, LakeTable, OrphanLake, planned
 from tests.conftest import CAMPAIGN
@@ -126,10 +126,10 @@ def test_g18_nearly_all_garbage_goes_after_the_window(lake: OrphanLake) -> None:
             assert found.reason.code in ("not-all-known", "spelled-otherwise", "place-not-owned")
             continue
         gone = planned(found)
-        like = {likeness(path) for path in table.needed()}
+        like = {comparison_key(path) for path in table.needed()}
         for path in garbage - gone:
             hidden = any(part.startswith((".", "_")) for part in path[len(table.root) :].split("/"))
-            assert likeness(path) in like or hidden or is_ambiguous(path)
+            assert comparison_key(path) in like or hidden or is_ambiguous(path)
 
 
 ABORTED = (

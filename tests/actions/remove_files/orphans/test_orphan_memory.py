@@ -10,6 +10,7 @@ import pytest
 
 from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
 from icewright.actions.remove_files.orphans.service import OrphanFinder, OrphansFound
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.catalogs import local_spool as on_disk
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.objects import Objects
@@ -20,8 +21,8 @@ from icewright.model.iceberg.objects import Listed, ListedObject
 from icewright.ownership.model import Place
 from tests.builders.orphan_lake import START
 from tests.doubles.clock import ManualClock
-from tests.doubles.sightings import MemorySightings
 from tests.inventory.test_inventory_histories import NAME
+from tests.lakes.stores import new_store
 from tests.ownership.test_reachable import Large
 
 ROOT = "s3://b/"
@@ -68,7 +69,7 @@ def peak_bytes(table: Large) -> int:
     finder = OrphanFinder(
         table,
         Endless(table),
-        MemorySightings(ManualClock(START)),
+        SqlSightings(new_store(), ManualClock(START)),
         open_disk_spool,
         aliases=Aliases(),
         uuids=MetadataUuids(),

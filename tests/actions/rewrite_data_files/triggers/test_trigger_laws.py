@@ -39,7 +39,7 @@ def test_a_trigger_that_fires_leads_to_groups_or_to_a_reason_why_not(case: Case)
     plan = plan_of(case)
     said = {verdict.partition: verdict for verdict in plan.verdicts}
     for statistics in case.observation.inventory.partitions:
-        opinion = judge.opinion(statistics)
+        opinion = judge.judge_partition(statistics)
         if opinion.rule is None or statistics.partition not in said:
             continue
         verdict = said[statistics.partition]
@@ -51,7 +51,9 @@ def test_a_trigger_that_fires_leads_to_groups_or_to_a_reason_why_not(case: Case)
 @given(cases(OTHERS))
 def test_where_it_does_not_fire_no_file_is_rewritten_for_its_size(case: Case) -> None:
     judge = Judge.of(case.observation, case.policy, case.now)
-    fires = {one.partition: judge.opinion(one).rule is not None for one in case.observation.inventory.partitions}
+    fires = {
+        one.partition: judge.judge_partition(one).rule is not None for one in case.observation.inventory.partitions
+    }
     for group in groups_of(plan_of(case)):
         assert fires[group.partition] or all(is_burdened(case, group, file) for file in group.files)
 
@@ -72,10 +74,10 @@ def test_planning_again_and_again_comes_to_an_end(case: Case) -> None:
 def test_when_nothing_comes_a_trigger_fires_at_the_time_that_it_said(case: Case) -> None:
     judge = Judge.of(case.observation, case.policy, case.now)
     for statistics in case.observation.inventory.partitions:
-        until = judge.opinion(statistics).until
+        until = judge.judge_partition(statistics).until
         if until is not None:
             assert until > case.now
-            assert replace(judge, now=until).opinion(statistics).rule is not None
+            assert replace(judge, now=until).judge_partition(statistics).rule is not None
 
 
 @many

@@ -65,7 +65,7 @@ def sized(*sizes: int) -> list[DataFile]:
 
 def opinion(files: list[DataFile], under: Policy, **changes: Any) -> TriggerResult:
     observation = replace(observe(files), **changes)
-    return Judge.of(observation, under, NOW).opinion(observation.inventory.partitions[0])
+    return Judge.of(observation, under, NOW).judge_partition(observation.inventory.partitions[0])
 
 
 class TestMse:

@@ -20,8 +20,8 @@ from pyroaring import BitMap64
 from icewright.core.errors import IcewrightError, InvalidMessage
 from icewright.model.actions.actions import InputFile
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat
+from icewright_spark.executors.merge import independent_reader
 from icewright_spark.executors.merge import merge as merge_module
-from icewright_spark.executors.merge import second_opinion
 from icewright_spark.executors.merge.deletes import deleted_positions
 from icewright_spark.executors.merge.merge import FILES_PER_SAMPLE, MergeJob, merge_group, sampled
 from icewright_spark.executors.merge.write import ARROW_RS, PYARROW, Writer
@@ -170,16 +170,16 @@ def test_both_readers_of_bitmaps_read_the_same(
         bitmap |= BitMap64(range(first, first + length))
     if optimize:
         bitmap.run_optimize()
-    assert list(second_opinion.bitmap_values(bitmap.serialize(), "x")) == list(bitmap)
+    assert list(independent_reader.bitmap_values(bitmap.serialize(), "x")) == list(bitmap)
 
 
 def test_a_bitmap_that_is_none_is_refused_by_both_readers(tmp_path: Path) -> None:
     good = BitMap64([1, 2, 70_000]).serialize()
     for bad in (good[:-1], b"\xff" * 20, good[:8] + b"\0" * 12, b""):
         with pytest.raises(FileUnreadable):
-            list(second_opinion.bitmap_values(bad, "x"))
+            list(independent_reader.bitmap_values(bad, "x"))
     with pytest.raises(FileUnreadable, match="1 bytes too many"):
-        list(second_opinion.bitmap_values(good + b"\0", "x"))
+        list(independent_reader.bitmap_values(good + b"\0", "x"))
     content = bytes.fromhex("d1d33964") + b"\xff" * 20
     framed = struct.pack(">i", len(content)) + content + struct.pack(">I", zlib.crc32(content))
     with pytest.raises(FileUnreadable):

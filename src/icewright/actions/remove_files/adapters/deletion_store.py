@@ -20,7 +20,7 @@ from icewright.model.actions.deletion import DeletionRun, Intent, IntentState, c
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.approvals import Approval, ApprovalPlace
 from icewright.model.work.lifecycle import LIVE_STATES
-from icewright.ports.deletions import HELD_STATES, OPEN_STATES, Tally
+from icewright.ports.deletions import HELD_STATES, OPEN_STATES, IntentCount
 from icewright.store import transactions
 from icewright.store.documents import dump, load
 from icewright.store.schema import plans, state_is, tasks
@@ -135,7 +135,7 @@ class SqlDeletionStore:
         with reading(self._engine) as connection:
             return [load(Intent, text) for text in connection.scalars(query)]
 
-    def tally(self, run_id: str) -> Mapping[IntentState, Tally]:
+    def count_intents(self, run_id: str) -> Mapping[IntentState, IntentCount]:
         """See the port."""
         state = deletion_intents.c.state
         query = (
@@ -143,10 +143,10 @@ class SqlDeletionStore:
             .where(deletion_intents.c.run_id == run_id)
             .group_by(state)
         )
-        found = dict.fromkeys(IntentState, Tally(0, 0))
+        found = dict.fromkeys(IntentState, IntentCount(0, 0))
         with reading(self._engine) as connection:
             rows = connection.execute(query).all()
-        return {**found, **{IntentState(name): Tally(files, int(size_bytes)) for name, files, size_bytes in rows}}
+        return {**found, **{IntentState(name): IntentCount(files, int(size_bytes)) for name, files, size_bytes in rows}}
 
     def change(self, epoch: int, changes: Sequence[Intent]) -> Sequence[Intent]:
         """See the port."""

@@ -61,7 +61,6 @@ class Needed(Protocol):
 
     def files(self) -> Iterable[ReachableFile]:
         """Each of them once."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +237,7 @@ class _Checker:
         if self.action.budget_bytes * _BUDGET_SHARE > others_bytes:
             yield "wrong-budget", f"{self.action.budget_bytes} bytes, where {others_bytes} bytes of others were listed"
         if len(names) != len(planned) or any(len(spelled) > 1 for spelled in names.values()):
-            yield "not-listed", f"{len(planned)} files go, {len(names)} of them were listed"
+            yield "not-listed", f"{len(planned)} files to remove, {len(names)} of them were listed"
         for root, sample in samples.items():
             if sample.listed < _LISTED_SHARE_MIN * len(sample.paths):
                 of = f"{len(sample.paths)} files that are needed below {root}"
@@ -259,7 +258,7 @@ class _Checker:
             if (file.first_seen_at, file.passes) != (sighting.first_seen_at, sighting.passes):
                 yield "wrong-sighting", file.path
         if seen != len(planned):
-            yield "never-seen", f"{len(planned)} files go, {seen} of them are remembered"
+            yield "never-seen", f"{len(planned)} files to remove, {seen} of them are remembered"
 
     def _job_ids(self) -> set[str]:
         return {one.summary["flink.job-id"] for one in self.evidence.table.snapshots if one.summary.get("flink.job-id")}

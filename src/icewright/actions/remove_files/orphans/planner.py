@@ -39,7 +39,7 @@ from icewright.model.policy.policy import Policy
 from icewright.model.policy.setting_values import duration_ms
 from icewright.ownership.registry import Registry
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import Decided, plan_beside
+from icewright.plans.standalone_plan import Decided, build_standalone_plan
 from icewright.ports.store import TableStore
 
 ASKED_MAX: Final = 4
@@ -103,7 +103,7 @@ class OrphanPlanner:
         decided = Decided(None, _reason(found), None)
         if isinstance(found, OrphansFound):
             metadata, decided = found.table, Decided(found.action, decided.reason, found.prediction)
-        plan = plan_beside(
+        plan = build_standalone_plan(
             self._ids.new("plan"),
             metadata,
             policy,

@@ -16,10 +16,10 @@ from icewright.actions.remove_files.orphans.check import OrphanEvidence, check_o
 from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata, MetadataUuids, TablesAround
 from icewright.actions.remove_files.orphans.plan import SIGHTINGS_MAX, Selection, predict, remove_orphan_files
 from icewright.actions.remove_files.orphans.rules import other_format
-from icewright.actions.remove_files.orphans.sightings_port import Sightings
-from icewright.actions.remove_files.orphans.survey import Survey, counts, keepers_before
+from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
+from icewright.actions.remove_files.orphans.survey import Survey, counts, references_before
+from icewright.catalogs.local_spool import DiskSpool, OpenSpool
 from icewright.catalogs.objects import Objects
-from icewright.catalogs.spool_port import OpenSpool, Spool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core import wording
 from icewright.core.completeness import Complete, Gap, Known, Partial
@@ -52,7 +52,7 @@ from icewright.plans.rejection import PlanRejected
 PLACE_UNKNOWN: Final = "place-unknown"
 """Why nothing is said of any file while not all tables are known."""
 _PORTION: Final = 5_000
-"""Sightings handed to the store at a time: some 170 kB there."""
+"""SqlSightings handed to the store at a time: some 170 kB there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class OrphanFinder:
         self,
         files: TableFiles,
         objects: Objects,
-        sightings: Sightings,
+        sightings: SqlSightings,
         open_spool: OpenSpool,
         *,
         aliases: Aliases,
@@ -147,7 +147,7 @@ class OrphanFinder:
                 with reachable(
                     self._files,
                     name,
-                    lambda _after: keepers_before(before),
+                    lambda _after: references_before(before),
                     filled,
                     aliases=self._aliases,
                     progress=self._progress,
@@ -160,7 +160,7 @@ class OrphanFinder:
         except _Refusal as refusal:
             return refusal.refused
 
-    def _list(self, before: TableMetadata, place: Place, listed: Spool) -> tuple[int, tuple[Gap, ...], _Gone]:
+    def _list(self, before: TableMetadata, place: Place, listed: DiskSpool) -> tuple[int, tuple[Gap, ...], _Gone]:
         """Everything below the roots, put down as it comes: how many files, and which roots are not all of it.
 
         With it come the metadata files of tables that lay there before and were declared gone.
@@ -193,12 +193,12 @@ class OrphanFinder:
         if reason is not None:
             raise _Refusal(reason)
 
-    def _filled(self, listed: Spool, files: int, table_id: TableId) -> OpenSpool:
+    def _filled(self, listed: DiskSpool, files: int, table_id: TableId) -> OpenSpool:
         """Opens spools that have the listing and the last sightings in them already."""
         last = self._sightings.finished(table_id)
 
         @contextmanager
-        def opened(expected: int) -> Iterator[Spool]:
+        def opened(expected: int) -> Iterator[DiskSpool]:
             remembered = 0 if last is None else last.files
             with self._open_spool(expected + files + remembered) as spool:
                 for part in listed.parts():
@@ -274,7 +274,7 @@ class OrphanFinder:
         )
 
     def _check(
-        self, found: OrphansFound, needed: Complete[Reachable], place: Place, listed: Spool, gone: _Gone
+        self, found: OrphansFound, needed: Complete[Reachable], place: Place, listed: DiskSpool, gone: _Gone
     ) -> None:
         if found.action is None:
             return

@@ -28,7 +28,11 @@ _NOTE = ("clock_noted_at", "clock_uptime_ms", "clock_boot", "graces_since")
 
 
 class SqlSightings:
-    """The port over an engine of :func:`icewright.store.engine.open_store`.
+    """The unneeded files of each table, as its last finished pass has them; durable.
+
+    A pass puts all of them anew, in portions, and takes the place of the one before when it is finished: what it does
+    not put is forgotten. One that never finishes changes nothing. All methods raise
+    :class:`~icewright.core.errors.Unavailable` when the store does not answer.
 
     Instants take the database's clock unless ``clock`` is given.
     """
@@ -38,18 +42,21 @@ class SqlSightings:
         self._clock = clock
 
     def now(self) -> Instant:
-        """See the port."""
+        """The store's clock."""
         with reading(self._engine) as connection:
             return transactions.now(connection, self._clock)
 
     def finished(self, table_id: TableId) -> FinishedPass | None:
-        """See the port."""
+        """The last finished pass over a table; None before the first."""
         query = select(orphan_passes.c.finished).where(*is_table(orphan_passes, table_id))
         with reading(self._engine) as connection:
             return load_optional(FinishedPass, connection.scalar(query))
 
     def sightings(self, table_id: TableId) -> Iterator[Sighting]:
-        """See the port. No transaction is open between two chunks; a pass that finishes meanwhile is a conflict."""
+        """What the last finished pass saw, in no particular order, one after the other.
+
+        No transaction is open between two chunks; a pass that finishes meanwhile is a conflict.
+        """
         with reading(self._engine) as connection:
             number = _number(connection, table_id)
             chunks = 0 if number is None else _chunks(connection, table_id, number)
@@ -66,7 +73,7 @@ class SqlSightings:
             yield from _unpacked(blob)
 
     def clock_note(self) -> ClockNote | None:
-        """See the port."""
+        """The last note about the clock; None before the first."""
         query = select(counters.c.name, counters.c.value).where(counters.c.name.in_(_NOTE))
         with reading(self._engine) as connection:
             found = {row.name: int(row.value) for row in connection.execute(query)}
@@ -76,14 +83,14 @@ class SqlSightings:
         return ClockNote(at, Uptime(uptime_ms, boot), since)
 
     def keep_clock_note(self, note: ClockNote) -> None:
-        """See the port."""
+        """Keep a note in place of the last one."""
         values = zip(_NOTE, (note.at, note.uptime.ms, note.uptime.boot, note.graces_since), strict=True)
         with writing(self._engine) as connection:
             connection.execute(delete(counters).where(counters.c.name.in_(_NOTE)))
             connection.execute(insert(counters), [{"name": name, "value": value} for name, value in values])
 
     def begin(self, table_id: TableId) -> int:
-        """See the port."""
+        """The number of a new pass. What one before it put and did not finish is gone."""
         with writing(self._engine) as connection:
             row = connection.execute(select(orphan_passes).where(*is_table(orphan_passes, table_id))).one_or_none()
             if row is None:
@@ -98,7 +105,11 @@ class SqlSightings:
             return int(row.begun) + 1
 
     def add(self, table_id: TableId, number: int, sightings: Sequence[Sighting]) -> None:
-        """See the port."""
+        """Put some more; they count once the pass is finished.
+
+        Raises :class:`~icewright.core.errors.Conflict` when another pass over the table has begun meanwhile, or
+        this one is finished.
+        """
         blob = _packed(sightings)
         with writing(self._engine) as connection:
             _require_open(connection, table_id, number)
@@ -107,7 +118,7 @@ class SqlSightings:
             connection.execute(insert(orphan_sightings).values(row))
 
     def finish(self, table_id: TableId, finished: FinishedPass) -> None:
-        """See the port."""
+        """Let a pass take the place of the one before, all at once. Raises ``Conflict`` as :meth:`add` does."""
         with writing(self._engine) as connection:
             _require_open(connection, table_id, finished.number)
             connection.execute(

@@ -25,10 +25,10 @@ from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.inventory.footprint import Amount, distinct
-from icewright.inventory.keepers import Keepers
+from icewright.inventory.reference_bits import ReferenceBits
 from icewright.model.actions.orphans import FoundFile, Mention, Sighting
 from icewright.model.iceberg.locations import CanonicalPath, checksummed
-from icewright.model.iceberg.path_aliasing import likeness
+from icewright.model.iceberg.path_aliasing import comparison_key
 from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import Place
@@ -41,13 +41,13 @@ _UNCOUNTED: Final = frozenset({FileClass.METADATA, FileClass.VERSION_HINT})
 """Needed files that may well not be there: hints that no catalog wrote, logs whose files another tool removed."""
 
 
-def keepers_before(before: TableMetadata) -> Keepers:
+def references_before(before: TableMetadata) -> ReferenceBits:
     """Tells what was needed before the listing from what came while it went on, which it need not have.
 
     What the table needs whatever its snapshots counts as new; metadata files come with every commit.
     """
     bits = {snapshot.snapshot_id: KNOWN_BEFORE for snapshot in before.snapshots}
-    return Keepers(refs={}, other_refs=0, expiries=(), of_snapshots=bits, refs_mask=0, everything=0)
+    return ReferenceBits(refs={}, other_refs=0, expiries=(), of_snapshots=bits, refs_mask=0, everything=0)
 
 
 @dataclass(slots=True)
@@ -167,12 +167,12 @@ class Survey:
         found: Collection[CanonicalPath],
     ) -> frozenset[CanonicalPath]:
         """Unneeded files that a needed one is like. When that one itself was not found, this may be it."""
-        by_likeness: dict[str, list[CanonicalPath]] = {}
+        by_key: dict[str, list[CanonicalPath]] = {}
         for path in unneeded:
-            by_likeness.setdefault(likeness(path), []).append(path)
+            by_key.setdefault(comparison_key(path), []).append(path)
         alike: set[CanonicalPath] = set()
-        for file in needed.values() if by_likeness else ():
-            if (like := by_likeness.get(likeness(file.path))) is not None:
+        for file in needed.values() if by_key else ():
+            if (like := by_key.get(comparison_key(file.path))) is not None:
                 alike.update(like)
                 if file.path not in found and file.file_class is not FileClass.VERSION_HINT:
                     self._disagree(_other_spelling(file.path))
@@ -238,8 +238,8 @@ def _like_needed(
 ) -> frozenset[CanonicalPath]:
     """The files of which there are checksums, listed or not, that the table needs, or needs one like them."""
     files = {file for path in unneeded if (file := checksummed(path)) is not None}
-    like = {likeness(path) for path in needed} if files else set()
-    return frozenset(file for file in files if likeness(file) in like)
+    like = {comparison_key(path) for path in needed} if files else set()
+    return frozenset(file for file in files if comparison_key(file) in like)
 
 
 def _by_file(paths: Iterable[CanonicalPath]) -> list[CanonicalPath]:

@@ -47,7 +47,7 @@ class Rule:
         return self.bucket_max is None or histogram.bucket(file.size_bytes) <= self.bucket_max
 
 
-DELETES_ALONE = Rule(2, bucket_max=-2)
+DELETES_ONLY = Rule(2, bucket_max=-2)
 """No file is packed for its size."""
 
 

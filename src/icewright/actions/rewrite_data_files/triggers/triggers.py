@@ -69,7 +69,7 @@ class Judge:
         """The trigger that the policy names."""
         return cls(policy, now, observation.rewritten_at, arrival_bytes_per_ms(observation.metadata))
 
-    def opinion(self, statistics: PartitionStatistics) -> TriggerResult:
+    def judge_partition(self, statistics: PartitionStatistics) -> TriggerResult:
         """What the trigger says of a partition."""
         match self.policy.trigger:
             case Trigger.LEVELS:

@@ -35,7 +35,7 @@ class Expiry:
 
 
 @dataclass(frozen=True, slots=True)
-class Keepers:
+class ReferenceBits:
     """The bits of one table. ``refs`` have a bit each, ``other_refs`` are those without."""
 
     refs: Mapping[int, Ref]
@@ -50,8 +50,8 @@ class Keepers:
         return self.everything if snapshot_id is None else self.of_snapshots.get(snapshot_id, self.everything)
 
 
-def keepers(metadata: TableMetadata, rules: Sequence[ExpiryRule], now: Instant) -> Keepers:
-    """The keepers of a table, for these questions."""
+def reference_bits(metadata: TableMetadata, rules: Sequence[ExpiryRule], now: Instant) -> ReferenceBits:
+    """The reference bits of a table, for these questions."""
     refs = sorted(metadata.refs, key=lambda ref: (ref.name != MAIN_BRANCH, ref.name))
     bits = {_FIRST_REF << number: ref for number, ref in enumerate(refs[:REFS_MAX])}
     shared = _FIRST_REF << len(bits)
@@ -68,7 +68,7 @@ def keepers(metadata: TableMetadata, rules: Sequence[ExpiryRule], now: Instant) 
         expiries.append(Expiry(rule, len(metadata.snapshots) - len(kept), bit))
         for snapshot_id in kept:
             of_snapshots[snapshot_id] |= bit
-    return Keepers(
+    return ReferenceBits(
         refs=bits,
         other_refs=len(refs) - len(bits),
         expiries=tuple(expiries),
