@@ -14,7 +14,7 @@ from sqlalchemy import text
 from icewright.model.access.permissions import Scope
 from icewright.model.iceberg.names import PART_LENGTH_MAX, TableName
 from icewright.model.policy.policy import Mode
-from icewright.model.work.figures import FiguresView, Grade, Health, Listed, PlanSummary, SeriesPoint
+from icewright.model.work.figures import FiguresView, Grade, Listed, PlanSummary, SeriesPoint, TableHealth
 from icewright.ports.store import TableRecord, TableStore
 from icewright.ports.table_lists import PlaceKind, PlaceRank, PlaceSort, TablePlace, TableQuery, TableSort
 from icewright.store.engine import open_store
@@ -54,7 +54,7 @@ def listed(score: int | None, size: int = 0, *, mode: Mode = Mode.AUTO, failures
     """What a look found: ``size`` bytes in as many files, every third small."""
     files = size % 1_000
     figures = FiguresView(1, files, size, 10, files // 3, 5, size % 7, 0, 0, 0, 0, {}, 1.0)
-    health = None if score is None else Health(score, Grade.of(score), ())
+    health = None if score is None else TableHealth(score, Grade.of(score), ())
     plan = PlanSummary("p", 1, REASON, can_apply=False, data_files_after=None)
     return Listed(mode, figures, None, plan, health=health, failures=failures, last_task_at=ended or None)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from icewright.core.reasons import Reason
 from icewright.model.actions.actions import ActionKind
 from icewright.model.policy.policy import Mode, Policy
-from icewright.model.work.figures import HEALTH_WEIGHTS, Grade, Health, HealthPart, PartHealth
+from icewright.model.work.figures import HEALTH_WEIGHTS, Grade, HealthPart, PartHealth, TableHealth
 from icewright.observation.figures import figures_view
 from icewright.observation.health import HealthFigures, _expirable_snapshots, change_of, health_of, with_problem
 from icewright.policy.effective import policy_of
@@ -75,7 +75,7 @@ def figures(draw: st.DrawFn) -> HealthFigures:
     )
 
 
-def part(health: Health, which: HealthPart) -> PartHealth:
+def part(health: TableHealth, which: HealthPart) -> PartHealth:
     return next(one for one in health.parts if one.part is which)
 
 
@@ -169,7 +169,7 @@ def test_a_small_table_whose_small_files_are_merged_is_healthy() -> None:
     assert health_of(merged).worst is None
 
 
-def _health(house: Lakehouse) -> Health:
+def _health(house: Lakehouse) -> TableHealth:
     listed = house.record().listed
     assert listed is not None
     assert listed.health is not None

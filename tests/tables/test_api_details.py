@@ -191,12 +191,13 @@ def test_bounds_of_what_is_no_column_are_refused(served: Served) -> None:
 
 
 def test_storage_says_what_is_live_and_what_old_snapshots_keep(served: Served) -> None:
-    uuid = sorted_table(served, (), (), sizes=(100, 200))
+    uuid = served.lake.create(SORTED, partition_fields=BY_CITY).uuid
+    old, stays, new = (f"s3://lake/db/sorted/data/{name}.parquet" for name in ("old", "stays", "new"))
+    served.lake.append(SORTED, [MemoryFile(old, BONN, 100, 1), MemoryFile(stays, BONN, 200, 1)])
+    served.control.maintainer.look(SORTED)
     base = served.lake.load(SORTED).current_snapshot_id
     assert base is not None
-    served.lake.commit_rewrite(
-        SORTED, base_snapshot_id=base, remove=["f0.parquet"], add=[MemoryFile("new.parquet", BONN, 50, 5)]
-    )
+    served.lake.commit_rewrite(SORTED, base_snapshot_id=base, remove=[old], add=[MemoryFile(new, BONN, 50, 1)])
     found = served.get(f"/tables/{uuid}/storage")
     (data,) = (one for one in found["classes"] if one["file_class"] == "data")
     assert (data["live"]["files"], data["live"]["size_bytes"]) == (2, 250)

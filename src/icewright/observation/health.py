@@ -29,7 +29,6 @@ from icewright.model.work.figures import (
     HEALTH_WEIGHTS,
     FiguresView,
     Grade,
-    Health,
     HealthAction,
     HealthChange,
     HealthPart,
@@ -37,6 +36,7 @@ from icewright.model.work.figures import (
     PartChange,
     PartHealth,
     SeriesPoint,
+    TableHealth,
 )
 from icewright.model.work.tasks import TERMINAL_STATES, TaskHead, TaskState
 from icewright.observation.figures import figures_view, plan_summary
@@ -82,7 +82,7 @@ class _Found:
     action: HealthAction | None
 
 
-def health_of(figures: HealthFigures) -> Health:
+def health_of(figures: HealthFigures) -> TableHealth:
     """The health that these figures come to."""
     found = {
         HealthPart.FILES: _files(figures),
@@ -103,7 +103,7 @@ def health_of(figures: HealthFigures) -> Health:
     )
 
 
-def with_problem(health: Health, problem: Reason) -> Health:
+def with_problem(health: TableHealth, problem: Reason) -> TableHealth:
     """The health of a table that cannot be looked after any more: the rest is as it was seen last."""
     failing = _failures(problem, 0, 1)
     return _together(
@@ -116,7 +116,7 @@ def with_problem(health: Health, problem: Reason) -> Health:
     )
 
 
-def change_of(before: Health | None, after: Health, at: Instant) -> HealthChange | None:
+def change_of(before: TableHealth | None, after: TableHealth, at: Instant) -> HealthChange | None:
     """What changed from one health to the next; None where neither the whole nor any part did."""
     if before is None:
         return None
@@ -257,9 +257,9 @@ def _failed_in_a_row(ended: Sequence[TaskHead], limits: Thresholds) -> int:
     return sum(task.state is TaskState.FAILED for task in since)
 
 
-def _together(parts: tuple[PartHealth, ...]) -> Health:
+def _together(parts: tuple[PartHealth, ...]) -> TableHealth:
     score = sum(part.score * part.weight for part in parts) // HEALTH_MAX
-    return Health(score, Grade.of(score), parts)
+    return TableHealth(score, Grade.of(score), parts)
 
 
 def _share(bad: int, of: int) -> int:

@@ -11,7 +11,7 @@ from icewright.model.iceberg.snapshot_sightings import Mark
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Mode
-from icewright.model.work.figures import FiguresView, Grade, Health, HealthChange, HealthPart, PlanSummary
+from icewright.model.work.figures import FiguresView, Grade, HealthChange, HealthPart, PlanSummary, TableHealth
 from icewright.model.work.tasks import AttemptState
 from icewright.model.work.why import Considered
 from icewright.plans.views import PlanView
@@ -67,7 +67,7 @@ class HealthView:
     catalog: str
     uuid: str
     at: Instant
-    health: Health | None
+    health: TableHealth | None
     change: HealthChange | None
 
 

@@ -23,7 +23,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Mode, Policy
-from icewright.model.work.figures import Health, SeriesPoint
+from icewright.model.work.figures import SeriesPoint, TableHealth
 from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.health import series_point
 from icewright.observation.lookups import TablesByUuid
@@ -197,7 +197,7 @@ class Lookups(TablesByUuid):
         return known[1]
 
 
-def _summary_of(health: Health) -> HealthSummary:
+def _summary_of(health: TableHealth) -> HealthSummary:
     return HealthSummary(health.score, health.grade, health.worst)
 
 

@@ -26,6 +26,8 @@ _SCALARS: Final[Mapping[Any, Schema]] = {
 }
 
 _COMPONENTS: dict[str, Schema] = {}
+_CLASSES: dict[str, Any] = {}
+"""Which dataclass each of them is of."""
 
 
 def components() -> Mapping[str, Schema]:
@@ -97,6 +99,8 @@ def operation(
 
 def _reference(cls: Any) -> Schema:
     name = cls.__name__
+    if _CLASSES.setdefault(name, cls) is not cls:
+        raise TypeError(f"{cls.__module__} and {_CLASSES[name].__module__} have a {name} each, and the document one")
     if name not in _COMPONENTS:
         _COMPONENTS[name] = {}  # types may refer to themselves
         hints = get_type_hints(cls, include_extras=True)

@@ -113,7 +113,7 @@ class PartHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class TableHealth:
     """The health of a table, from 0 to 100: the mean of its parts by their weights, which add up to 100."""
 
     score: int
@@ -161,7 +161,7 @@ class Listed:
     optimized_at: Instant | None
     plan: PlanSummary
     snapshots: int = 0
-    health: Health | None = None
+    health: TableHealth | None = None
     health_change: HealthChange | None = None
     last_task_at: Instant | None = None
     failures: int = 0
