@@ -19,8 +19,10 @@ from icewright import __version__
 from icewright.config.model import Config
 from icewright.core.errors import IcewrightError, Unavailable
 from icewright.core.extras import EXTRAS, missing_packages
+from icewright.model.events.notifications import ReceiverKind
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND
+from icewright.terminal.found_server import found_server
 from icewright.terminal.invocation import Invocation, command
 
 JAVA_VERSIONS: Final = (17, 21)
@@ -114,7 +116,6 @@ def _catalog(config: Config, name: str) -> Check:
 def _server(invocation: Invocation) -> Iterator[Check]:
     """The server that commands ask, and its optimizers."""
     from icewright.api_client.client import Client  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.found_server import found_server  # noqa: PLC0415 - as above
 
     try:
         found = found_server(invocation.config, os.environ)
@@ -172,8 +173,6 @@ def _extras(config: Config) -> Iterator[Check]:
 
 def _needed_extras(config: Config) -> dict[str, str]:
     """The extras without which something that is configured does not work, and what that is."""
-    from icewright.model.events.notifications import ReceiverKind  # noqa: PLC0415 - `--help` stays quick
-
     found: dict[str, str] = {}
     if config.server.store_url.startswith("postgresql"):
         found["postgresql"] = "server.store_url"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from icewright.core.codec import from_json
 from icewright.model.work.optimizers import SeenSubmitter
 from icewright.ports.store import OptimizerRecord
-from icewright.server.liveness import Doing
 from icewright.terminal import figures as text
 from icewright.terminal.invocation import Invocation, api_command
 from icewright.work.groups.cli import submitter_said
@@ -32,6 +31,8 @@ def status(invocation: Invocation) -> None:
 
 
 def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> None:
+    from icewright.server.liveness import Doing  # noqa: PLC0415 - `--help` stays quick
+
     tasks = ", ".join(f"{count:,} {state}" for state, count in sorted(answer.get("tasks", {}).items()) if count)
     terminal.pairs(
         [

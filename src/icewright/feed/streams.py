@@ -84,19 +84,15 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """The address of the list that has the same, page by page."""
-        ...
 
     def last(self) -> int:
         """The number of the latest event."""
-        ...
 
     def forgotten_through(self) -> int:
         """The greatest number of what is not kept any more."""
-        ...
 
     def after(self, number: int, limit: int) -> tuple[Sequence[Event], int]:
         """At most so many events after a number, and how far that is."""
-        ...
 
 
 class FeedSource:

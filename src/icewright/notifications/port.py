@@ -40,4 +40,3 @@ class Sender(Protocol):
         :class:`~icewright.core.errors.Rejected` where the receiver does not take it, or may not be talked to. No
         error has anything of what the receiver answered, nor of its address' secrets.
         """
-        ...

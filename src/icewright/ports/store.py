@@ -223,7 +223,6 @@ class TableStore(Findings, Inbox, Protocol):
     @property
     def lists(self) -> TableLists:
         """Tables as lists show them, written with their records."""
-        ...
 
     def record(self, table_id: TableId) -> TableRecord | None:
         """What is known of a table."""

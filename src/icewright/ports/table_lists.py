@@ -132,11 +132,9 @@ class TableLists(Protocol):
         self, query: TableQuery, sort: TableSort, *, descending: bool, limit: int, after: TablePlace | None = None
     ) -> Sequence[tuple[TablePlace, TableRecord]]:
         """Tables in their order; ``after`` is where the last page ended."""
-        ...
 
     def totals(self, query: TableQuery) -> TableTotals:
         """The sums over all of them."""
-        ...
 
     def places(
         self,
@@ -149,20 +147,15 @@ class TableLists(Protocol):
         after: PlaceRank | None = None,
     ) -> Sequence[tuple[PlaceRank, PlaceTotals]]:
         """Catalogs or namespaces that have one of these tables, with the sums over them."""
-        ...
 
     def last_change(self) -> int:
         """The number of the latest change of a row."""
-        ...
 
     def changed(self, after: int, query: TableQuery, limit: int) -> Changes:
         """Tables whose row changed after a number."""
-        ...
 
     def series(self, table_id: TableId) -> Sequence[SeriesPoint]:
         """What looks saw of a table, oldest first, as it was saved."""
-        ...
 
     def save_series(self, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
         """Replace the series of a table."""
-        ...

@@ -17,12 +17,9 @@ class UndoRecordStore(Protocol):
 
         Raises :class:`~icewright.core.errors.Unsupported` beyond :data:`~icewright.model.actions.undo.KEPT_BYTES_MAX`.
         """
-        ...
 
     def kept(self, task_id: str) -> Kept | None:
         """What is kept of a task; None where nothing is, or not any more."""
-        ...
 
     def forget(self, kept_before: Instant, limit: int) -> int:
         """Forget at most so many that were kept before an instant, the oldest first; how many there were."""
-        ...

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from icewright.core.codec import from_json
 from icewright.model.policy.policy import Mode
+from icewright.tables.api_views import HealthView, TableSummary
 from icewright.terminal import figures as text
-from icewright.terminal.cli import headings
+from icewright.terminal.cli import Terminal, headings
 from icewright.terminal.invocation import Cursor, Invocation, Limit, TableArgument, api_command, table_name
-
-if TYPE_CHECKING:
-    from icewright.tables.api_views import HealthView, TableSummary
-    from icewright.terminal.cli import Terminal
 
 app = typer.Typer(help="List the tables that the server knows, in any order.", no_args_is_help=True)
 
@@ -68,8 +65,6 @@ def list_tables(
 
     `--sort health` begins with those that no look came to a plan for, and then the least healthy.
     """
-    from icewright.tables.api_views import TableSummary  # noqa: PLC0415 - `--help` stays quick
-
     filters = {
         "namespace": namespace,
         "search": search,
@@ -89,8 +84,6 @@ def health(invocation: Invocation, table: TableArgument) -> None:
 
     As of the server's last look at the table.
     """
-    from icewright.tables.api_views import HealthView  # noqa: PLC0415 - `--help` stays quick
-
     client = invocation.client
     known = client.table(table_name(invocation.config, table))
     invocation.print_answer(from_json(HealthView, client.health(known["uuid"], known["catalog"])), _print_health)

@@ -35,12 +35,9 @@ class EventSource(Protocol):
 
         Raises :class:`~icewright.core.errors.Unavailable` when the source does not answer.
         """
-        ...
 
     def acknowledge(self) -> None:
         """All that was fetched is in the inbox, and need not be given again. Raises ``Unavailable``; harmless twice."""
-        ...
 
     def close(self) -> None:
         """Let go of it, without acknowledging anything."""
-        ...

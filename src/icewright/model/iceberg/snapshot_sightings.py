@@ -48,7 +48,6 @@ class Dated(Protocol):
     @property
     def at(self) -> Instant:
         """When."""
-        ...
 
 
 D = TypeVar("D", bound=Dated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from icewright.policy.rules.cases import CaseResult, PolicyTest, Said, TestedGro
 from icewright.policy.rules.difference import PolicyDifference
 from icewright.policy.rules.file_schema import policy_schema
 from icewright.policy.rules.files import PolicyFiles, read_policies, read_policy_files
+from icewright.policy.rules.named_rules import RuleIndex
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Terminal, headings
 from icewright.terminal.invocation import (
@@ -110,8 +112,6 @@ def _history_cells(one: Json) -> tuple[str, ...]:
 
 def schema() -> None:
     """Print the JSON Schema of policy files, for editors and CI."""
-    import json  # noqa: PLC0415 - `--help` stays quick
-
     typer.echo(json.dumps(policy_schema(), indent=2))
 
 
@@ -236,8 +236,6 @@ def _print_difference(terminal: Terminal, difference: PolicyDifference) -> None:
 
 def _rules(invocation: Invocation, files: PolicyFiles | None) -> Sequence[Rule]:
     """The rules to test: of files above those of the configuration, or what is in effect."""
-    from icewright.policy.rules.named_rules import RuleIndex  # noqa: PLC0415 - see above
-
     return RuleIndex(invocation.rules if files is None else (*files.policies.rules, *invocation.config.rules))
 
 
