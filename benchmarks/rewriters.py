@@ -14,6 +14,7 @@ from icewright.core.codec import dumps, loads
 from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
@@ -111,6 +112,7 @@ class IcewrightRewriter:
                 catalogs=(self._entry.name,),
                 spark_version=self._spark.version,
                 iceberg_version="",
+                actions=OPTIMIZER_ACTIONS,
             )
         )
         return plane

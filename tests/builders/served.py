@@ -16,6 +16,7 @@ from icewright.core.codec import to_json
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.model.access.identity import NewCode, digest
 from icewright.model.access.permissions import OWNER
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import PartitionField
@@ -146,7 +147,9 @@ def problem(response: httpx2.Response, status: int, code: str) -> Any:
 
 
 def hello(optimizer_id: str = "optimizer-1", *, protocol_version: int = PROTOCOL_VERSION) -> OptimizerHello:
-    return OptimizerHello(protocol_version, optimizer_id, "0.1.0", "default", 2, ("lake",), "4.1.4", "1.12.0")
+    return OptimizerHello(
+        protocol_version, optimizer_id, "0.1.0", "default", 2, ("lake",), "4.1.4", "1.12.0", actions=OPTIMIZER_ACTIONS
+    )
 
 
 @contextmanager

@@ -31,6 +31,7 @@ def spec_of(task_id: str = "task-1", attempt: int = 1, groups: int = 2) -> TaskS
         table_name=TableName("lake", ("db",), "events"),
         action=RewriteDataFiles(BASE_SNAPSHOT_ID, 0, tuple(group(number) for number in range(groups)), 1 << 29),
         lease_ms=int(LEASE_S * 1000),
+        action_version=1,
     )
 
 

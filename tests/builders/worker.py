@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from icewright.core.errors import Conflict, NotFound, TableReplaced
-from icewright.model.actions.actions import FileGroup, RewriteDataFiles
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS, FileGroup, RewriteDataFiles
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.tables import (
     ATTEMPT_KEY,
@@ -52,7 +52,17 @@ STOPPED = Cancelled("cancelled before the commit")
 def hello(optimizer_id: str, catalogs: tuple[str, ...] = ("lake",), protocol: int = PROTOCOL_VERSION) -> OptimizerHello:
     """How an optimizer introduces itself."""
     return OptimizerHello(
-        protocol, optimizer_id, "0.1.0", "default", 1, catalogs, "4.1.4", "1.12.0", cores=2, memory_bytes=1 << 30
+        protocol,
+        optimizer_id,
+        "0.1.0",
+        "default",
+        1,
+        catalogs,
+        "4.1.4",
+        "1.12.0",
+        cores=2,
+        memory_bytes=1 << 30,
+        actions=OPTIMIZER_ACTIONS,
     )
 
 

@@ -1,6 +1,6 @@
 """Values that the contract tests put into stores."""
 
-from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS, FileGroup, InputFile, RewriteDataFiles
 from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.model.iceberg.inventory import (
     ManifestKey,
@@ -127,4 +127,14 @@ def plan(plan_id: str, *, table: int = 1, planned_at: int = 1_000) -> Plan:
 
 
 def hello(optimizer_id: str, slots: int = 1) -> OptimizerHello:
-    return OptimizerHello(PROTOCOL_VERSION, optimizer_id, "0.1.0", "default", slots, ("lake",), "4.1.4", "1.12.0")
+    return OptimizerHello(
+        PROTOCOL_VERSION,
+        optimizer_id,
+        "0.1.0",
+        "default",
+        slots,
+        ("lake",),
+        "4.1.4",
+        "1.12.0",
+        actions=OPTIMIZER_ACTIONS,
+    )

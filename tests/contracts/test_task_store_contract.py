@@ -276,6 +276,48 @@ class TestClaim:
         assert store.claim("o", catalogs=frozenset(), resource_group="default", lease_ms=1) is None
         assert store.claim("o", catalogs=frozenset({"x", "lake"}), resource_group="default", lease_ms=1) is not None
 
+    def test_only_of_the_kinds_that_are_asked_for(self, store: TaskStore) -> None:
+        """Also where all others are before them."""
+        kinds = list(OF_SLOTS)
+        for number, kind in enumerate(kinds):
+            store.enqueue(of_kind(f"task-{number}", kind, table=number))
+        last = frozenset(kinds[-1:])
+        assert store.claimable("default", LAKE, kinds=frozenset(kinds[1:])) == len(kinds) - 1
+        assert store.claimable("default", LAKE, kinds=frozenset()) == 0
+
+        def claimed(kinds: frozenset[ActionKind]) -> Task | None:
+            return store.claim("o", resource_group="default", catalogs=LAKE, lease_ms=LEASE_MS, kinds=kinds)
+
+        assert claimed(frozenset()) is None
+        task = claimed(last)
+        assert task is not None
+        assert task.kind is kinds[-1]
+        assert claimed(last) is None
+        assert store.claimable("default", LAKE) == len(kinds) - 1
+
+    def test_who_asks_at_once_gets_what_each_understands(self, stores: Stores) -> None:
+        first, kinds = stores.tasks(), list(OF_SLOTS)
+        for number in range(40):
+            kind = kinds[number % len(kinds)]
+            first.enqueue(of_kind(f"task-{number:02d}", kind, table=number))
+        barrier = threading.Barrier(len(kinds))
+        several = [stores.tasks() for _ in range(2)]
+
+        def pull(worker: int) -> list[Task]:
+            mine, own = several[worker % 2], frozenset({kinds[worker]})
+            barrier.wait()
+            taken = []
+            while (
+                task := mine.claim(f"o-{worker}", resource_group="default", catalogs=LAKE, lease_ms=LEASE_MS, kinds=own)
+            ) is not None:
+                taken.append(task)
+            return taken
+
+        with ThreadPoolExecutor(len(kinds)) as pool:
+            found = list(pool.map(pull, range(len(kinds))))
+        assert [{task.kind for task in taken} for taken in found] == [{kind} for kind in kinds]
+        assert sum(len(taken) for taken in found) == 40
+
     def test_what_could_be_claimed_is_counted_and_nothing_changes(self, store: TaskStore, clock: ManualClock) -> None:
         here = frozenset({"lake"})
         assert store.claimable("default", here) == 0

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 from icewright.core.clock import Clock
 from icewright.core.errors import IcewrightError
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.actions.traits import BESIDE
 from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.model.work.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
@@ -73,8 +73,12 @@ class TwoStores(RuleBasedStateMachine):
             new = replace(new, action=action, prediction=prediction)
         self.both(lambda store: store.enqueue(new))
 
-    @rule(lease_ms=st.integers(1, 50), at_most=st.sampled_from([None, 19, 20]))
-    def claim(self, lease_ms: int, at_most: int | None) -> None:
+    @rule(
+        lease_ms=st.integers(1, 50),
+        at_most=st.sampled_from([None, 19, 20]),
+        kinds=st.sampled_from([EVERY_KIND, EVERY_KIND - {ActionKind.REWRITE_DATA_FILES}]),
+    )
+    def claim(self, lease_ms: int, at_most: int | None, kinds: frozenset[ActionKind]) -> None:
         catalogs = frozenset({"lake"})
         task = self.both(
             lambda store: store.claim(
@@ -83,6 +87,7 @@ class TwoStores(RuleBasedStateMachine):
                 catalogs=catalogs,
                 lease_ms=lease_ms,
                 shareable_bytes_max=at_most,
+                kinds=kinds,
             )
         )
         if task is not None:

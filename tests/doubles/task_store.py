@@ -13,7 +13,7 @@ from icewright.core.errors import Conflict, NotAllowed, NotFound
 from icewright.core.times import Instant
 from icewright.feed.task_events import fact_of
 from icewright.model.access.permissions import EVERYWHERE, Scopes
-from icewright.model.actions.actions import shareable_bytes
+from icewright.model.actions.actions import EVERY_KIND, ActionKind, shareable_bytes
 from icewright.model.actions.traits import BESIDE
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
@@ -107,11 +107,12 @@ class MemoryTaskStore:
         lease_ms: int,
         shareable_bytes_max: int | None = None,
         terms: Terms = FREE,
+        kinds: frozenset[ActionKind] = EVERY_KIND,
     ) -> Task | None:
         """See the port."""
         with self._lock:
             now = self.now()
-            ready = self._ready(now, resource_group, catalogs, shareable_bytes_max)
+            ready = self._ready(now, resource_group, catalogs, shareable_bytes_max, kinds)
             admission = Admission(terms, optimizer_id, self.facts(resource_group))
             best = next(iter(in_turn(admission, ready, now)), None)
             if best is None:
@@ -129,11 +130,17 @@ class MemoryTaskStore:
                 )
             )
 
-    def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
+    def claimable(
+        self,
+        resource_group: str,
+        catalogs: frozenset[str],
+        terms: Terms = FREE,
+        kinds: frozenset[ActionKind] = EVERY_KIND,
+    ) -> int:
         """See the port."""
         with self._lock:
             now = self.now()
-            ready = self._ready(now, resource_group, catalogs, None)
+            ready = self._ready(now, resource_group, catalogs, None, kinds)
             found = chosen(terms, self.facts(resource_group), ready, now)
             return sum(1 for _ in islice(found, CLAIMABLE_MAX))
 
@@ -208,7 +215,12 @@ class MemoryTaskStore:
             return self._write(step)
 
     def _ready(
-        self, now: Instant, resource_group: str, catalogs: frozenset[str], shareable_bytes_max: int | None
+        self,
+        now: Instant,
+        resource_group: str,
+        catalogs: frozenset[str],
+        shareable_bytes_max: int | None,
+        kinds: frozenset[ActionKind],
     ) -> list[Task]:
         halts = self._halts.present()
         return [
@@ -217,6 +229,7 @@ class MemoryTaskStore:
             if task.state is TaskState.QUEUED
             and task.resource_group == resource_group
             and task.table_id.catalog in catalogs
+            and task.kind in kinds
             and task.not_before_at <= now
             and not self._is_busy(task)
             and halt_over(halts, task.resource_group, task.table_id) is None

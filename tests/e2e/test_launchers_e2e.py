@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from icewright.model.work.optimizers import BacklogRequest
 from icewright.work.launch.pack import pack
@@ -167,7 +168,7 @@ def test_q4_t5_both_launchers_make_a_table_better_on_a_real_cluster(lake: Proces
     assert workers["spark"] == "4.1.4"
     stop(lake)
     assert len(cluster.applications()) == submitted + 1
-    assert client.backlog(BacklogRequest("default"), ["lake"])["tasks"] == 0
+    assert client.backlog(BacklogRequest("default", actions=OPTIMIZER_ACTIONS), ["lake"])["tasks"] == 0
 
 
 if LONG:

@@ -14,6 +14,7 @@ from sqlalchemy import make_url
 
 from icewright.api_client.client import Client
 from icewright.core.errors import Unavailable
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.tables import Json
@@ -27,7 +28,9 @@ from tests.servers.postgres import PASSWORD, PostgresServer, find_programs, mort
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 BALANCER = "balancer.example"
-HELLO = OptimizerHello(PROTOCOL_VERSION, "optimizer-1", "0.1.0", "default", 2, ("lake",), "4.1.4", "1.12.0")
+HELLO = OptimizerHello(
+    PROTOCOL_VERSION, "optimizer-1", "0.1.0", "default", 2, ("lake",), "4.1.4", "1.12.0", actions=OPTIMIZER_ACTIONS
+)
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ def hand_planned(spark: SparkSession, name: TableName) -> TaskSpec:
         table_name=name,
         action=RewriteDataFiles(snapshot.snapshotId(), table.schema_id, tuple(filter(_has_files, groups)), 1 << 29),
         lease_ms=_LEASE_MS,
+        action_version=1,
     )
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.core.times import Instant
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policy import PolicyRule
@@ -84,7 +85,17 @@ class SparkLoop:
             rules=[PolicyRule(entry.name, (), AUTO)],
         )
         self.control.dispatcher.hello(
-            OptimizerHello(PROTOCOL_VERSION, OPTIMIZER, "test", "default", 1, (entry.name,), spark.version, "1.12.0")
+            OptimizerHello(
+                PROTOCOL_VERSION,
+                OPTIMIZER,
+                "test",
+                "default",
+                1,
+                (entry.name,),
+                spark.version,
+                "1.12.0",
+                actions=OPTIMIZER_ACTIONS,
+            )
         )
 
     def name(self, *path: str) -> TableName:

@@ -76,6 +76,7 @@ def plan_of(spark: SparkSession, name: TableName, task_id: str = "task-1") -> Ta
             1 << 29,
         ),
         lease_ms=30_000,
+        action_version=1,
     )
 
 

@@ -110,6 +110,7 @@ def spec_of(table: Table) -> TaskSpec:
         table_name=TableName(CATALOG, (NAMESPACE,), table.name()[-1]),
         action=RewriteDataFiles(snapshot.snapshot_id, table.schema().schema_id, (group,), 1 << 29),
         lease_ms=30_000,
+        action_version=1,
     )
 
 

@@ -78,6 +78,7 @@ class StatisticsLake:
             table_name=name,
             action=action,
             lease_ms=30_000,
+            action_version=1,
         )
 
     def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> DriverJob:

@@ -150,6 +150,13 @@ def test_optimizers_of_before_they_told_of_their_workers_are_read() -> None:
     assert load(OptimizerHello, json.dumps(before)).workers is None
 
 
+def test_optimizers_and_submitters_of_before_they_told_of_their_actions_are_read_and_understand_none() -> None:
+    for name, kind in (("OptimizerHello", OptimizerHello), ("Submitter", Submitter)):
+        document = next(document for said, document in STORED if said == name)
+        before = {key: value for key, value in document.items() if key != "actions"}
+        assert load(kind, json.dumps(before)).actions == {}  # type: ignore[attr-defined]  # both have them
+
+
 def test_optimizers_and_policies_of_before_there_were_resource_groups_are_read() -> None:
     hello = next(document for kind, document in STORED if kind == "OptimizerHello")
     before = {name: hello[name] for name in hello if name not in ("cores", "memory_bytes", "is_resident", "queues")}

@@ -25,8 +25,9 @@ class QueueCalls(Connection):
         told |= {} if asked.submitting is None else to_json(asked.submitting)
         said = {key: value for key, value in told.items() if value is not None}
         queues = [queue.value for queue in asked.queues]
-        parameters = {"resource_group": asked.resource_group, "catalog": list(catalogs), "queue": queues, **said}
-        return self.ask("GET", "/backlog", parameters)
+        actions = [f"{kind}:{version}" for kind, version in asked.actions.items()]
+        lists = {"catalog": list(catalogs), "queue": queues, "action": actions}
+        return self.ask("GET", "/backlog", {"resource_group": asked.resource_group, **lists, **said})
 
     def tasks(
         self,

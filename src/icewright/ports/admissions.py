@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.plans.plans import Reason
 from icewright.model.work.admission import FREE, Facts, InLane, Line, Terms, Took
 from icewright.model.work.tasks import Task
@@ -31,20 +32,27 @@ class Admissions(Protocol):
         lease_ms: int,
         shareable_bytes_max: int | None = None,
         terms: Terms = FREE,
+        kinds: frozenset[ActionKind] = EVERY_KIND,
     ) -> Task | None:
         """The waiting task whose turn it is, made running under a new lease; None when there is none that may run now.
 
-        Only tasks of the resource group and of those catalogs; with ``shareable_bytes_max``, only such as were never
-        tried and whose action has at most so many ``shareable_bytes``. May run: ``not_before_at`` has passed, and no
-        other task of its table is active beside which it may not be (:data:`icewright.model.actions.traits.BESIDE`),
-        and on these ``terms`` its resource group takes one more, which
+        Only tasks of the resource group, of those catalogs and of these kinds of actions; with ``shareable_bytes_max``,
+        only such as were never tried and whose action has at most so many ``shareable_bytes``. May run:
+        ``not_before_at`` has passed, no other task of its table is active beside which it may not be
+        (:data:`icewright.model.actions.traits.BESIDE`), and on these ``terms`` its resource group takes one more, which
         :class:`icewright.work.groups.admission.Admission` tells from what the tasks that run hold. Whose turn it is:
         :func:`icewright.work.groups.rank.turn`. Claims by several callers at once never give out the same task, nor
         two of one table that hold one slot, nor more than a group may hold.
         """
         ...
 
-    def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
+    def claimable(
+        self,
+        resource_group: str,
+        catalogs: frozenset[str],
+        terms: Terms = FREE,
+        kinds: frozenset[ActionKind] = EVERY_KIND,
+    ) -> int:
         """How many tasks :meth:`claim` could give out at this moment, each to an application of its own.
 
         Counted up to ``CLAIMABLE_MAX``; nothing changes.

@@ -20,7 +20,7 @@ from icewright.core.errors import InvalidMessage, LeaseLost, Rejected, Unavailab
 from icewright.core.fault_points import Fault, fault
 from icewright.core.outage_log import Outage
 from icewright.core.traces import RESULT
-from icewright.model.actions.actions import names_in, shareable_bytes
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS, names_in, shareable_bytes
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.application_size import application_size
 from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
@@ -185,6 +185,12 @@ class Optimizer:
                 f"{PROTOCOL_VERSION}",
                 hint="run the same release of icewright on both sides",
             )
+        if spec is not None and OPTIMIZER_ACTIONS.get(spec.action.kind) != spec.action_version:
+            raise VersionMismatch(
+                f"task {spec.task_id} says {spec.action.kind} in version {spec.action_version}, which this optimizer "
+                "did not announce",
+                hint="run the same release of icewright on both sides",
+            )
         return spec
 
     def _may_share(self, spec: TaskSpec) -> bool:
@@ -305,6 +311,7 @@ class Optimizer:
             memory_bytes=size.memory_bytes,
             is_resident=size.is_resident,
             queues=self._settings.queues,
+            actions=OPTIMIZER_ACTIONS,
         )
 
 

@@ -155,7 +155,7 @@ def test_e9_statistics_that_expired_with_their_snapshot_are_no_alarm(house: Lake
 
 def test_what_somebody_else_computed_first_is_nobodys_work(house: Lakehouse) -> None:
     task = house.control.dispatcher.apply(house.control.keeper.plan_asked(NAME, ASKED).plan_id)
-    compute(house, TaskSpec(PROTOCOL_VERSION, "theirs", 1, 1, task.table_id, NAME, task.action, 1))
+    compute(house, TaskSpec(PROTOCOL_VERSION, "theirs", 1, 1, task.table_id, NAME, task.action, 1, 1))
     assert Worker(house).claim_if_any() is None
     found = house.control.tasks.get(task.task_id)
     assert found.state is TaskState.SUPERSEDED

@@ -67,7 +67,7 @@ def test_figures_say_everything_but_the_names() -> None:
         (
             TaskSpec,
             TaskSpec(
-                PROTOCOL_VERSION, "task-1", 1, 1, TableId("l", "u"), TableName("l", ("db",), "t"), REWRITE, 30_000
+                PROTOCOL_VERSION, "task-1", 1, 1, TableId("l", "u"), TableName("l", ("db",), "t"), REWRITE, 30_000, 1
             ),
         ),
     ],

@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from icewright.core.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
-from icewright.model.actions.actions import Executor
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS, Executor
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
@@ -204,6 +204,7 @@ def test_it_says_who_it_is_and_carries_out_what_it_gets() -> None:
         engine.workers,
         os.cpu_count(),
         1 << 30,
+        actions=OPTIMIZER_ACTIONS,
     )
     assert sorted(server.reports, key=lambda report: report.task_id) == [report_of(spec) for spec in tasks(5)]
     assert set(engine.claimed) == {clock.now_s}
@@ -278,9 +279,10 @@ def test_it_does_not_go_on_with_a_server_of_another_version(error: IcewrightErro
         Optimizer(Engine(), server, settings_of()).run()
 
 
-def test_a_task_of_another_version_is_not_attempted() -> None:
+@pytest.mark.parametrize("other", [{"protocol_version": PROTOCOL_VERSION + 1}, {"action_version": 2}])
+def test_a_task_of_another_version_is_not_attempted(other: dict[str, int]) -> None:
     engine = Engine()
-    server = Server(replace(spec_of(), protocol_version=PROTOCOL_VERSION + 1))
+    server = Server(replace(spec_of(), **other))  # type: ignore[arg-type]  # by name
     with pytest.raises(VersionMismatch):
         Optimizer(engine, server, settings_of()).run()
     assert engine.attempts == []

@@ -19,6 +19,7 @@ from icewright.core.errors import (
     Unavailable,
     VersionMismatch,
 )
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, HeartbeatReply, OptimizerHello, TableCheck
@@ -28,7 +29,9 @@ from icewright_spark.reports.client import Server
 from tests.builders.specs import report_of, spec_of
 from tests.cases import each_case
 
-HELLO = OptimizerHello(PROTOCOL_VERSION, "optimizer-1", "0", "default", 2, ("lake",), "4.1.4", "1.12.0")
+HELLO = OptimizerHello(
+    PROTOCOL_VERSION, "optimizer-1", "0", "default", 2, ("lake",), "4.1.4", "1.12.0", actions=OPTIMIZER_ACTIONS
+)
 BEAT = Heartbeat(7, Progress("merging", 0, 2))
 TABLE = (TableId("lake", "uuid-1"), TableName("lake", ("db",), "t"))
 WANTED = ProbeRequest(*TABLE, "s3://bucket/t/data")

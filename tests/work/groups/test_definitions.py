@@ -6,6 +6,7 @@ import pytest
 
 from icewright.core.errors import InvalidMessage
 from icewright.core.times import Window
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.model.policy.resource_groups import SERVER, Queue, ResourceGroup
@@ -134,11 +135,11 @@ def test_tasks_start_while_a_window_is_open() -> None:
 def test_the_backlog_goes_by_the_same_caps() -> None:
     house = lakehouse(ResourceGroup("default", cores=8, applications_max=2))
     backlogs = house.control.backlogs
-    assert backlogs.of(BacklogRequest("default", 4, 0), LAKE).tasks == 2
-    assert backlogs.of(BacklogRequest("default", 5, 0), LAKE).tasks == 1
-    assert backlogs.of(BacklogRequest("default"), LAKE).tasks == 0
-    assert backlogs.of(BacklogRequest("default", 1, 0, (Queue.LARGE,)), LAKE).tasks == 0
-    assert backlogs.of(BacklogRequest("nobody-s", 1, 0), LAKE).tasks == 0
+    assert backlogs.of(BacklogRequest("default", 4, 0, actions=OPTIMIZER_ACTIONS), LAKE).tasks == 2
+    assert backlogs.of(BacklogRequest("default", 5, 0, actions=OPTIMIZER_ACTIONS), LAKE).tasks == 1
+    assert backlogs.of(BacklogRequest("default", actions=OPTIMIZER_ACTIONS), LAKE).tasks == 0
+    assert backlogs.of(BacklogRequest("default", 1, 0, (Queue.LARGE,), actions=OPTIMIZER_ACTIONS), LAKE).tasks == 0
+    assert backlogs.of(BacklogRequest("nobody-s", 1, 0, actions=OPTIMIZER_ACTIONS), LAKE).tasks == 0
 
 
 @each_case("wrong", [{"slots": 0}, {"cores": -1}, {"memory_bytes": -1}])

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from icewright.core.times import Window
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
@@ -66,7 +67,7 @@ def test_each_halt_that_keeps_it_is_named_the_one_that_lets_least_go_on_first() 
 def ask(house: Lakehouse, applications: int = 0, catalog: str = "lake", cores: int = 2) -> None:
     """A submitter asks what waits."""
     submitting = Submitting("submitter-1", "edge-1", applications, 2)
-    asked = BacklogRequest("default", cores, 2**30, submitting=submitting)
+    asked = BacklogRequest("default", cores, 2**30, submitting=submitting, actions=OPTIMIZER_ACTIONS)
     house.control.backlogs.of(asked, frozenset({catalog}))
 
 
@@ -124,7 +125,9 @@ class TestSubmitters:
     def test_its_group_can_be_halted(self) -> None:
         house = lakehouse(tables=1)
         submitting = Submitting("submitter-1", "edge-1", 0, 2)
-        house.control.backlogs.of(BacklogRequest("etl", submitting=submitting), frozenset({"lake"}))
+        house.control.backlogs.of(
+            BacklogRequest("etl", submitting=submitting, actions=OPTIMIZER_ACTIONS), frozenset({"lake"})
+        )
         assert "etl" in house.control.halting.groups()
 
     def test_what_is_said_again_is_noted_every_ten_seconds_alone(self) -> None:
@@ -143,7 +146,7 @@ class TestSubmitters:
 
     def test_who_does_not_say_who_it_is_is_not_noted(self) -> None:
         house = lakehouse(tables=1)
-        house.control.backlogs.of(BacklogRequest("default"), frozenset({"lake"}))
+        house.control.backlogs.of(BacklogRequest("default", actions=OPTIMIZER_ACTIONS), frozenset({"lake"}))
         assert house.control.tables.submitters.noted() == []
 
 

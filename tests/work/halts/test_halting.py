@@ -8,7 +8,7 @@ import pytest
 
 from icewright.actions.expire_snapshots.expirer import Expirer
 from icewright.core.errors import LeaseLost, NotFound
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS, ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.resource_groups import SERVER
@@ -179,7 +179,9 @@ def test_optimizers_are_asked_for_nothing_in_storages_that_are_halted(
 ) -> None:
     worker = Worker(house)
     worker.introduce()
-    assert house.control.backlogs.of(BacklogRequest("default"), frozenset({"lake"})).tasks == 1
+    assert (
+        house.control.backlogs.of(BacklogRequest("default", actions=OPTIMIZER_ACTIONS), frozenset({"lake"})).tasks == 1
+    )
     asked: list[set[str]] = []
 
     def requests(_optimizer_id: str, catalogs: Iterable[str]) -> tuple[ProbeRequest, ...]:

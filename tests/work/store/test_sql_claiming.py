@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, event, update
 
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.events.feed import FeedFilter
 from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
 from icewright.model.work.admission import FREE, Holding, Lane, Terms, Urgency
@@ -29,6 +29,7 @@ from tests.doubles.clock import ManualClock
 
 LAKE = frozenset({"lake"})
 READS = ("SELECT", "WITH")
+KINDS = (ActionKind.REWRITE_DATA_FILES, ActionKind.COMPUTE_STATISTICS, ActionKind.EXPIRE_SNAPSHOTS)
 TENANTS = ("", "ops", "sales")
 GROUP = ResourceGroup(
     "default", 14, 200, applications_max=5, large_share=0.3, tenants=(TenantCaps("ops", tasks_max=3),)
@@ -40,11 +41,11 @@ def seeded(seed: int) -> random.Random:
 
 
 def filled(url: str, chance: random.Random, queues: Sequence[Queue] = tuple(Queue)) -> SqlTaskStore:
-    """Tasks in all lanes of the queues; three of each table, which are of three kinds."""
+    """Tasks in all lanes of the queues; three of each table, of three kinds, each of which holds another slot."""
     engine = open_store(url)
     clock = ManualClock()
     store = SqlTaskStore(engine, clock)
-    places = [(table, kind) for table in range(10) for kind in islice(ActionKind, 3)]
+    places = [(table, kind) for table in range(10) for kind in KINDS]
     chance.shuffle(places)
     for number in range(len(places)):
         lane = Lane(chance.choice(queues), chance.choice(tuple(Urgency)), chance.choice(TENANTS))
@@ -52,7 +53,8 @@ def filled(url: str, chance: random.Random, queues: Sequence[Queue] = tuple(Queu
         store.enqueue(replace(new, lane=lane))
     with writing(engine) as connection:
         for number, (table, kind) in enumerate(places):
-            of_table = {"table_uuid": table_id(100 + table).uuid, "kind": kind.value}
+            slot = kind.traits.slot.value
+            of_table = {"table_uuid": table_id(100 + table).uuid, "kind": kind.value, "table_slot": slot}
             connection.execute(update(tasks).where(tasks.c.task_id == f"task-{number:02d}").values(**of_table))
     clock.advance(1_000)
     return store
@@ -67,6 +69,7 @@ def asked_by(chance: random.Random, count: int) -> list[Asked]:
             60_000,
             None,
             Terms(GROUP, Holding(chance.randrange(1, 3), 10), joins=chance.random() < 0.2),
+            EVERY_KIND,
         )
         for _ in range(count)
     ]

@@ -32,7 +32,7 @@ from icewright.core.times import Instant
 from icewright.core.wording import duration
 from icewright.maintenance.dispatch.task_gate import APPROVED, NOT_OBSERVE, TaskGate
 from icewright.maintenance.registry.planning import done_by_others, effect_of, obstacle_of, still_applies
-from icewright.model.actions.actions import traits_of
+from icewright.model.actions.actions import EVERY_KIND, ActionKind, traits_of, understood
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode
@@ -202,7 +202,7 @@ class Dispatcher:
         self._tables.optimizer_seen(hello)
 
     def claim(self, optimizer_id: str, request: ClaimRequest = ANY_TASK) -> TaskSpec | None:
-        """The next task for an optimizer, of those that it asks for.
+        """The next task for an optimizer, of those that it asks for and whose actions it understands.
 
         Only what its owner still allows and the table still fits is given out; the rest is superseded on the way.
         Raises :class:`NotAllowed` for one that has not said hello, and :class:`VersionMismatch` for one that did so
@@ -212,7 +212,8 @@ class Dispatcher:
         reached = self._observer.catalog_names.intersection(hello.catalogs)
         most = request.shareable_bytes_max
         terms = self._groups.terms_of(hello, self._tasks.now, joins=most is not None)
-        task = self._next(optimizer_id, hello.resource_group, reached, most, terms)
+        kinds = understood(hello.actions)
+        task = self._next(optimizer_id, hello.resource_group, reached, kinds, most, terms)
         return None if task is None or task.lease is None else self._spec(task, task.lease)
 
     def claim_own(self, group: str, catalogs: frozenset[str]) -> Task | None:
@@ -220,10 +221,16 @@ class Dispatcher:
 
         ``group`` is one of the server's own.
         """
-        return self._next(group, group, catalogs)
+        return self._next(group, group, catalogs, EVERY_KIND)
 
     def _next(
-        self, claimer: str, group: str, catalogs: frozenset[str], most: int | None = None, terms: Terms = FREE
+        self,
+        claimer: str,
+        group: str,
+        catalogs: frozenset[str],
+        kinds: frozenset[ActionKind],
+        most: int | None = None,
+        terms: Terms = FREE,
     ) -> Task | None:
         """The best task that may run, claimed; those that may not any more end on the way, some at a time."""
         for _ in range(STALE_MAX):
@@ -235,6 +242,7 @@ class Dispatcher:
                 lease_ms=self._limits.lease_ms,
                 shareable_bytes_max=most,
                 terms=terms,
+                kinds=kinds,
             )
             if task is None:
                 return None
@@ -319,6 +327,7 @@ class Dispatcher:
             table_name=task.table_name,
             action=task.action,
             lease_ms=self._limits.lease_ms,
+            action_version=task.kind.traits.protocol_version,
         )
 
     def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Response
+from pydantic import StringConstraints
 
 from icewright.core.codec import from_json
 from icewright.core.errors import InvalidMessage, NotFound, TooManyRequests
@@ -32,6 +33,8 @@ _NAME_MAX = 500
 _NAME: Final = re.compile(r"[\w.:@/+-]{1,200}\Z", re.ASCII)
 OPTIMIZERS_MAX: Final = 2_000
 """Optimizers that are known at a time: ids are free to invent, and lists and metrics read all of them."""
+Announced = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,100}:[0-9]{1,9}$")]
+"""A kind of action, and the version in which it is understood."""
 _NO_CONTENT = {"description": "There is nothing to do now; ask again."}
 
 
@@ -131,12 +134,16 @@ def backlog(
     cores: Annotated[int | None, Query(ge=0, le=_LONG_MAX, description="What each takes, where that is known.")] = None,
     memory_bytes: Annotated[int | None, Query(ge=0, le=_LONG_MAX, description="See `cores`.")] = None,
     submitting: Annotated[Submitting | None, Depends(_submitting)] = None,
+    action: Annotated[
+        list[Announced] | None, Query(description="The actions that they carry out, as `KIND:VERSION` each.")
+    ] = None,
 ) -> Response:
     """What waits for applications at this moment, for whoever starts them only then.
 
     Asking changes nothing, but that a submitter who says who it is gets named to whoever asks what a task waits for.
     """
-    asked = BacklogRequest(resource_group, cores, memory_bytes, tuple(queue or Queue), submitting)
+    actions = {kind: int(version) for kind, _, version in (one.partition(":") for one in action or ())}
+    asked = BacklogRequest(resource_group, cores, memory_bytes, tuple(queue or Queue), submitting, actions)
     return render(backlogs.of(asked, frozenset(catalog or ())))
 
 
@@ -151,7 +158,7 @@ def _claim_operation() -> dict[str, Any]:
     "/optimizers/{optimizer_id}/claims", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **_claim_operation()
 )
 def claim(dispatcher: Service[Dispatcher], optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
-    """The next task for an optimizer, of those that it asks for, under a lease that its heartbeats extend."""
+    """The next task for an optimizer, of those that it asks for and understands. Heartbeats extend its lease."""
     spec = dispatcher.claim(optimizer_id, from_json(ClaimRequest, body))
     return Response(status_code=204) if spec is None else render(spec)
 

@@ -366,6 +366,19 @@ TAKE_BACK: Final[Mapping[ActionKind, tuple[ActionKind, ...]]] = {
 """What a person begins, and the kinds of tasks that take it back."""
 
 
+EVERY_KIND: Final = frozenset(ActionKind)
+
+OPTIMIZER_ACTIONS: Final[Mapping[str, int]] = {
+    kind.value: kind.traits.protocol_version for kind in ActionKind if kind.traits.runs_on is RunsOn.OPTIMIZER
+}
+"""What this icewright announces as an optimizer: the kinds of actions that it carries out, in which version."""
+
+
+def understood(actions: Mapping[str, int]) -> frozenset[ActionKind]:
+    """The kinds of actions that whoever announces these versions carries out as they are sent from here."""
+    return frozenset(kind for kind in ActionKind if actions.get(kind.value) == kind.traits.protocol_version)
+
+
 def traits_of(kind: str) -> ActionTraits[Any]:
     """What is true of a kind of action; figures and predictions have the same kinds."""
     return ActionKind(kind).traits

@@ -1,12 +1,16 @@
 """What server and optimizer say to each other: the spec of a task going out, the report coming back.
 
 Both travel as JSON (`icewright.core.codec`). A change that an older peer could misread raises
-:data:`PROTOCOL_VERSION`; a peer of another version is refused.
+:data:`PROTOCOL_VERSION`; a peer of another version is refused. It is the version of the envelope: hello, claim, lease
+and report. What an action says has a version of its own (``protocol_version`` of
+:class:`icewright.model.actions.traits.ActionTraits`): an optimizer announces those that it understands, and gets no
+task of another.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from icewright.core.codec import loads
@@ -17,7 +21,7 @@ from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import WorkerEnvironment
 from icewright.model.work.tasks import Attempt, Progress
 
-PROTOCOL_VERSION = 12
+PROTOCOL_VERSION = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,10 @@ ANY_TASK: Final = ClaimRequest()
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """All that an optimizer needs to know of one attempt; it chooses nothing itself."""
+    """All that an optimizer needs to know of one attempt; it chooses nothing itself.
+
+    ``action_version`` is the version in which the action is said.
+    """
 
     protocol_version: int
     task_id: str
@@ -46,6 +53,7 @@ class TaskSpec:
     table_name: TableName
     action: Action
     lease_ms: int
+    action_version: int
 
     @property
     def rewrite(self) -> RewriteDataFiles:
@@ -202,6 +210,8 @@ class OptimizerHello:
 
     ``workers`` is what its Python workers have, None of one that did not say. ``cores`` and ``memory_bytes`` are what
     its application may take at most, None where that cannot be told, and ``queues`` those whose tasks it takes.
+    ``actions`` are the kinds of actions that it carries out, each with the version in which it understands them: it
+    gets tasks of no others.
     """
 
     protocol_version: int
@@ -217,6 +227,7 @@ class OptimizerHello:
     memory_bytes: int | None = None
     is_resident: bool = True
     queues: tuple[Queue, ...] = tuple(Queue)
+    actions: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what would count against the sums of its group."""

@@ -112,7 +112,8 @@ class Submitting:
 class BacklogRequest:
     """Who wants to know what waits: applications that would take so much each, None where that cannot be told.
 
-    ``submitting`` says who starts them, None of one that does not say so.
+    ``submitting`` says who starts them, None of one that does not say so. ``actions`` are the kinds of actions that
+    they carry out, each in the version that they understand.
     """
 
     resource_group: str
@@ -120,11 +121,15 @@ class BacklogRequest:
     memory_bytes: int | None = None
     queues: tuple[Queue, ...] = tuple(Queue)
     submitting: Submitting | None = None
+    actions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Submitter:
-    """A submitter as it asked: for which group, with which catalogs, and what each application would take."""
+    """A submitter as it asked: for which group, with which catalogs, and what each application would take.
+
+    ``actions`` as in :class:`BacklogRequest`.
+    """
 
     submitting: Submitting
     resource_group: str
@@ -132,6 +137,7 @@ class Submitter:
     queues: tuple[Queue, ...]
     cores: int | None
     memory_bytes: int | None
+    actions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

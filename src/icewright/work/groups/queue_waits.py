@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
+from icewright.model.actions.actions import understood
 from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.policy.resource_groups import OWN
 from icewright.model.work.admission import Holding, Lane, Refusal, RefusalKind, Terms
@@ -28,6 +29,8 @@ LINE: Final = "line"
 """The code of others of its lane that go first."""
 TABLE_BUSY: Final = "table-busy"
 """The code of another task of its table that is at work, beside which it may not run."""
+NOT_UNDERSTOOD: Final = "not-understood"
+"""The code of optimizers that are there, of which none understands its action."""
 TO_BE_SUBMITTED: Final = "to-be-submitted"
 """The code of an application that a submitter has yet to start for it."""
 _OF_SUMS: Final = frozenset({RefusalKind.CAP, RefusalKind.TENANT_CAP, RefusalKind.SHARE})
@@ -80,7 +83,7 @@ class QueueWaits:
             for one in submitting(self._tables, task, now)
         ]
         if not found:
-            yield _nobody(task)
+            yield self._without_optimizer(task, now)
         facts = self._tasks.facts(task.resource_group)
         refusals: list[Refusal] = []
         for who, terms in found:
@@ -92,6 +95,20 @@ class QueueWaits:
         refusals.sort(key=lambda refusal: refusal.kind is RefusalKind.QUEUE)
         for refusal in refusals[:1] or self._without_anybody(task, now):
             yield self._wait(refusal, task)
+
+    def _without_optimizer(self, task: Task | ListedTask, now: Instant) -> Wait:
+        """Nobody was heard of who could take it, or nobody who understands its action."""
+        there = {
+            one.hello.optimizer_id: one.hello.actions
+            for one in self._tables.optimizers()
+            if one.seen_at > now - SEEN_MS and _reaches(one, task)
+        }
+        there |= {
+            one.submitter.submitting.submitter_id: one.submitter.actions
+            for one in submitters_of(self._tables, task.resource_group, now)
+            if task.table_id.catalog in one.submitter.catalogs
+        }
+        return _not_understood(task, there) if there else _nobody(task)
 
     def _without_anybody(self, task: Task | ListedTask, now: Instant) -> Iterator[Refusal]:
         refused = self._groups.refused(task.resource_group, lambda: now)
@@ -159,7 +176,11 @@ def asking(tables: TableStore, task: Task | ListedTask, now: Instant) -> Sequenc
 def submitting(tables: TableStore, task: Task | ListedTask, now: Instant) -> Sequence[SeenSubmitter]:
     """The submitters that would start an application for a task, and asked lately, the latest first."""
     found = submitters_of(tables, task.resource_group, now)
-    return [one for one in found if task.table_id.catalog in one.submitter.catalogs]
+    return [
+        one
+        for one in found
+        if task.table_id.catalog in one.submitter.catalogs and task.kind in understood(one.submitter.actions)
+    ]
 
 
 def terms_of_submitter(groups: Groups, submitter: Submitter, now: Instant) -> Terms:
@@ -169,7 +190,26 @@ def terms_of_submitter(groups: Groups, submitter: Submitter, now: Instant) -> Te
 
 
 def _could_take(one: OptimizerRecord, task: Task | ListedTask) -> bool:
+    return _reaches(one, task) and task.kind in understood(one.hello.actions)
+
+
+def _reaches(one: OptimizerRecord, task: Task | ListedTask) -> bool:
     return one.hello.resource_group == task.resource_group and task.table_id.catalog in one.hello.catalogs
+
+
+def _not_understood(task: Task | ListedTask, there: Mapping[str, Mapping[str, int]]) -> Wait:
+    kind, version = task.kind.value, task.kind.traits.protocol_version
+    knows = sorted(
+        f"{name} understands version {actions[kind]}" if kind in actions else f"{name} does not know it"
+        for name, actions in there.items()
+    )
+    shown = "; ".join(knows[:_HOLDERS_SHOWN]) + ("; ..." if len(knows) > _HOLDERS_SHOWN else "")
+    text = (
+        f"no optimizer of group {task.resource_group} understands version {version} of {kind}: {shown}. Run one of the "
+        "server's release"
+    )
+    figures: dict[str, int | str] = {"resource_group": task.resource_group, "kind": kind, "version": version}
+    return Wait(Reason(NOT_UNDERSTOOD, text, figures))
 
 
 def _nobody(task: Task | ListedTask) -> Wait:

@@ -26,6 +26,7 @@ from icewright.core.errors import IcewrightError, NotFound, Unavailable
 from icewright.core.outage_log import Outage
 from icewright.core.system_clock import SystemIds
 from icewright.core.times import Instant
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.work.application_size import application_size
 from icewright.model.work.optimizers import Backlog, BacklogRequest, OptimizerSettings, Submitting
 from icewright.work.launch.port import Application, Launcher
@@ -47,7 +48,8 @@ def look(settings: OptimizerSettings, submitting: Submitting) -> Backlog:
     with Client(settings.server_url, settings.token) as client:
         catalogs = [catalog.name for catalog in settings.catalogs]
         size = application_size(settings, os.cpu_count() or 1)
-        asked = BacklogRequest(settings.resource_group, size.cores, size.memory_bytes, settings.queues, submitting)
+        wanted = (settings.resource_group, size.cores, size.memory_bytes, settings.queues)
+        asked = BacklogRequest(*wanted, submitting, OPTIMIZER_ACTIONS)
         return from_json(Backlog, client.backlog(asked, catalogs))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from icewright.core.times import Instant
+from icewright.model.actions.actions import understood
 from icewright.model.work.admission import Holding
 from icewright.model.work.optimizers import Backlog, BacklogRequest, SeenSubmitter, Submitter
 from icewright.observation.access import AccessBook
@@ -40,7 +41,7 @@ class Backlogs:
         holding = Holding(asked.cores, asked.memory_bytes, is_resident=False)
         since_at, terms = now - SEEN_MS, self._groups.terms(group, holding, frozenset(asked.queues), self._tasks.now)
         return Backlog(
-            self._tasks.claimable(group, reached, terms),
+            self._tasks.claimable(group, reached, terms, understood(asked.actions)),
             self._access.wanted(reached),
             {one.hello.optimizer_id: one.seen_at for one in seen if one.seen_at > since_at},
         )
@@ -50,7 +51,9 @@ class Backlogs:
         if asked.submitting is None:
             return
         size = (asked.cores, asked.memory_bytes)
-        present = Submitter(asked.submitting, asked.resource_group, tuple(sorted(catalogs)), asked.queues, *size)
+        present = Submitter(
+            asked.submitting, asked.resource_group, tuple(sorted(catalogs)), asked.queues, *size, asked.actions
+        )
         book = self._tables.submitters
         if not any(one.submitter == present and one.asked_at > now - NOTED_MS for one in book.noted()):
             book.note(present)

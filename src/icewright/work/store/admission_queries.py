@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 
 from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.traits import TableSlot
 from icewright.model.iceberg.names import TableId
 from icewright.model.work.admission import NO_LANE, Facts, InLane, Lane, Line, Took, Use
@@ -52,7 +53,7 @@ _LANE: Final[BindParameter[str]] = bindparam("of_lane")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Waiting tasks of a group and of some catalogs that may run ``now``.
+    """Waiting tasks of a group, of some catalogs and of some kinds of actions that may run ``now``.
 
     With ``shareable_bytes_max``, only those that may share a Spark job and read at most so many bytes.
     """
@@ -60,6 +61,7 @@ class Wanted:
     now: Instant
     resource_group: str
     catalogs: frozenset[str]
+    kinds: frozenset[ActionKind]
     shareable_bytes_max: int | None = None
 
     @property
@@ -68,7 +70,7 @@ class Wanted:
         found: dict[str, Any] = {"now": self.now, "resource_group": self.resource_group}
         if self.shareable_bytes_max is not None:
             found["shareable_bytes_max"] = self.shareable_bytes_max
-        return {**found, "catalogs": sorted(self.catalogs)}
+        return {**found, "catalogs": sorted(self.catalogs), "kinds": sorted(self.kinds)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,7 @@ def _may_run(of: FromClause, *, shares: bool) -> list[ColumnElement[bool]]:
         state_is(TaskState.QUEUED, of=of),
         of.c.resource_group == _GROUP,
         of.c.catalog.in_(bindparam("catalogs", expanding=True)),
+        of.c.kind.in_(bindparam("kinds", expanding=True)),
         of.c.not_before_at <= bindparam("now"),
         *free,
         ~is_halted(of),

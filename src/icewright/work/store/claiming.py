@@ -18,6 +18,7 @@ from icewright.core.errors import Conflict
 from icewright.core.times import Instant
 from icewright.feed import sql as feed
 from icewright.feed.task_events import fact_of
+from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.iceberg.names import TableId
 from icewright.model.policy.resource_groups import Queue
@@ -50,10 +51,11 @@ class Asked:
     lease_ms: int
     shareable_bytes_max: int | None
     terms: Terms
+    kinds: frozenset[ActionKind]
 
     def wanted(self, now: Instant) -> Wanted:
         """Among which tasks it may choose."""
-        return Wanted(now, self.resource_group, self.catalogs, self.shareable_bytes_max)
+        return Wanted(now, self.resource_group, self.catalogs, self.kinds, self.shareable_bytes_max)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from icewright.core.errors import Conflict, NotAllowed, Unavailable
 from icewright.core.times import Instant
 from icewright.feed.sql import SqlFeed
 from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
 from icewright.model.work import lifecycle
@@ -106,16 +107,23 @@ class SqlTaskStore:
         lease_ms: int,
         shareable_bytes_max: int | None = None,
         terms: Terms = FREE,
+        kinds: frozenset[ActionKind] = EVERY_KIND,
     ) -> Task | None:
         """See the port."""
-        asked = Asked(optimizer_id, resource_group, catalogs, lease_ms, shareable_bytes_max, terms)
+        asked = Asked(optimizer_id, resource_group, catalogs, lease_ms, shareable_bytes_max, terms, kinds)
         return self._claims.answer(asked)
 
-    def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
+    def claimable(
+        self,
+        resource_group: str,
+        catalogs: frozenset[str],
+        terms: Terms = FREE,
+        kinds: frozenset[ActionKind] = EVERY_KIND,
+    ) -> int:
         """See the port."""
         with reading(self._engine) as connection:
             now = self._now(connection)
-            wanted = admissions.going_on(connection, Wanted(now, resource_group, catalogs))
+            wanted = admissions.going_on(connection, Wanted(now, resource_group, catalogs, kinds))
             lanes, _ = admissions.ready(connection, wanted)
             ready = admissions.several(connection, wanted, lanes, CLAIMABLE_MAX)
             facts = admissions.facts(connection, resource_group, now, lanes)
