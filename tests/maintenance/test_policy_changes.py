@@ -76,7 +76,7 @@ def house(tmp_path: Path) -> Iterator[Lakehouse]:
     """Three tables in mode approve, each with a plan that waits, in an SQL database."""
     engine = open_store(sqlite_store(tmp_path / "store.db"))
     house = Lakehouse(rules=(), stores=lambda clock: (SqlTableStore(engine, clock), SqlTaskStore(engine, clock)))
-    house.policies = SqlPolicies(engine, house.store_clock)  # type: ignore[assignment]  # of the same port
+    house.policies = SqlPolicies(engine, house.store_clock)
     house.restart()
     house.control.policies.apply(revision(APPROVE), 0)
     for name in THREE:
