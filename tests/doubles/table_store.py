@@ -39,6 +39,7 @@ from tests.doubles.findings import MemoryFindings
 from tests.doubles.inbox import MemoryInbox
 from tests.doubles.names import MemoryNames
 from tests.doubles.submitters import MemorySubmitters
+from tests.doubles.table_lists import MemoryTableLists
 from tests.doubles.task_store import MemoryTaskStore
 
 
@@ -69,6 +70,7 @@ class MemoryTableStore(MemoryFindings):
         self._inbox = MemoryInbox()
         self._optimizers: dict[str, OptimizerRecord] = {}
         self.submitters = MemorySubmitters(clock)
+        self.lists = MemoryTableLists(lambda: list(self._records.values()))
         self.has_removals: Callable[[TableId], bool] = lambda _: False
         """Whether a removal is there of a table; the store of removals beside this one says so."""
 
@@ -159,7 +161,8 @@ class MemoryTableStore(MemoryFindings):
 
     def _change(self, record: TableRecord, **changes: Any) -> None:
         self.names[record.table_id] = record.name
-        self._records[record.table_id] = replace(record, revision=record.revision + 1, **changes)
+        changed = self._records[record.table_id] = replace(record, revision=record.revision + 1, **changes)
+        self.lists.note(changed)
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
         """See the port."""
@@ -362,6 +365,7 @@ class MemoryTableStore(MemoryFindings):
                 self.names.pop(table_id, None)
                 self._inventories.pop(table_id, None)
                 self.forget_unfit(table_id)
+                self.lists.forget(table_id)
                 self._plans = {key: plan for key, plan in self._plans.items() if plan.table_id != table_id}
                 self._waiting = {key: one for key, one in self._waiting.items() if one.table_id != table_id}
             return len(old)

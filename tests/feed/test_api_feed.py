@@ -16,7 +16,7 @@ import uvicorn
 from icewright.api_client.client import Client
 from icewright.api_client.stream import followed
 from icewright.core.errors import Rejected, StoreUnavailable, Unavailable
-from icewright.feed.streams import FeedStream, Pace, Streams
+from icewright.feed.streams import EventStream, FeedSource, Pace, Streams
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import OWNER, Grant, Principal, Role, Scope
@@ -106,7 +106,7 @@ class Reader:
         reads: int = 100,
         stands: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._stream, self._reads = FeedStream(streams, after, only, stands), reads
+        self._stream, self._reads = EventStream(streams, FeedSource(streams.feed, only), after, stands), reads
         self.messages: list[Message] = []
         self.gone = anyio.Event()
 
@@ -274,14 +274,14 @@ class TestStream:
 
     def test_t11_a_stream_ends_with_the_token_that_it_was_asked_for_with(self, monkeypatch: pytest.MonkeyPatch) -> None:
         served = Served()
-        found: list[FeedStream] = []
+        found: list[EventStream] = []
 
-        async def kept(stream: FeedStream, _scope: object, _receive: object, send: Callable[[Message], Any]) -> None:
+        async def kept(stream: EventStream, _scope: object, _receive: object, send: Callable[[Message], Any]) -> None:
             found.append(stream)
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": b""})
 
-        monkeypatch.setattr(FeedStream, "__call__", kept)
+        monkeypatch.setattr(EventStream, "__call__", kept)
         given = served.post("/tokens", NewToken("ci", (Role.VIEWER,), ("*",)))
         for token in (TOKEN, given["token"]):
             served.client({"Authorization": f"Bearer {token}"}).get(f"{V1}/feed/stream")

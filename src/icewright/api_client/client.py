@@ -5,6 +5,8 @@ Answers are JSON objects; the caller knows which view it asked for and reads it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from icewright.api_client.connection import (
     LONG_S,
     TIMEOUT_S,
@@ -50,12 +52,24 @@ class Client(PeopleCalls, EventCalls, QueueCalls):
         *,
         name: TableName | None = None,
         catalog: str | None = None,
+        sort: str | None = None,
+        filters: Mapping[str, str | int | bool | None] | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
-        """Tables that the server has seen."""
-        of_name = None if name is None else str(name)
-        return self.page("/tables", {"name": of_name, "catalog": catalog, "limit": limit, "cursor": cursor})
+        """Tables that the server has seen; ``sort`` and ``filters`` (but name and catalog) as the API has them."""
+        asked = {"name": None if name is None else str(name), "catalog": catalog, "sort": sort, **(filters or {})}
+        return self.page("/tables", {**asked, "limit": limit, "cursor": cursor})
+
+    def totals(
+        self, *, catalog: str | None = None, filters: Mapping[str, str | int | bool | None] | None = None
+    ) -> Json:
+        """The sums over the tables that :meth:`tables` has: a ``TableTotals``."""
+        return self.ask("GET", "/tables/totals", {"catalog": catalog, **(filters or {})})
+
+    def health(self, uuid: str, catalog: str) -> Json:
+        """The health of a table, part by part: a ``HealthView``. Raises ``NotFound``."""
+        return self.ask("GET", f"/tables/{part(uuid)}/health", {"catalog": catalog})
 
     def table_document(self, uuid: str, catalog: str) -> Json:
         """One table in full: a ``TableDocument``. Raises ``NotFound``."""

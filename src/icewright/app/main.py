@@ -29,6 +29,7 @@ from icewright.maintenance import tasks_cli as tasks
 from icewright.notifications import cli as notifications
 from icewright.store_admin import cli as store
 from icewright.tables import cli as tables
+from icewright.tables import lists_cli as table_lists
 from icewright.tables import policy_cli as policies
 from icewright.tables import scan
 from icewright.terminal.cli import Terminal
@@ -88,6 +89,8 @@ def version(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 app.command("scan")(scan.scan)
 app.add_typer(tables.app, name="table")
+app.add_typer(table_lists.app, name="tables")
+app.command("health")(table_lists.health)
 app.command("plan")(plans.plan)
 app.command("explain")(plans.explain)
 app.command("why")(why.why)

@@ -44,7 +44,7 @@ class WhyAnswer(Why):
 class Health:
     """How a table is, by what was last observed of it. ``document`` has all figures.
 
-    ``is_well``: it can be looked after, and its plan is to do nothing. No score: the rows say what there is to know.
+    ``is_well``: it can be looked after, and its plan is to do nothing. ``score`` is from 0 to 100, by the last look.
     """
 
     document: TableDocument
@@ -59,6 +59,12 @@ class Health:
         """Whether nothing is wrong with it and nothing is to be done."""
         summary = self.document.summary
         return summary.problem is None and not (summary.plan is not None and summary.plan.can_apply)
+
+    @property
+    def score(self) -> int | None:
+        """How healthy it was at its last look, from 0 to 100; None before a look came to a plan."""
+        health = self.document.summary.health
+        return None if health is None else health.score
 
     @property
     def says(self) -> str:
@@ -76,6 +82,7 @@ class Health:
         return (
             ("is well", "yes" if self.is_well else "no"),
             ("because", self.says),
+            ("health", "" if self.score is None else f"{self.score} of 100"),
             ("files", f"{figures.data_files:,} ({wording.size(figures.size_bytes)})"),
             ("small files", f"{figures.small_files:,} ({wording.size(figures.small_bytes)})"),
             ("delete files", f"{figures.delete_files:,} ({deletes})" if deletes else "none"),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from icewright.feed.streams import MEDIA_TYPE, FeedStream
+from icewright.feed.streams import MEDIA_TYPE, EventStream, FeedSource
 from icewright.feed.views import FactView, fact_view
 from icewright.identity.authentication import Gate
 from icewright.identity.authorization import On, needs
@@ -18,6 +18,9 @@ from icewright.ports.store import TaskStore
 from icewright.web.deps import Caller, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, page
 from icewright.web.schema import operation, page_of
+
+_FACTS = "Server-sent events: `FactView` as `data`."
+LastEventId = Annotated[int | None, Header(ge=0, le=2**63 - 1, description="As browsers send it.")]
 
 router = APIRouter(prefix="/feed", tags=["feed"])
 
@@ -61,17 +64,18 @@ def list_facts(
     return page([fact_view(told) for told in found.told], found.through if len(found.told) == limit else None)
 
 
-def _stream_operation() -> dict[str, Any]:
+def stream_operation(said: str) -> dict[str, Any]:
+    """What the decorator of a route takes that answers with server-sent events."""
     keywords = operation(
         {"type": "string"}, problems={503: "The store does not answer, or there are too many streams."}
     )
     content = {MEDIA_TYPE: {"schema": {"type": "string"}}}
-    keywords["response_class"] = FeedStream
-    keywords["responses"][200] = {"description": "Server-sent events: `FactView` as `data`.", "content": content}
+    keywords["response_class"] = EventStream
+    keywords["responses"][200] = {"description": said, "content": content}
     return keywords
 
 
-@router.get("/stream", dependencies=[needs(Permission.READ, On.ANYWHERE)], **_stream_operation())
+@router.get("/stream", dependencies=[needs(Permission.READ, On.ANYWHERE)], **stream_operation(_FACTS))
 def stream(
     request: Request,
     access: Gate,
@@ -80,7 +84,7 @@ def stream(
     kind: Kinds = None,
     under: Under = None,
     after: After = None,
-    last_event_id: Annotated[int | None, Header(ge=0, le=_SEQUENCE_MAX, description="As browsers send it.")] = None,
+    last_event_id: LastEventId = None,
 ) -> Response:
     """What happens, as it happens: server-sent events with `sequence` as `id`, the kind as `event`.
 
@@ -92,4 +96,5 @@ def stream(
     def stands() -> bool:
         return whose(request.headers, access, attended=False) == caller
 
-    return FeedStream(request.app.state.streams, begin, _only(caller, kind, under), stands)
+    streams = request.app.state.streams
+    return EventStream(streams, FeedSource(streams.feed, _only(caller, kind, under)), begin, stands)

@@ -1,6 +1,6 @@
-"""Server-sent events: the feed of the store, tailed for each client, from any of several servers alike.
+"""Server-sent events: what comes in its order, as the feed of the store does, tailed for each client by any server.
 
-An idle stream costs nothing: all streams of a process share one look at the feed's end, twice a second at most. There
+An idle stream costs nothing: all streams of a source share one look at its end, twice a second at most. There
 are at most so many streams, their reads have few threads, and who does not read is cut off.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import anyio
 import anyio.to_thread
@@ -69,6 +69,53 @@ class Pace:
     kept_back: int = KEPT_BACK
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What is sent: its number, which grows, its kind, and a document."""
+
+    number: int
+    kind: str
+    document: Any
+
+
+class Source(Protocol):
+    """What is streamed. Raises ``Unavailable`` while the store is away; nothing is lost by that."""
+
+    @property
+    def name(self) -> str:
+        """The address of the list that has the same, page by page."""
+        ...
+
+    def last(self) -> int:
+        """The number of the latest event."""
+        ...
+
+    def forgotten_through(self) -> int:
+        """The greatest number of what is not kept any more."""
+        ...
+
+    def after(self, number: int, limit: int) -> tuple[Sequence[Event], int]:
+        """At most so many events after a number, and how far that is."""
+        ...
+
+
+class FeedSource:
+    """The facts of the feed that somebody wants and may see."""
+
+    name = "/api/v1/feed"
+
+    def __init__(self, feed: Feed, only: FeedFilter) -> None:
+        self._feed, self._only = feed, only
+        self.last, self.forgotten_through = feed.last, feed.forgotten_through
+
+    def after(self, number: int, limit: int) -> tuple[Sequence[Event], int]:
+        """See the port."""
+        page = self._feed.after(number, limit, self._only)
+        return [
+            Event(told.sequence, told.fact.fact.value, to_json(fact_view(told))) for told in page.told
+        ], page.through
+
+
 class Streams:
     """All streams of one server process; ``is_ending`` tells them when it ends."""
 
@@ -78,7 +125,7 @@ class Streams:
         self.open = 0
         self._of: Counter[str] = Counter()
         self._threads = anyio.CapacityLimiter(THREADS_MAX)
-        self._last, self._looked_at = 0, -self.pace.look_s
+        self._ends: dict[str, tuple[int, float]] = {}
 
     def enter(self, caller: Principal) -> str:
         """Count a stream of a caller's, until :meth:`leave`; or why there can be none now."""
@@ -101,33 +148,34 @@ class Streams:
         """What a call that reads the store gives, by one of the few threads for that."""
         return await anyio.to_thread.run_sync(call, limiter=self._threads)
 
-    async def last(self) -> int:
-        """The end of the feed, as it was a moment ago."""
-        if time.monotonic() - self._looked_at >= self.pace.look_s:
-            self._looked_at = time.monotonic()  # the others wait for their turn rather than for this answer
-            self._last = await self.read(self.feed.last)
-        return self._last
+    async def last(self, source: Source) -> int:
+        """The end of a source, as it was a moment ago; it is the same for whoever streams from it."""
+        last, looked_at = self._ends.get(source.name, (0, -self.pace.look_s))
+        if time.monotonic() - looked_at >= self.pace.look_s:
+            self._ends[source.name] = last, time.monotonic()  # others wait for their turn rather than for this answer
+            last = await self.read(source.last)
+            self._ends[source.name] = last, time.monotonic()
+        return last
 
 
-class FeedStream(Response):
-    """The facts after a number, as they come, until the client goes, does not read, or the server ends.
+class EventStream(Response):
+    """The events after a number, as they come, until the client goes, does not read, or the server ends.
 
     ``stands`` tells whether its client would still be let in: who is not any more is told nothing more.
     """
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, streams: Streams, after: int | None, only: FeedFilter, stands: Callable[[], bool]) -> None:
+    def __init__(self, streams: Streams, source: Source, after: int | None, stands: Callable[[], bool]) -> None:
         super().__init__()
-        self._streams, self._after, self._only, self._stands = streams, after, only, stands
+        self._streams, self._source, self._after, self._stands = streams, source, after, stands
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, for as long as it takes."""
         caller = cast("Principal", scope[PRINCIPAL])
         if refusal := self._streams.enter(caller):
-            full = Problem(
-                HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.code, refusal, "read `GET /api/v1/feed` page by page"
-            )
+            hint = f"read `GET {self._source.name}` page by page"
+            full = Problem(HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.code, refusal, hint)
             await problem_response(full, scope["path"])(scope, receive, send)
             return
         try:
@@ -172,10 +220,10 @@ class FeedStream(Response):
 
     async def _begin(self) -> tuple[int, str]:
         """Where the stream begins, and its first words: with a ``gap`` where facts that were asked for are not kept."""
-        opening = f"retry: {RETRY_MS}\n\n"
+        opening, source = f"retry: {RETRY_MS}\n\n", self._source
         while True:
             with suppress(Unavailable):
-                last, forgotten = await self._streams.read(lambda: (self._feed.last(), self._feed.forgotten_through()))
+                last, forgotten = await self._streams.read(lambda: (source.last(), source.forgotten_through()))
                 break
             if self._streams.is_ending():
                 return 0, opening
@@ -191,10 +239,10 @@ class FeedStream(Response):
     async def _news(self, position: int, caller: Principal) -> tuple[str, int]:
         """What is to be sent of what came after a number, and how far that is; nothing while the store is away."""
         with suppress(Unavailable):
-            if await self._streams.last() > position:
-                page = await self._streams.read(lambda: self._feed.after(position, FACTS_AT_ONCE, self._only))
-                told = (shown_to(caller, self._streams.words, to_json(fact_view(one))) for one in page.told)
-                return "".join(map(_event, told)), page.through
+            if await self._streams.last(self._source) > position:
+                events, through = await self._streams.read(lambda: self._source.after(position, FACTS_AT_ONCE))
+                words = self._streams.words
+                return "".join(_on_the_wire(one, shown_to(caller, words, one.document)) for one in events), through
         return "", position
 
     async def _send(self, send: Send, text: str) -> bool:
@@ -202,10 +250,6 @@ class FeedStream(Response):
         with anyio.move_on_after(self._streams.pace.slow_s) as waited:
             await send({"type": "http.response.body", "body": text.encode("ascii"), "more_body": True})
         return not waited.cancelled_caught
-
-    @property
-    def _feed(self) -> Feed:
-        return self._streams.feed
 
 
 async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
@@ -215,6 +259,6 @@ async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-def _event(fact: Any) -> str:
-    """A fact on the wire: one line of data in ASCII, so that no name can end it."""
-    return f"id: {fact['sequence']}\nevent: {fact['kind']}\ndata: {json.dumps(fact, separators=(',', ':'))}\n\n"
+def _on_the_wire(event: Event, document: Any) -> str:
+    """An event with what its client may see of its document: one line of data in ASCII, so that no name can end it."""
+    return f"id: {event.number}\nevent: {event.kind}\ndata: {json.dumps(document, separators=(',', ':'))}\n\n"

@@ -36,7 +36,7 @@ class RefStorageView:
 
     name: str
     type: str
-    snapshot_id: int
+    snapshot_id: str
     reachable: Amount
     only_here: Amount
 
@@ -53,7 +53,7 @@ class StorageView:
     name: str
     uuid: str
     metadata_location: str
-    current_snapshot_id: int | None
+    current_snapshot_id: str | None
     snapshots: int
     observed_at: Instant
     complete: bool
@@ -108,7 +108,7 @@ def _view(known: Known[Reachable], at: Instant) -> StorageView:
         name=str(metadata.name),
         uuid=metadata.table_id.uuid,
         metadata_location=metadata.metadata_location,
-        current_snapshot_id=metadata.current_snapshot_id,
+        current_snapshot_id=None if metadata.current_snapshot_id is None else str(metadata.current_snapshot_id),
         snapshots=len(metadata.snapshots),
         observed_at=at,
         complete=isinstance(known, Complete),
@@ -118,7 +118,7 @@ def _view(known: Known[Reachable], at: Instant) -> StorageView:
         classes=sums.classes,
         refs=tuple(
             RefStorageView(
-                share.ref.name, share.ref.kind.value, share.ref.snapshot_id, share.reachable, share.only_here
+                share.ref.name, share.ref.kind.value, str(share.ref.snapshot_id), share.reachable, share.only_here
             )
             for share in sums.refs
         ),

@@ -28,16 +28,18 @@ from icewright.maintenance.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.snapshot_sightings import MARK_GAP_MS, thinned
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.plans.requests import Asked
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
+from icewright.model.work.figures import Listed
 from icewright.model.work.lifecycle import may_coalesce
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.observation.access import AccessBook
-from icewright.observation.figures import listed
+from icewright.observation.health import listed, listed_with_problem, series_point
 from icewright.observation.observer import CatalogNotConfigured, Observer, OtherName
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
 from icewright.plans.evidence.written_files import written
@@ -196,7 +198,7 @@ class TableKeeper:
             self._firsts.keep_by_mode(plan, latest)
         # A refused plan is said, and looked at again when it is time, not in each round.
         wished_at = None if before is None else before.next_look_at
-        self._save(observation, plan, kept, kept.problem or problem, wished_at)
+        self._save(observation, plan, kept, kept.problem or problem, wished_at, everything, limits)
         had = None if before is None or before.table_id != metadata.table_id else before.problem
         self._tidings.problem(metadata.table_id, metadata.name, had, kept.problem or problem)
         return Looked(plan, is_new, enqueued, late, kept, metadata.snapshots)
@@ -315,6 +317,8 @@ class TableKeeper:
         kept: KeptUp,
         problem: Reason | None,
         wished_at: Instant | None,
+        latest: Sequence[TaskHead],
+        limits: Thresholds,
     ) -> None:
         record = self._tables.record(observation.metadata.table_id)
         if record is None or record.next_look_at < (AT_ONCE + 1 if wished_at is None else wished_at):
@@ -326,6 +330,9 @@ class TableKeeper:
             jitter=self._chance(),
             look_again_at=min((at for at in (plan.look_again_at, kept.look_at) if at is not None), default=None),
         )
+        policy = self._planner.policy(observation.metadata)
+        shown = listed(observation, plan, policy, latest, problem=problem, limits=limits, before=record.listed)
+        shown = self._noted(record, shown, observation.observed_at)
         with suppress(LookLost):  # what was written since is newer, and says when to look again
             self._tables.save_record(
                 replace(
@@ -333,9 +340,21 @@ class TableKeeper:
                     next_look_at=look_at,
                     problem=problem,
                     considered=kept.remembered(record.considered),
-                    listed=listed(observation, plan, self._planner.policy(observation.metadata)),
+                    listed=shown,
                 )
             )
+
+    def _noted(self, record: TableRecord, shown: Listed, at: Instant) -> Listed:
+        """What is shown, with a point in the series where it changed and the last point is old enough."""
+        had = record.listed
+        if had is not None and had.noted_at is not None:
+            point, before = series_point(shown, at), series_point(had, at)
+            if point == before or at - had.noted_at < MARK_GAP_MS:
+                return shown
+        lists = self._tables.lists
+        points = [point for point in lists.series(record.table_id) if point.at < at]
+        lists.save_series(record.table_id, [*thinned(points, at), series_point(shown, at)])
+        return replace(shown, noted_at=at)
 
     def _note(self, name: TableName, error: IcewrightError) -> None:
         """Keep in the record why the look failed. Read anew: it may have been observed before the failure."""
@@ -349,7 +368,11 @@ class TableKeeper:
         if why is not None:
             self._gone(record.table_id, why)
         self._change_record(
-            name, problem=problem, next_look_at=now + INTERVAL_MAX_MS, dropped_at=None if why is None else now
+            name,
+            problem=problem,
+            next_look_at=now + INTERVAL_MAX_MS,
+            dropped_at=None if why is None else now,
+            listed=listed_with_problem(record.listed, problem, now),
         )
 
     def _change_record(self, name: TableName, **changes: Any) -> None:

@@ -10,10 +10,9 @@ from icewright.core.times import Instant
 from icewright.inventory import histogram
 from icewright.inventory.arithmetic import optimization_ratio
 from icewright.model.iceberg.inventory import PartitionStatistics
-from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan
 from icewright.model.policy.policy import Policy
-from icewright.model.work.figures import FiguresView, Listed, PlanSummary
+from icewright.model.work.figures import FiguresView, PlanSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,7 @@ class PartitionView:
     optimization_ratio: float
     written_at: Instant | None
     optimized_at: Instant | None
+    avoidable_files: int = 0
 
 
 def partition_view(
@@ -68,6 +68,7 @@ def partition_view(
         ),
         written_at=statistics.written_at,
         optimized_at=optimized_at,
+        avoidable_files=max(0, small_files - 1) if small_files >= policy.min_input_files else 0,
     )
 
 
@@ -100,14 +101,8 @@ _SUMMED = (
     "deletion_vectors",
     "equality_delete_files",
     "deleted_records",
+    "avoidable_files",
 )
-
-
-def listed(observation: Observation, plan: Plan, policy: Policy) -> Listed:
-    """What lists show of a table that was observed and planned."""
-    ours = (one.committed_at for one in observation.metadata.ancestors() if one.task_id is not None)
-    figures = figures_view(observation.inventory.partitions, policy)
-    return Listed(policy.mode, figures, max(ours, default=None), plan_summary(plan))
 
 
 def plan_summary(plan: Plan) -> PlanSummary:

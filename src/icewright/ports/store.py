@@ -33,6 +33,7 @@ from icewright.ports.findings import Findings
 from icewright.ports.halts import Halts
 from icewright.ports.inbox import Inbox
 from icewright.ports.submitters import Submitters
+from icewright.ports.table_lists import TableLists
 from icewright.ports.table_records import InventoryUpdate as InventoryUpdate  # noqa: PLC0414 - most find it here
 from icewright.ports.table_records import TableRecord as TableRecord  # noqa: PLC0414 - see above
 
@@ -239,6 +240,11 @@ class TableStore(Findings, Inbox, Protocol):
     @property
     def submitters(self) -> Submitters:
         """Who starts optimizers for what waits."""
+        ...
+
+    @property
+    def lists(self) -> TableLists:
+        """Tables as lists show them, written with their records."""
         ...
 
     def record(self, table_id: TableId) -> TableRecord | None:

@@ -241,6 +241,58 @@ Index("uq_tables_name", tables.c.name_digest, unique=True, sqlite_where=_PRESENT
 Index("ix_tables_dropped", tables.c.dropped_at, sqlite_where=_DROPPED, postgresql_where=_DROPPED)
 Index("ix_tables_due", tables.c.next_look_at, sqlite_where=_PRESENT, postgresql_where=_PRESENT)
 
+# What lists of tables are sorted and filtered by, written with the record: a row for each table that is not dropped.
+# Names may be longer than an index takes, so that they are sorted by their beginning. A health of -1 is not known.
+listed_tables = Table(
+    "listed_tables",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("name", _Key, nullable=False),
+    Column("sort_name", _Key, nullable=False),
+    Column("namespace", _Key, nullable=False),
+    Column("mode", _Key, nullable=False),
+    Column("health", BigInteger, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("data_files", BigInteger, nullable=False),
+    Column("small_files", BigInteger, nullable=False),
+    Column("delete_files", BigInteger, nullable=False),
+    Column("failing", BigInteger, nullable=False),
+    Column("observed_at", BigInteger, nullable=False),
+    Column("last_task_at", BigInteger, nullable=False),
+    Column("changed", BigInteger, nullable=False),  # grows with each change of anything but observed_at
+    PrimaryKeyConstraint("catalog", "table_uuid", name="pk_listed_tables"),
+)
+for _sorted_by in (
+    "sort_name",
+    "health",
+    "size_bytes",
+    "data_files",
+    "small_files",
+    "delete_files",
+    "observed_at",
+    "last_task_at",
+    "changed",
+):
+    Index(
+        f"ix_listed_tables_{_sorted_by}",
+        listed_tables.c[_sorted_by],
+        listed_tables.c.catalog,
+        listed_tables.c.table_uuid,
+    )
+
+LISTED_CHANGED = "listed_tables_changed"
+"""The counter that has the number of the latest change of a row of ``listed_tables``."""
+
+table_series = Table(
+    "table_series",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("points", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("catalog", "table_uuid", name="pk_table_series"),
+)
+
 waiting_plans = Table(
     "waiting_plans",
     metadata,

@@ -26,10 +26,12 @@ from icewright.model.work import lifecycle
 from icewright.model.work.tasks import Outcome, TaskState
 from icewright.store.schema import (
     FENCING_TOKEN,
+    LISTED_CHANGED,
     RESTORED_AT,
     SERVER_EPOCH,
     attempts,
     counters,
+    listed_tables,
     orphan_passes,
     orphan_sightings,
     state_is,
@@ -78,6 +80,7 @@ def begin_anew(connection: Connection, clock: Clock | None = None) -> Restored:
     if connection.execute(update(counters).where(counters.c.name == RESTORED_AT).values(value=at)).rowcount == 0:
         connection.execute(insert(counters).values(name=RESTORED_AT, value=at))
     _move_feed_ahead(connection)
+    _move_lists_ahead(connection)
     superseded = sum(1 for _ in _supersede_waiting(connection, at))
     leased = state_is(TaskState.RUNNING, TaskState.IN_DOUBT)
     in_doubt = connection.execute(update(tasks).where(leased).values(lease_expires_at=0)).rowcount
@@ -99,6 +102,13 @@ def begin_anew(connection: Connection, clock: Clock | None = None) -> Restored:
         to_verify=connection.scalar(select(func.count()).where(state_is(TaskState.COMMITTED))) or 0,
         fencing_token=connection.scalar(select(counters.c.value).where(counters.c.name == FENCING_TOKEN)) or 0,
     )
+
+
+def _move_lists_ahead(connection: Connection) -> None:
+    """Tell whoever follows the lists of all tables anew: what they heard since the backup may not be so any more."""
+    counter = counters.c.name == LISTED_CHANGED
+    connection.execute(update(counters).where(counter).values(value=counters.c.value + FEED_AHEAD))
+    connection.execute(update(listed_tables).values(changed=listed_tables.c.changed + FEED_AHEAD))
 
 
 def _move_feed_ahead(connection: Connection) -> None:

@@ -15,11 +15,11 @@ from icewright.footprint.unneeded_views import UnneededView, unneeded_view
 from icewright.identity.authorization import On, needs
 from icewright.maintenance.explain import plan_view
 from icewright.maintenance.table_keeper import TableKeeper
-from icewright.model.access.permissions import Permission, Scope, covers
+from icewright.model.access.permissions import Permission
 from icewright.model.iceberg.files import Partition
-from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Plan
 from icewright.model.plans.requests import Asked
+from icewright.model.work.figures import SeriesPoint
 from icewright.model.work.why import Why
 from icewright.observation.figures import PartitionView, partition_view
 from icewright.ownership.location_views import PlaceView
@@ -28,7 +28,7 @@ from icewright.policy.apply import PolicyBook
 from icewright.policy.rules.cases import PolicyTest
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import PlanPlace, TableRecord, TableStore
-from icewright.tables.api_views import LookAnswer, ObservationView, TableDocument, TableSummary
+from icewright.tables.api_views import HealthView, LookAnswer, ObservationView, TableDocument
 from icewright.tables.lookups import Looked
 from icewright.tables.views import RefView, SnapshotPlace, SnapshotView, ref_views, snapshot_views
 from icewright.web.deps import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY, Caller, Led, Service
@@ -45,33 +45,6 @@ _NOT_FOUND = {404: "No such table or catalog."}
 
 
 @router.get(
-    "", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(TableSummary), problems=_NOT_FOUND)
-)
-def list_tables(
-    table_store: Service[TableStore],
-    lookups: Looked,
-    caller: Caller,
-    *,
-    name: Annotated[str | None, Query(description="Only the table of that full dotted name.")] = None,
-    catalog: Annotated[str | None, Query(description="Only tables of that catalog.")] = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-) -> Response:
-    """Tables that have been seen and not dropped, of those that the caller may read, by catalog and uuid."""
-    after, within = decode_cursor(TableId, cursor), caller.scopes(Permission.READ)
-    if catalog is not None:
-        lookups.require_catalog(catalog, within)
-    if name is not None:
-        record = table_store.record_by_name(TableName.parse(name, default_catalog=catalog))
-        wanted = record is not None and catalog in {None, record.table_id.catalog}
-        seen = record is not None and wanted and covers(within, Scope.of(record.name))
-        return page([lookups.summary(record)] if record is not None and seen else [], None)
-    records = table_store.records(catalog=catalog, limit=limit + 1, after=after, within=within)
-    items = lookups.summaries(records[:limit])
-    return page(items, records[limit - 1].table_id if len(records) > limit else None)
-
-
-@router.get(
     "/{uuid}",
     dependencies=[needs(Permission.READ, On.TABLE), BY_LEADER_IF_ANY],
     **operation(TableDocument, problems=_NOT_FOUND),
@@ -85,6 +58,30 @@ def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
 def show_why(whys: Service[Explanations], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Why something happens to the table, or nothing: what was considered, what waits for what, and what is next."""
     return render(whys.why(lookups.record(uuid, catalog)))
+
+
+@router.get(
+    "/{uuid}/health",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(HealthView, problems=_NOT_FOUND),
+)
+def show_health(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """The health of the table as of its last look: its parts, each with its reason and with what would raise it."""
+    return render(lookups.health(lookups.record(uuid, catalog)))
+
+
+@router.get(
+    "/{uuid}/series",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(page_of(SeriesPoint), problems=_NOT_FOUND),
+)
+def list_series(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """What looks saw of the table over time, oldest first: one page, of some 200 points for a year.
+
+    Points are an hour apart at least, further the older they are, and there is none where nothing changed. The last one
+    is that of the last look.
+    """
+    return page(lookups.series(lookups.record(uuid, catalog)), None)
 
 
 @router.get(

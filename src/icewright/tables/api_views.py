@@ -11,7 +11,7 @@ from icewright.model.iceberg.snapshot_sightings import Mark
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Mode
-from icewright.model.work.figures import FiguresView, PlanSummary
+from icewright.model.work.figures import FiguresView, Grade, Health, HealthChange, HealthPart, PlanSummary
 from icewright.model.work.tasks import AttemptState
 from icewright.model.work.why import Considered
 from icewright.plans.views import PlanView
@@ -19,18 +19,29 @@ from icewright.tables.views import TableView
 
 
 @dataclass(frozen=True, slots=True)
+class HealthSummary:
+    """A health in a list; ``worst`` is the part that costs the most points, null where none costs any."""
+
+    score: int
+    grade: Grade
+    worst: HealthPart | None
+
+
+@dataclass(frozen=True, slots=True)
 class TableSummary:
     """What is known of a table as of ``snapshot_id``, by its last look; no catalog is asked.
 
     ``figures``, ``plan`` and ``optimized_at`` are by the last look that came to a plan, null before; ``mode`` is by the
-    policies of now; ``problem`` says why the table cannot be looked after, if so.
+    policies of now; ``problem`` says why the table cannot be looked after, if so. ``last_task_at`` is when a task of it
+    last ended, ``failures`` how many failed since the last one that succeeded.
     """
 
     name: str
     catalog: str
+    namespace: str
     uuid: str
     format_version: int
-    snapshot_id: int | None
+    snapshot_id: str | None
     observed_at: Instant
     changed_at: Instant
     optimized_at: Instant | None
@@ -40,6 +51,24 @@ class TableSummary:
     figures: FiguresView | None
     plan: PlanSummary | None
     problem: Reason | None
+    health: HealthSummary | None
+    last_task_at: Instant | None
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class HealthView:
+    """The health of a table as of its last look, ``at``; ``change`` is the last time that it changed.
+
+    Both are null before the first look that came to a plan.
+    """
+
+    table: str
+    catalog: str
+    uuid: str
+    at: Instant
+    health: Health | None
+    change: HealthChange | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +101,7 @@ class ObservationView:
     table: str
     catalog: str
     uuid: str
-    snapshot_id: int | None
+    snapshot_id: str | None
     metadata_location: str
     format_version: int
     observed_at: Instant

@@ -23,7 +23,9 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Mode, Policy
+from icewright.model.work.figures import Health, SeriesPoint
 from icewright.observation.executor_exclusions import ExecutorExclusions
+from icewright.observation.health import series_point
 from icewright.observation.lookups import TablesByUuid
 from icewright.observation.observer import Observer
 from icewright.observation.rewritten_partitions import optimized_at
@@ -32,8 +34,8 @@ from icewright.ownership.location_views import PlaceView, place_view
 from icewright.ownership.registry import Registry
 from icewright.policy.effective import policy_of
 from icewright.ports.store import TableRecord, TableStore, TaskStore
-from icewright.tables.api_views import ObservationView, TableDocument, TableSummary
-from icewright.tables.views import table_view
+from icewright.tables.api_views import HealthSummary, HealthView, ObservationView, TableDocument, TableSummary
+from icewright.tables.views import id_text, table_view
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -100,9 +102,10 @@ class Lookups(TablesByUuid):
         return TableSummary(
             name=str(record.name),
             catalog=record.table_id.catalog,
+            namespace=str(Scope.of(record.name)),
             uuid=record.table_id.uuid,
             format_version=record.format_version,
-            snapshot_id=record.snapshot_id,
+            snapshot_id=id_text(record.snapshot_id),
             observed_at=record.observed_at,
             changed_at=record.changed_at,
             optimized_at=None if known is None else known.optimized_at,
@@ -112,7 +115,24 @@ class Lookups(TablesByUuid):
             figures=None if known is None else known.figures,
             plan=None if known is None or known.plan.plan_id != record.plan_id else known.plan,
             problem=record.problem,
+            health=None if known is None or known.health is None else _summary_of(known.health),
+            last_task_at=None if known is None else known.last_task_at,
+            failures=0 if known is None else known.failures,
         )
+
+    def health(self, record: TableRecord) -> HealthView:
+        """The health of a table as of its last look, part by part."""
+        known, name = record.listed, str(record.name)
+        health, change = (None, None) if known is None else (known.health, known.health_change)
+        return HealthView(name, record.table_id.catalog, record.table_id.uuid, record.observed_at, health, change)
+
+    def series(self, record: TableRecord) -> Sequence[SeriesPoint]:
+        """What looks saw of a table, oldest first; the last point is that of its last look."""
+        points = self._tables.lists.series(record.table_id)
+        if record.listed is None:
+            return points
+        latest = series_point(record.listed, record.observed_at)
+        return [*(point for point in points if point.at < latest.at), latest]
 
     def observation(self, record: TableRecord) -> ObservationView:
         """What the last look at a table saw."""
@@ -124,7 +144,7 @@ class Lookups(TablesByUuid):
             table=summary.name,
             catalog=summary.catalog,
             uuid=summary.uuid,
-            snapshot_id=record.snapshot_id,
+            snapshot_id=summary.snapshot_id,
             metadata_location=record.metadata_location,
             format_version=record.format_version,
             observed_at=record.observed_at,
@@ -175,6 +195,10 @@ class Lookups(TablesByUuid):
             with self._lock:
                 _remember(self._modes, record.table_id, known)
         return known[1]
+
+
+def _summary_of(health: Health) -> HealthSummary:
+    return HealthSummary(health.score, health.grade, health.worst)
 
 
 def _remember(entries: dict[K, V], key: K, value: V) -> None:

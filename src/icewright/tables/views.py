@@ -1,7 +1,8 @@
 """What is shown of tables, for the command line and the API alike: built from domain values by reading alone.
 
 Each view is flat, complete and serialisable (:mod:`icewright.core.codec`); names of fields are part of the public
-interface. Lists that can be long (partitions, manifests, files) come one element at a time.
+interface. Lists that can be long (partitions, manifests, files) come one element at a time. Ids of snapshots are texts:
+JavaScript reads no number of 64 bits.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class SnapshotPlace:
 class SnapshotView:
     """One snapshot; ``is_ancestor`` tells whether the current state was built on it."""
 
-    snapshot_id: int
-    parent_id: int | None
+    snapshot_id: str
+    parent_id: str | None
     sequence_number: int
     committed_at: Instant
     operation: str | None
@@ -65,7 +66,7 @@ class SnapshotView:
     @property
     def place(self) -> SnapshotPlace:
         """Where it is in the list."""
-        return SnapshotPlace(self.committed_at, self.sequence_number, self.snapshot_id)
+        return SnapshotPlace(self.committed_at, self.sequence_number, int(self.snapshot_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class RefView:
 
     name: str
     type: str
-    snapshot_id: int
+    snapshot_id: str
     committed_at: Instant | None
     max_ref_age_ms: int | None
     max_snapshot_age_ms: int | None
@@ -88,7 +89,7 @@ class ManifestView:
     path: str
     content: str
     length_bytes: int
-    added_snapshot_id: int
+    added_snapshot_id: str
     partitions: int
     data_files: int
     size_bytes: int
@@ -108,7 +109,7 @@ class FileView:
     size_bytes: int
     records: int
     is_small: bool
-    snapshot_id: int
+    snapshot_id: str
     data_sequence_number: int
 
 
@@ -127,7 +128,7 @@ class TableView:
     metadata_location: str
     observed_at: Instant
     updated_at: Instant
-    current_snapshot_id: int | None
+    current_snapshot_id: str | None
     snapshots: int
     figures: FiguresView
     written_at: Instant | None
@@ -164,7 +165,7 @@ def table_view(
         metadata_location=metadata.metadata_location,
         observed_at=observed_at,
         updated_at=metadata.updated_at,
-        current_snapshot_id=metadata.current_snapshot_id,
+        current_snapshot_id=id_text(metadata.current_snapshot_id),
         snapshots=len(metadata.snapshots),
         figures=figures_view(partitions, policy),
         written_at=written_at(metadata),
@@ -181,6 +182,11 @@ def table_view(
         place=place,
         small_file_size_bytes=policy.small_file_size_bytes,
     )
+
+
+def id_text(snapshot_id: int | None) -> str | None:
+    """The id of a snapshot as views have it."""
+    return None if snapshot_id is None else str(snapshot_id)
 
 
 def written_at(metadata: TableMetadata) -> Instant | None:
@@ -208,8 +214,8 @@ def snapshot_views(metadata: TableMetadata) -> tuple[SnapshotView, ...]:
         refs.setdefault(ref.snapshot_id, []).append(ref.name)
     return tuple(
         SnapshotView(
-            snapshot_id=snapshot.snapshot_id,
-            parent_id=snapshot.parent_id,
+            snapshot_id=str(snapshot.snapshot_id),
+            parent_id=id_text(snapshot.parent_id),
             sequence_number=snapshot.sequence_number,
             committed_at=snapshot.committed_at,
             operation=None if snapshot.operation is None else snapshot.operation.value,
@@ -230,7 +236,7 @@ def ref_views(metadata: TableMetadata) -> tuple[RefView, ...]:
         RefView(
             name=ref.name,
             type=ref.kind.value,
-            snapshot_id=ref.snapshot_id,
+            snapshot_id=str(ref.snapshot_id),
             committed_at=committed_at.get(ref.snapshot_id),
             max_ref_age_ms=ref.max_ref_age_ms,
             max_snapshot_age_ms=ref.max_snapshot_age_ms,
@@ -247,7 +253,7 @@ def manifest_view(summary: ManifestSummary) -> ManifestView:
         path=summary.key.path,
         content=summary.content.value,
         length_bytes=summary.key.length_bytes,
-        added_snapshot_id=summary.key.added_snapshot_id,
+        added_snapshot_id=str(summary.key.added_snapshot_id),
         partitions=len(summary.partitions),
         data_files=sum(share.counts.data_files for share in shares),
         size_bytes=sum(share.counts.data_bytes for share in shares),
@@ -267,7 +273,7 @@ def file_view(file: DataFile, paths: Mapping[Partition, str], policy: Policy) ->
         size_bytes=file.size_bytes,
         records=file.record_count,
         is_small=file.size_bytes < policy.small_file_size_bytes,
-        snapshot_id=file.snapshot_id,
+        snapshot_id=str(file.snapshot_id),
         data_sequence_number=file.data_sequence_number,
     )
 

@@ -14,6 +14,8 @@ from math import isfinite
 from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Query, Request, Response
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query as QueryParameter
 from starlette.requests import ClientDisconnect
 
 from icewright.core.codec import from_json, to_json
@@ -108,6 +110,22 @@ def decode_cursor(cls: type[T], cursor: str | None) -> T | None:
         raise InvalidMessage(
             "the cursor is not one that this list gave out", hint="use next_cursor as it came, or leave it out"
         ) from error
+
+
+def refuse_unknown_parameters(request: Request) -> None:
+    """A dependency of all routes: a parameter that the route does not have is a mistake, not a filter to leave out.
+
+    Raises :class:`BadRequest` that names those which it has.
+    """
+    dependant = getattr(request.scope.get("route"), "dependant", None)
+    if dependant is None:
+        return
+    known = {field.alias for field in get_flat_params(dependant) if isinstance(field.field_info, QueryParameter)}
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        detail = f"unknown query parameter: {', '.join(unknown)}"
+        hint = f"there are {', '.join(sorted(known))}" if known else "there are none here"
+        raise BadRequest(Problem(HTTPStatus.BAD_REQUEST, "unknown-parameter", detail, hint))
 
 
 def _int64(digits: str) -> int:

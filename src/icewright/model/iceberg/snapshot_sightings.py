@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from icewright.core.times import Instant
 from icewright.model.iceberg.tables import TableMetadata
@@ -39,12 +39,24 @@ def marked(marks: Sequence[Mark], metadata: TableMetadata, now: Instant) -> tupl
     past = [mark for mark in marks if mark.at <= now and least <= mark.sequence_number <= most]
     if not most or (past and now - past[-1].at < MARK_GAP_MS):
         return tuple(past)
-    return (*_thinned(past, now), Mark(now, most))
+    return (*thinned(past, now), Mark(now, most))
 
 
-def _thinned(marks: Sequence[Mark], now: Instant) -> list[Mark]:
+class Dated(Protocol):
+    """What was seen at one time."""
+
+    @property
+    def at(self) -> Instant:
+        """When."""
+        ...
+
+
+D = TypeVar("D", bound=Dated)
+
+
+def thinned(marks: Sequence[D], now: Instant) -> list[D]:
     """Marks as far apart as their age asks for. The oldest stays: it tells of all that was there before."""
-    kept: list[Mark] = []
+    kept: list[D] = []
     for mark in marks:
         if not kept or mark.at - kept[-1].at >= max(MARK_GAP_MS, (now - mark.at) // GAPS_AN_AGE):
             kept.append(mark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -45,11 +45,15 @@ from icewright.server.http import metrics, page, status
 from icewright.server.http import people_api as people
 from icewright.server.http.leader_proxy import LeaderProxy, led_routes
 from icewright.tables import api as tables
+from icewright.tables import details_api as table_details
+from icewright.tables import lists_api as table_lists
+from icewright.tables.details import FileReader
 from icewright.tables.lookups import Lookups
 from icewright.web import headers
 from icewright.web import idempotency as once
+from icewright.web.bounded_reads import Reads
 from icewright.web.conditional import Conditional
-from icewright.web.messages import render
+from icewright.web.messages import refuse_unknown_parameters, render
 from icewright.web.problems import add_handlers
 from icewright.web.redaction import Worded
 from icewright.web.request_timing import Timed
@@ -63,20 +67,21 @@ _DESCRIPTION: Final = """\
 What icewright knows, plans and does, for programs. Every request but `/healthz` and that for a
 session (`POST /sessions`) carries `Authorization: Bearer <token>`.
 
-**Numbers.** Snapshot ids and fencing tokens are 64-bit integers and are written as JSON numbers. Python and Java read
-them exactly; JavaScript must read them from the text (`JSON.parse` with a reviver that uses `context.source`).
+**Numbers.** Snapshot ids are strings where tables are shown (`/tables`), since JavaScript reads no 64-bit number. What
+is sent, and what plans, tasks and optimizers exchange, has them and fencing tokens as JSON numbers, which JavaScript
+must read from the text (`JSON.parse` with a reviver that uses `context.source`).
 Instants (`..._at`) are milliseconds since the Unix epoch, UTC; sizes are bytes.
 
 **Lists** are `{"items": [...], "next_cursor": ...}`; pass `next_cursor` as `cursor` for the next page, null ends it.
 
 **Errors** are `application/problem+json` (RFC 9457) with a stable `code`: `invalid-request`, `invalid-message`,
-`invalid-name` (400), `unauthenticated` (401), `forbidden`, `login-refused`, `wrong-origin`, `in-the-clear` (403),
-`not-found` (404), `method-not-allowed` (405), `not-allowed`, `conflict`, `lease-lost`, `table-replaced`,
-`version-mismatch`, `in-progress`, `not-kept` (409), `conflict` (412), `too-large` (413), `unsupported-media-type`
-(415), `wrong-host` (421), `rejected`, `unsupported`, `invalid-configuration`, `invalid-resource-group`, `key-reused`
-(422), `invalid-request` (428), `too-many-requests` (429, with `Retry-After`), `internal`, `plan-refused` (500),
-`unavailable`, `unreadable`, `unknown` (503, with `Retry-After`). What the caller may not see is
-answered as what is not there. `hint` says what can be done about it.
+`invalid-name`, `unknown-parameter` (400), `unauthenticated` (401), `forbidden`, `login-refused`, `wrong-origin`,
+`in-the-clear` (403), `not-found` (404), `method-not-allowed` (405), `not-allowed`, `conflict`, `lease-lost`,
+`table-replaced`, `version-mismatch`, `in-progress`, `not-kept` (409), `conflict` (412), `too-large` (413),
+`unsupported-media-type` (415), `wrong-host` (421), `rejected`, `unsupported`, `invalid-configuration`,
+`invalid-resource-group`, `key-reused` (422), `invalid-request` (428), `too-many-requests` (429, with `Retry-After`),
+`internal`, `plan-refused` (500), `unavailable`, `unreadable`, `unknown` (503, with `Retry-After`). What the caller may
+not see is answered as what is not there. `hint` says what can be done about it.
 
 **Versions.** All JSON that is read has an `ETag`; with it in `If-None-Match` the answer is 304 while nothing has
 changed. Changes of policies need `If-Match`, those of tasks take it, and are refused with 412 where somebody was
@@ -122,13 +127,16 @@ def create_app(
     app.state.lookups, app.state.finders = lookups, _finders(control, lookups)
     words = Words(control.catalogs)
     app.state.streams = Streams(control.tasks.feed, words)
+    app.state.reads, app.state.file_reader = Reads(), FileReader()
     app.state.shown = shown or metrics.Shown()
-    api = APIRouter(prefix=PREFIX)
+    api = APIRouter(prefix=PREFIX, dependencies=[Depends(refuse_unknown_parameters)])
     routers = (
         status,
         identities,
         sessions,
+        table_lists,
         tables,
+        table_details,
         approvals,
         plans,
         policies,

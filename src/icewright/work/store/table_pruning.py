@@ -13,6 +13,7 @@ from icewright.events.schema import inbox
 from icewright.model.iceberg.names import TableId
 from icewright.model.work.retention import Retention, RowKind
 from icewright.store.schema import (
+    listed_tables,
     manifests,
     optimizers,
     orphan_passes,
@@ -20,6 +21,7 @@ from icewright.store.schema import (
     partitions,
     plans,
     runs,
+    table_series,
     tables,
     tasks,
     waiting_plans,
@@ -41,6 +43,8 @@ OF_TABLES: Final = (
     unfit_files,
     orphan_sightings,
     orphan_passes,
+    listed_tables,
+    table_series,
     tables,
 )
 """What goes with a table that was dropped, in the order that constraints ask for."""

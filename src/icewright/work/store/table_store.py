@@ -74,6 +74,7 @@ from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.optimizers.findings import SqlFindings
 from icewright.work.store import table_pruning
 from icewright.work.store.census import table_census
+from icewright.work.store.table_lists import SqlTableLists, list_table, unlist_namesakes
 from icewright.work.store.table_pruning import of_no_dropped_table
 
 FETCH_ROWS = 16
@@ -90,6 +91,7 @@ class SqlTableStore(SqlInbox, SqlFindings):
         super().__init__(engine)
         self._clock = clock
         self.submitters = SqlSubmitters(engine, clock)
+        self.lists = SqlTableLists(engine)
 
     def record(self, table_id: TableId) -> TableRecord | None:
         """See the port."""
@@ -351,11 +353,13 @@ def _waits(table_id: TableId, kind: ActionKind) -> tuple[ColumnElement[bool], ..
 def _save_record(connection: Connection, record: TableRecord) -> None:
     if record.dropped_at is None:
         others = (tables.c.catalog != record.table_id.catalog) | (tables.c.table_uuid != record.table_id.uuid)
-        connection.execute(
+        dropped = connection.execute(
             update(tables)
             .where(tables.c.name_digest == digest(record.name), tables.c.dropped_at.is_(None), others)
             .values(dropped_at=record.observed_at, revision=tables.c.revision + 1)
         )
+        if dropped.rowcount:
+            unlist_namesakes(connection, record)
     if record.revision:
         same = (*is_table(tables, record.table_id), tables.c.revision == record.revision)
         is_ours = connection.execute(update(tables).where(*same).values(record_row(record))).rowcount == 1
@@ -367,6 +371,7 @@ def _save_record(connection: Connection, record: TableRecord) -> None:
             connection.execute(insert(tables).values(record_row(record)))
     if not is_ours:
         raise LookLost(f"another look at {record.name} was written first")
+    list_table(connection, record)
 
 
 def _put(connection: Connection, table: Table, where: Sequence[Any], row: Mapping[str, Any]) -> None:

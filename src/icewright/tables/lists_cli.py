@@ -1,0 +1,163 @@
+"""``icewright tables list`` and ``icewright health``: what the server knows of many tables, and how one of them is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from icewright.core.codec import from_json
+from icewright.model.policy.policy import Mode
+from icewright.terminal import figures as text
+from icewright.terminal.cli import Column
+from icewright.terminal.invocation import AsJson, Cursor, Limit, ShowApi, TableArgument, begin
+from icewright.terminal.lists import print_page
+
+if TYPE_CHECKING:
+    from icewright.api_client.client import Client
+    from icewright.api_client.connection import Page
+    from icewright.tables.api_views import HealthView, TableSummary
+    from icewright.terminal.cli import Terminal
+
+app = typer.Typer(help="List the tables that the server knows, in any order.", no_args_is_help=True)
+
+_HEALTH_MAX: Final = 100
+_TABLES: Final = (
+    Column("table"),
+    Column("health", is_number=True),
+    Column("worst part"),
+    Column("bytes", is_number=True),
+    Column("files", is_number=True),
+    Column("small", is_number=True),
+    Column("deletes", is_number=True),
+    Column("mode"),
+    Column("last look"),
+    Column("last task"),
+)
+_PARTS: Final = (
+    Column("part"),
+    Column("score", is_number=True),
+    Column("weight", is_number=True),
+    Column("because"),
+    Column("would raise it"),
+)
+
+
+@app.callback()
+def _group() -> None:
+    """Keep ``list`` a command of the group, although it is the only one."""
+
+
+@app.command("list")
+def list_tables(
+    context: typer.Context,
+    *,
+    sort: Annotated[
+        str,
+        typer.Option(
+            "--sort",
+            metavar="FIELD",
+            help="name, health, bytes, files, small_files, delete_files, last_look or last_task; "
+            "with - before it the greatest first.",
+        ),
+    ] = "name",
+    catalog: Annotated[str | None, typer.Option("--catalog", help="Only tables of this catalog.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", help="Only tables of this namespace (catalog.namespace) and below it.")
+    ] = None,
+    search: Annotated[
+        str | None, typer.Option("--search", metavar="TEXT", help="Only names with this in them.")
+    ] = None,
+    mode: Annotated[Mode | None, typer.Option("--mode", help="Only tables in this mode.")] = None,
+    health_min: Annotated[
+        int | None, typer.Option("--health-min", min=0, max=_HEALTH_MAX, help="Only tables at least this healthy.")
+    ] = None,
+    health_max: Annotated[
+        int | None, typer.Option("--health-max", min=0, max=_HEALTH_MAX, help="Only tables at most this healthy.")
+    ] = None,
+    failing: Annotated[
+        bool, typer.Option("--failing", help="Only tables that cannot be looked after or whose tasks failed last.")
+    ] = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """List tables, as their last look found them: sorted, and only those that are asked for.
+
+    `--sort health` begins with those that no look came to a plan for, and then the least healthy.
+    """
+    from icewright.tables.api_views import TableSummary  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    filters = {
+        "namespace": namespace,
+        "search": search,
+        "mode": None if mode is None else mode.value,
+        "health_min": health_min,
+        "health_max": health_max,
+        "failing": "true" if failing else None,
+    }
+
+    def ask(client: Client) -> Page:
+        return client.tables(catalog=catalog, sort=sort, filters=filters, limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, TableSummary, _TABLES, _cells, none="no such table is known", show_api=show_api)
+
+
+def health(context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+    """Show how healthy a table is, from 0 to 100: each part, why it is so, and what would raise it.
+
+    As of the server's last look at the table.
+    """
+    from icewright.tables.api_views import HealthView  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.connection import server  # noqa: PLC0415 - see above
+    from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        known = client.table(table_name(invocation.config, table))
+        view = from_json(HealthView, client.health(known["uuid"], known["catalog"]))
+    if as_json:
+        invocation.terminal.document(view)
+    else:
+        _print_health(invocation.terminal, view)
+
+
+def _print_health(terminal: Terminal, view: HealthView) -> None:
+    health, change = view.health, view.change
+    if health is None:
+        terminal.say(f"{view.table}: no look has come to a plan yet")
+        return
+    terminal.say(f"{view.table}: {health.score} of 100, {health.grade} (observed {text.instant(view.at)})")
+    if change is not None:
+        terminal.say(f"{text.instant(change.at)}: {change.text}")
+    terminal.say()
+    rows = [
+        (
+            part.part.value,
+            str(part.score),
+            str(part.weight),
+            part.reason.text,
+            "" if part.action is None else part.action.text,
+        )
+        for part in health.parts
+    ]
+    terminal.table(_PARTS, rows)
+
+
+def _cells(one: TableSummary) -> tuple[str, ...]:
+    figures, health = one.figures, one.health
+    counts = ("", "", "", "")
+    if figures is not None:
+        numbers = (figures.data_files, figures.small_files, figures.delete_files)
+        counts = (text.size(figures.size_bytes), *(text.number(number) for number in numbers))
+    return (
+        one.name,
+        "" if health is None else str(health.score),
+        "" if health is None or health.worst is None else health.worst.value,
+        *counts,
+        "" if one.mode is None else one.mode.value,
+        text.instant(one.observed_at),
+        text.instant(one.last_task_at),
+    )

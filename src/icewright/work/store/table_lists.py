@@ -1,0 +1,299 @@
+"""Lists of tables in an SQL database: rows that are read by an index from one place on, sums by one query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    tuple_,
+    update,
+)
+
+from icewright.model.access.permissions import EVERYTHING, EVERYWHERE, Scope
+from icewright.model.iceberg.names import TableId
+from icewright.model.work.figures import FAIR_HEALTH_MIN, GOOD_HEALTH_MIN, Grade, SeriesPoint
+from icewright.ports.table_lists import (
+    UNKNOWN_HEALTH,
+    Changes,
+    PlaceKind,
+    PlaceRank,
+    PlaceSort,
+    PlaceTotals,
+    TablePlace,
+    TableQuery,
+    TableSort,
+    TableTotals,
+)
+from icewright.ports.table_records import TableRecord
+from icewright.store.documents import pack, unpack
+from icewright.store.schema import LISTED_CHANGED, counters, listed_tables, table_series, tables
+from icewright.store.table_rows import id_columns, is_table, record_of
+from icewright.store.transactions import reading, writing
+
+SORT_LENGTH: Final = 200
+"""So much of a name is sorted by: an index of PostgreSQL takes no entry of more than 2.7 KB."""
+_POINTS: Final = tuple[SeriesPoint, ...]
+_LISTED: Final = listed_tables.c
+_SORTED_BY: Final[Mapping[TableSort, Any]] = {
+    TableSort.NAME: _LISTED.sort_name,
+    TableSort.HEALTH: _LISTED.health,
+    TableSort.BYTES: _LISTED.size_bytes,
+    TableSort.FILES: _LISTED.data_files,
+    TableSort.SMALL_FILES: _LISTED.small_files,
+    TableSort.DELETE_FILES: _LISTED.delete_files,
+    TableSort.LAST_LOOK: _LISTED.observed_at,
+    TableSort.LAST_TASK: _LISTED.last_task_at,
+}
+
+
+def list_table(connection: Connection, record: TableRecord) -> None:
+    """Write what lists show of a table, as part of the transaction that saves its record.
+
+    A look that found nothing else than before only says when it was, and is no change.
+    """
+    if record.dropped_at is not None:
+        connection.execute(delete(listed_tables).where(*is_table(listed_tables, record.table_id)))
+        return
+    row = _row(record)
+    same = [_LISTED[name] == value for name, value in row.items() if name != "observed_at"]
+    unchanged = update(listed_tables).where(*same).values(observed_at=record.observed_at)
+    if connection.execute(unchanged).rowcount == 1:
+        return
+    counter = counters.c.name == LISTED_CHANGED
+    connection.execute(update(counters).where(counter).values(value=counters.c.value + 1))
+    row["changed"] = connection.scalar(select(counters.c.value).where(counter))
+    if connection.execute(update(listed_tables).where(*is_table(listed_tables, record.table_id)).values(row)).rowcount:
+        return
+    connection.execute(insert(listed_tables).values(row))
+
+
+def unlist_namesakes(connection: Connection, record: TableRecord) -> None:
+    """Take other tables off the lists that were seen under the name of this one: they were dropped."""
+    dotted = str(record.name)
+    named = (_LISTED.sort_name == dotted[:SORT_LENGTH], _LISTED.name == dotted)
+    others = (_LISTED.catalog != record.table_id.catalog) | (_LISTED.table_uuid != record.table_id.uuid)
+    connection.execute(delete(listed_tables).where(*named, others))
+
+
+class SqlTableLists:
+    """A :class:`~icewright.ports.table_lists.TableLists` over an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def page(
+        self, query: TableQuery, sort: TableSort, *, descending: bool, limit: int, after: TablePlace | None = None
+    ) -> Sequence[tuple[TablePlace, TableRecord]]:
+        """See the port."""
+        by, ids = _SORTED_BY[sort], (_LISTED.catalog, _LISTED.table_uuid)
+        order = [column.desc() if descending else column.asc() for column in (by, *ids)]
+        wanted = select(by, *ids).where(*_conditions(query)).order_by(*order).limit(limit)
+        if after is not None:
+            place = tuple_(after.value, after.table_id.catalog, after.table_id.uuid)
+            row = tuple_(by, *ids)
+            wanted = wanted.where(row < place if descending else row > place)
+        with reading(self._engine) as connection:
+            found = [TablePlace(value, TableId(*table_id)) for value, *table_id in connection.execute(wanted)]
+            records = _records(connection, [place.table_id for place in found])
+        return [(place, records[place.table_id]) for place in found if place.table_id in records]
+
+    def totals(self, query: TableQuery) -> TableTotals:
+        """See the port."""
+        with reading(self._engine) as connection:
+            row = connection.execute(select(*_SUMS).where(*_conditions(query))).mappings().one()
+        return _totals(row)
+
+    def places(
+        self,
+        query: TableQuery,
+        kind: PlaceKind,
+        sort: PlaceSort,
+        *,
+        descending: bool,
+        limit: int,
+        after: PlaceRank | None = None,
+    ) -> Sequence[tuple[PlaceRank, PlaceTotals]]:
+        """See the port."""
+        by_catalog = kind is PlaceKind.CATALOG
+        name = _LISTED.catalog if by_catalog else _LISTED.namespace
+        groups = select(name.label("name"), func.min(_LISTED.catalog).label("catalog"), *_SUMS)
+        summed = groups.where(*_conditions(query)).group_by(name).subquery()
+        rank = summed.c[_RANKED_BY[sort]]
+        by = func.coalesce(rank, UNKNOWN_HEALTH) if sort is PlaceSort.HEALTH else rank
+        order = [column.desc() if descending else column.asc() for column in (by, summed.c.name)]
+        wanted = select(summed, by.label("rank_value")).order_by(*order).limit(limit)
+        if after is not None:
+            place, row = tuple_(after.value, after.name), tuple_(by, summed.c.name)
+            wanted = wanted.where(row < place if descending else row > place)
+        with reading(self._engine) as connection:
+            rows = connection.execute(wanted).mappings().all()
+        return [
+            (
+                PlaceRank(_ranked(row["rank_value"]), row["name"]),
+                PlaceTotals(str(Scope(row["name"])) if by_catalog else row["name"], row["catalog"], _totals(row)),
+            )
+            for row in rows
+        ]
+
+    def last_change(self) -> int:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return int(connection.scalar(select(counters.c.value).where(counters.c.name == LISTED_CHANGED)) or 0)
+
+    def changed(self, after: int, query: TableQuery, limit: int) -> Changes:
+        """See the port."""
+        last = select(counters.c.value).where(counters.c.name == LISTED_CHANGED)
+        wanted = select(_LISTED.changed, _LISTED.catalog, _LISTED.table_uuid)
+        wanted = wanted.where(_LISTED.changed > after, *_conditions(query)).order_by(_LISTED.changed).limit(limit)
+        with reading(self._engine) as connection:
+            through = int(connection.scalar(last) or 0)
+            rows = connection.execute(wanted).all()
+            records = _records(connection, [TableId(catalog, uuid) for _, catalog, uuid in rows])
+        found = [(number, records[TableId(catalog, uuid)]) for number, catalog, uuid in rows]
+        return Changes(found, rows[-1][0] if len(rows) == limit else max(after, through))
+
+    def series(self, table_id: TableId) -> Sequence[SeriesPoint]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            blob = connection.scalar(select(table_series.c.points).where(*is_table(table_series, table_id)))
+        return () if blob is None else unpack(_POINTS, blob)
+
+    def save_series(self, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
+        """See the port."""
+        packed = pack(tuple(points))
+        with writing(self._engine) as connection:
+            changed = update(table_series).where(*is_table(table_series, table_id)).values(points=packed)
+            if connection.execute(changed).rowcount == 0:
+                connection.execute(insert(table_series).values(**id_columns(table_id), points=packed))
+
+
+def _row(record: TableRecord) -> dict[str, Any]:
+    """All columns but the number of the change."""
+    listed, dotted = record.listed, str(record.name)
+    figures = None if listed is None else listed.figures
+    health = None if listed is None else listed.health
+    return {
+        **id_columns(record.table_id),
+        "name": dotted,
+        "sort_name": dotted[:SORT_LENGTH],
+        "namespace": str(Scope.of(record.name)),
+        "mode": "" if listed is None else listed.mode.value,
+        "health": UNKNOWN_HEALTH if health is None else health.score,
+        "size_bytes": 0 if figures is None else figures.size_bytes,
+        "data_files": 0 if figures is None else figures.data_files,
+        "small_files": 0 if figures is None else figures.small_files,
+        "delete_files": 0 if figures is None else figures.delete_files,
+        "failing": int(record.problem is not None or (listed is not None and listed.failures > 0)),
+        "observed_at": record.observed_at,
+        "last_task_at": 0 if listed is None else listed.last_task_at or 0,
+    }
+
+
+def _conditions(query: TableQuery) -> Iterator[ColumnElement[bool]]:
+    yield true()
+    if query.within != EVERYWHERE:
+        yield or_(*(_in(scope) for scope in query.within), ~true())
+    if query.under != EVERYTHING:
+        yield _in(query.under)
+    if query.health_min is not None or query.health_max is not None:
+        yield _LISTED.health >= max(0, query.health_min or 0)
+    if query.health_max is not None:
+        yield _LISTED.health <= query.health_max
+    if query.mode is not None:
+        yield _LISTED.mode == query.mode.value
+    if query.failing is not None:
+        yield _LISTED.failing == int(query.failing)
+    if query.only is not None:
+        yield and_(*is_table(listed_tables, query.only))
+    if query.search:
+        yield _LISTED.name.icontains(query.search, autoescape=True)
+
+
+def _in(scope: Scope) -> ColumnElement[bool]:
+    """Whether a table is in a scope: names are quoted, so that a dot behind one always begins the next part."""
+    place = str(scope)
+    if not scope.namespace:
+        return _LISTED.catalog == scope.catalog
+    return or_(_LISTED.namespace == place, and_(_LISTED.namespace >= f"{place}.", _LISTED.namespace < f"{place}/"))
+
+
+def _records(connection: Connection, table_ids: Sequence[TableId]) -> Mapping[TableId, TableRecord]:
+    if not table_ids:
+        return {}
+    keys = [(table_id.catalog, table_id.uuid) for table_id in table_ids]
+    query = select(tables).where(tuple_(tables.c.catalog, tables.c.table_uuid).in_(keys))
+    found = (record_of(row) for row in connection.execute(query).mappings())
+    return {record.table_id: record for record in found}
+
+
+_MIB: Final = 1 << 20
+_KNOWN: Final = _LISTED.health >= 0
+_RANKED_BY: Final[Mapping[PlaceSort, str]] = {
+    PlaceSort.NAME: "name",
+    PlaceSort.HEALTH: "health",
+    PlaceSort.BYTES: "bytes",
+    PlaceSort.FILES: "files",
+    PlaceSort.TABLES: "tables",
+}
+
+
+def _count(condition: ColumnElement[bool]) -> ColumnElement[Any]:
+    return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
+
+
+def _sum(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.coalesce(func.sum(value), 0)
+
+
+# In whole MiB, and one more so that an empty table counts: a hundred times the bytes of a large fleet is more than 64
+# bits hold, and sums of floats depend on their order.
+_WEIGHT: Final = case((_KNOWN, _LISTED.size_bytes // _MIB + 1), else_=0)
+_WEIGHTS: Final = func.nullif(cast(func.sum(_WEIGHT), BigInteger), 0, type_=BigInteger)
+_HEALTH: Final = cast(func.sum(_LISTED.health * _WEIGHT), BigInteger) // _WEIGHTS
+_SUMS: Final = (
+    func.count().label("tables"),
+    _sum(_LISTED.size_bytes).label("bytes"),
+    _sum(_LISTED.data_files).label("files"),
+    _sum(_LISTED.small_files).label("small_files"),
+    _sum(_LISTED.delete_files).label("delete_files"),
+    _HEALTH.label("health"),
+    func.min(case((_KNOWN, _LISTED.health))).label("health_min"),
+    _count(~_KNOWN).label("unknown"),
+    _sum(_LISTED.failing).label("failing"),
+    _count(_LISTED.health >= GOOD_HEALTH_MIN).label("good"),
+    _count(and_(_LISTED.health >= FAIR_HEALTH_MIN, _LISTED.health < GOOD_HEALTH_MIN)).label("fair"),
+    _count(and_(_KNOWN, _LISTED.health < FAIR_HEALTH_MIN)).label("poor"),
+)
+
+
+def _totals(row: Any) -> TableTotals:
+    return TableTotals(
+        tables=row["tables"],
+        bytes=int(row["bytes"]),
+        files=int(row["files"]),
+        small_files=int(row["small_files"]),
+        delete_files=int(row["delete_files"]),
+        health=row["health"],
+        health_min=row["health_min"],
+        unknown=int(row["unknown"]),
+        failing=int(row["failing"]),
+        grades={grade: int(row[grade.value]) for grade in Grade},
+    )
+
+
+def _ranked(value: Any) -> int | str:
+    return value if isinstance(value, str) else int(value)
