@@ -149,7 +149,7 @@ def test_every_answer_carries_the_security_headers(served: Served) -> None:
         assert "frame-ancestors 'none'" in policy
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["referrer-policy"] == "no-referrer"
-        assert response.headers["cache-control"] == "no-store"
+        assert response.headers["cache-control"] == ("no-cache" if response.url.path == "/ui/" else "no-store")
         assert not [name for name in response.headers if name.startswith("access-control")]
 
 

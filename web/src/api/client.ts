@@ -7,6 +7,12 @@ import type { components, paths } from "./schema.gen";
 type Whole<T> = T extends (infer U)[] ? Whole<U>[] : T extends object ? { [K in keyof T]-?: Whole<T[K]> } : T;
 
 export type Schemas = { [K in keyof components["schemas"]]: Whole<components["schemas"][K]> };
+export type Bounds = Schemas["BoundsView"];
+export type BoundsItem = Bounds["items"][number];
+export type Bucket = Schemas["SizeBucket"];
+export type DataFile = Schemas["FileView"];
+export type Histogram = Schemas["HistogramView"];
+export type Sample = Schemas["SeriesPoint"];
 
 /** The server answered that it will not, with its own words. */
 export class Refused extends Error {

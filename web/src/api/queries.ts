@@ -2,27 +2,10 @@
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { serverTime } from "../lib/now";
-import {
-  type Bounds,
-  type FilesPage,
-  type Histogram,
-  type Metadata,
-  type Page,
-  type Place,
-  read,
-  type Sample,
-  type Storage,
-  type TableHealth,
-  type Totals,
-} from "./ahead";
 import { answer, api, type Schemas, tagged } from "./client";
+import type { paths } from "./schema.gen";
 
-export type Table = Schemas["TableSummary"] & {
-  namespace: string;
-  health: { score: number; grade: "good" | "fair" | "poor"; worst: string } | null;
-  last_task_at: number | null;
-  failures: number;
-};
+export type Table = Schemas["TableSummary"];
 export type Task = Schemas["TaskView"];
 export type TaskDocument = Schemas["TaskDocument"];
 export type Plan = Schemas["PlanView"];
@@ -52,21 +35,14 @@ export const status = queryOptions({
   refetchInterval: OFTEN,
 });
 
-export interface TableFilter {
-  sort?: string | undefined;
-  search?: string | undefined;
-  catalog?: string | undefined;
-  namespace?: string | undefined;
-  mode?: string | undefined;
-  health_max?: number | undefined;
-  failing?: boolean | undefined;
-}
+type Asked<T> = { [K in keyof T]?: T[K] | undefined };
+export type TableFilter = Asked<NonNullable<paths["/api/v1/tables"]["get"]["parameters"]["query"]>>;
 
 export const tables = (filter: TableFilter) =>
   infiniteQueryOptions({
     queryKey: ["tables", "list", filter],
     queryFn: ({ pageParam, signal }) =>
-      read<Page<Table>>("/api/v1/tables", { ...filter, limit: PAGE, cursor: pageParam ?? undefined }, signal),
+      answer(api.GET("/api/v1/tables", { params: { query: { ...filter, limit: PAGE, cursor: pageParam } }, signal })),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next_cursor,
     // All pages would be asked for anew: whoever has scrolled far hears of changes by the feed alone.
@@ -76,7 +52,7 @@ export const tables = (filter: TableFilter) =>
 export const found = (search: string) =>
   queryOptions({
     queryKey: ["tables", "found", search],
-    queryFn: ({ signal }) => read<Page<Table>>("/api/v1/tables", { search, limit: 10 }, signal),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables", { params: { query: { search, limit: 10 } }, signal })),
     enabled: search.length > 0,
     staleTime: NOW_AND_THEN,
   });
@@ -86,20 +62,22 @@ const LARGEST = 1_000;
 export const largest = (filter: TableFilter) =>
   queryOptions({
     queryKey: ["tables", "largest", filter],
-    queryFn: ({ signal }) => read<Page<Table>>("/api/v1/tables", { ...filter, sort: "-bytes", limit: LARGEST }, signal),
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/tables", { params: { query: { ...filter, sort: "-bytes", limit: LARGEST } }, signal })),
     refetchInterval: NOW_AND_THEN,
   });
 
 export const totals = (filter: TableFilter) =>
   queryOptions({
     queryKey: ["tables", "totals", filter],
-    queryFn: ({ signal }) => read<Totals>("/api/v1/tables/totals", { ...filter }, signal),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/totals", { params: { query: filter }, signal })),
     refetchInterval: NOW_AND_THEN,
   });
 
 export const namespaces = queryOptions({
   queryKey: ["tables", "namespaces"],
-  queryFn: ({ signal }) => read<Page<Place>>("/api/v1/namespaces", { sort: "-bytes", limit: LARGEST }, signal),
+  queryFn: ({ signal }) =>
+    answer(api.GET("/api/v1/namespaces", { params: { query: { sort: "-bytes", limit: LARGEST } }, signal })),
   refetchInterval: NOW_AND_THEN,
 });
 
@@ -175,29 +153,43 @@ export const tablePlans = (ref: TableRef) =>
     refetchInterval: NOW_AND_THEN,
   });
 
-const ahead =
-  <T>(part: string) =>
-  (ref: TableRef) =>
-    queryOptions({
-      queryKey: ofTable(ref, part),
-      queryFn: ({ signal }) =>
-        read<T>(`/api/v1/tables/${encodeURIComponent(ref.uuid)}/${part}`, { catalog: ref.catalog }, signal),
-    });
+export const health = (ref: TableRef) =>
+  queryOptions({
+    queryKey: ofTable(ref, "health"),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/health", { params: of(ref), signal })),
+  });
 
-export const health = ahead<TableHealth>("health");
-export const series = ahead<Page<Sample>>("series");
-export const metadata = ahead<Metadata>("metadata");
-export const histogram = ahead<Histogram>("histogram");
-export const storage = ahead<Storage>("storage");
+export const series = (ref: TableRef) =>
+  queryOptions({
+    queryKey: ofTable(ref, "series"),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/series", { params: of(ref), signal })),
+  });
 
-export const files = (ref: TableRef, filter: { sort?: string | undefined; small?: boolean | undefined }) =>
+export const metadata = (ref: TableRef) =>
+  queryOptions({
+    queryKey: ofTable(ref, "metadata"),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/metadata", { params: of(ref), signal })),
+  });
+
+export const histogram = (ref: TableRef) =>
+  queryOptions({
+    queryKey: ofTable(ref, "histogram"),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/histogram", { params: of(ref), signal })),
+  });
+
+export type FilesFilter = Asked<
+  Pick<NonNullable<paths["/api/v1/tables/{uuid}/files"]["get"]["parameters"]["query"]>, "sort" | "small">
+>;
+
+export const files = (ref: TableRef, filter: FilesFilter) =>
   infiniteQueryOptions({
     queryKey: [...ofTable(ref, "files"), filter],
     queryFn: ({ pageParam, signal }) =>
-      read<FilesPage>(
-        `/api/v1/tables/${encodeURIComponent(ref.uuid)}/files`,
-        { catalog: ref.catalog, ...filter, limit: PAGE, cursor: pageParam ?? undefined },
-        signal,
+      answer(
+        api.GET("/api/v1/tables/{uuid}/files", {
+          params: { ...of(ref), query: { ...of(ref).query, ...filter, limit: PAGE, cursor: pageParam } },
+          signal,
+        }),
       ),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next_cursor,
@@ -207,10 +199,11 @@ export const bounds = (ref: TableRef, columns: string[]) =>
   queryOptions({
     queryKey: [...ofTable(ref, "bounds"), columns],
     queryFn: ({ signal }) =>
-      read<Bounds>(
-        `/api/v1/tables/${encodeURIComponent(ref.uuid)}/bounds`,
-        { catalog: ref.catalog, column: columns },
-        signal,
+      answer(
+        api.GET("/api/v1/tables/{uuid}/bounds", {
+          params: { ...of(ref), query: { ...of(ref).query, column: columns } },
+          signal,
+        }),
       ),
     enabled: columns.length > 0,
   });

@@ -7,7 +7,7 @@ import type {
   EChartsOption,
 } from "echarts";
 import { useMemo } from "react";
-import type { Bounds, Histogram, Sample } from "../api/ahead";
+import type { Bounds, Histogram, Sample } from "../api/client";
 import { bytes, count, duration, instant, plural } from "../lib/format";
 import * as pictures from "../lib/pictures";
 import { type Palette, Picture, said } from "./chart";
@@ -321,8 +321,8 @@ export function OverlapPicture({ bounds, column, label }: { bounds: Bounds; colu
         rows: bounds.items.map((item) => [
           item.path.slice(item.path.lastIndexOf("/") + 1),
           item.partition,
-          item.bounds[column]?.min ?? "not known",
-          item.bounds[column]?.max ?? "not known",
+          item.bounds[column]?.min ?? "",
+          item.bounds[column]?.max ?? "",
           item.records,
         ]),
       }}
@@ -374,8 +374,8 @@ export function RectanglesPicture({ bounds }: { bounds: Bounds }) {
         rows: bounds.items.map((item) => [
           item.path.slice(item.path.lastIndexOf("/") + 1),
           ...[0, 1].flatMap((column) => [
-            item.bounds[column]?.min ?? "not known",
-            item.bounds[column]?.max ?? "not known",
+            item.bounds[column]?.min ?? "",
+            item.bounds[column]?.max ?? "",
           ]),
         ]),
       }}
@@ -639,49 +639,6 @@ export function SeriesPicture({ samples }: { samples: Sample[] }) {
           bytes(one.bytes),
         ]),
       }}
-    />
-  );
-}
-
-export function StoragePicture({ steps }: { steps: pictures.Step[] }) {
-  const option = useMemo(
-    () =>
-      (colours: Palette): EChartsOption => ({
-        tooltip: {
-          ...tip(colours),
-          formatter: (given) => {
-            const { name, value } = given as unknown as { name: string; value: number };
-            return said(name, bytes(value));
-          },
-        },
-        grid: GRID,
-        xAxis: {
-          type: "value",
-          ...axis(colours),
-          axisLabel: { color: colours.soft, hideOverlap: true, formatter: (value: number) => bytes(value) },
-        },
-        yAxis: { type: "category", inverse: true, data: steps.map((step) => step.name), ...axis(colours) },
-        series: [
-          {
-            type: "bar",
-            stack: "all",
-            silent: true,
-            itemStyle: { color: "transparent" },
-            tooltip: { show: false },
-            data: steps.map((step) => step.from),
-          },
-          { type: "bar", stack: "all", itemStyle: { color: colours.accent }, data: steps.map((step) => step.bytes) },
-        ],
-      }),
-    [steps],
-  );
-  return (
-    <Picture
-      title="What needs the bytes"
-      summary={`${bytes(steps.reduce((sum, step) => sum + step.bytes, 0))} in all, each file counted once: for the first that needs it.`}
-      option={option}
-      height={80 + 32 * steps.length}
-      numbers={{ head: ["Needed by", "Size"], rows: steps.map((step) => [step.name, bytes(step.bytes)]) }}
     />
   );
 }

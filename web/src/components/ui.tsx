@@ -1,6 +1,6 @@
 // The small parts that all pages are made of.
 
-import { type ComponentProps, type ReactNode, useEffect, useId, useRef } from "react";
+import { type ComponentProps, type ReactNode, useId, useLayoutEffect, useRef } from "react";
 import { Away, Refused } from "../api/client";
 import { ago, instant, utc, visible } from "../lib/format";
 import { useNow } from "../lib/now";
@@ -194,8 +194,10 @@ export function Loaded<T>({
 export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
-    ref.current?.showModal();
+  useLayoutEffect(() => {
+    const dialog = ref.current;
+    dialog?.showModal();
+    return () => dialog?.close(); // the focus goes back to where it was
   }, []);
   return (
     <dialog

@@ -59,7 +59,7 @@ export function useLive(): string {
     let told: string[] = [];
     const hear = (fact: Fact) => {
       pause = AGAIN_MS;
-      told.push(`${fact.table ?? fact.catalog}: ${fact.kind.replaceAll("-", " ")}. ${fact.reason.text}`);
+      if (typeof fact.kind === "string") told.push(`${fact.table ?? fact.catalog}: ${fact.kind.replaceAll("-", " ")}. ${fact.reason.text}`);
       together ??= setTimeout(() => {
         together = undefined;
         setNews(told.slice(-3).join(" "));

@@ -1,21 +1,18 @@
 // Each picture against numbers counted by hand.
 
 import { expect, test } from "vitest";
-import type { BoundsItem } from "../api/ahead";
-import { storageParts } from "../lib/storage";
+import type { BoundsItem } from "../api/client";
 import * as pictures from "./pictures";
 
 const DAY = 86_400_000;
 
-function file(
-  ...bounds: [min: string | null, max: string | null, lower?: number | null, upper?: number | null][]
-): BoundsItem {
+function file(...bounds: [min: string, max: string, lower?: number, upper?: number][]): BoundsItem {
   return {
     path: "p",
     partition: "",
     size_bytes: 1,
     records: 1,
-    bounds: bounds.map(([min, max, lower = null, upper = null]) => ({ min, max, lower, upper })),
+    bounds: bounds.map(([min, max, lower, upper]) => ({ min, max, lower: lower ?? null, upper: upper ?? null })),
   };
 }
 const numbers = (lower: number, upper: number): [string, string, number, number] => [
@@ -74,7 +71,7 @@ test("files that meet stand in lanes of their own; the depth counts them, ends i
     [11, 20, 0, 0],
     [15, 30, 2, 2],
   ]);
-  expect([found.lanes, found.depthMax, found.isRanked, found.unknown]).toEqual([3, 3, false, 0]);
+  expect([found.lanes, found.depthMax, found.isRanked]).toEqual([3, 3, false]);
   expect(found.depth).toEqual([
     [0, 1],
     [5, 2],
@@ -99,25 +96,24 @@ test("300 files that all have all values are 300 deep; sorted ones are one deep"
   expect([sorted.lanes, sorted.depthMax]).toEqual([1, 1]);
 });
 
-test("texts stand by their order, and files without bounds are counted apart", () => {
-  const found = pictures.overlap([file(["beer", "wine"]), file(["ale", "beer"]), file([null, null])], 0);
+test("texts stand by their order", () => {
+  const found = pictures.overlap([file(["beer", "wine"]), file(["ale", "beer"])], 0);
   // ale 0, beer 1, wine 2
   expect(found.spans.map(({ lower, upper, item }) => [lower, upper, item])).toEqual([
     [0, 1, 1],
     [1, 2, 0],
   ]);
-  expect([found.depthMax, found.isRanked, found.unknown]).toEqual([2, true, 1]);
+  expect([found.depthMax, found.isRanked]).toEqual([2, true]);
 });
 
-test("rectangles are of files that have bounds of both columns", () => {
+test("rectangles are over both columns", () => {
   const { found } = pictures.rectangles([
     file(numbers(0, 10), numbers(100, 200)),
-    file(numbers(5, 6), [null, null]),
     file(numbers(20, 30), numbers(150, 160)),
   ]);
   expect(found).toEqual([
     { left: 0, right: 10, bottom: 100, top: 200, item: 0 },
-    { left: 20, right: 30, bottom: 150, top: 160, item: 2 },
+    { left: 20, right: 30, bottom: 150, top: 160, item: 1 },
   ]);
 });
 
@@ -199,21 +195,6 @@ test("commits come in the order of time, each in the lane of its operation", () 
     ["1", 0, false, ""],
     ["2", 3, true, "main, v1"],
     ["3", 4, false, ""],
-  ]);
-});
-
-test("the storage's parts begin where the one before ended", () => {
-  const amount = (size: number) => ({ files: 1, size_bytes: size });
-  const parts = storageParts({
-    classes: [
-      { file_class: "data", live: amount(100), by_refs: amount(20), by_history: amount(300) },
-      { file_class: "metadata", live: amount(1), by_refs: amount(2), by_history: amount(3) },
-    ],
-  });
-  expect(pictures.waterfall(parts).map(({ bytes, from }) => [from, bytes])).toEqual([
-    [0, 101],
-    [101, 22],
-    [123, 303],
   ]);
 });
 

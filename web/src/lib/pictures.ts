@@ -1,6 +1,6 @@
 // From what the API says to what is drawn. Pure, and tested against numbers counted by hand.
 
-import type { Bounds, Bucket } from "../api/ahead";
+import type { Bounds, Bucket } from "../api/client";
 import { bytes } from "./format";
 
 // Fleet ---------------------------------------------------------------------------------------------------------------
@@ -92,31 +92,22 @@ export interface Overlap {
   depthMax: number;
   /** Whether values stand in their order instead of by their size, since they are texts. */
   isRanked: boolean;
-  /** Files without bounds of this column: a lookup opens all of them. */
-  unknown: number;
 }
 
 function ranks(items: Bounds["items"], column: number): Map<string, number> {
-  const values = new Set<string>();
-  for (const { bounds } of items) {
-    const one = bounds[column];
-    if (one?.min !== null && one?.min !== undefined) values.add(one.min);
-    if (one?.max !== null && one?.max !== undefined) values.add(one.max);
-  }
+  const values = new Set(items.flatMap(({ bounds }) => [bounds[column]?.min ?? "", bounds[column]?.max ?? ""]));
   const sorted = [...values].sort((one, other) => (one < other ? -1 : one > other ? 1 : 0));
   return new Map(sorted.map((value, index) => [value, index]));
 }
 
 /** The interval of one column in each file, by number or, where one has none, by rank. */
 export function intervals(items: Bounds["items"], column: number): { spans: Omit<Span, "lane">[]; isRanked: boolean } {
-  const withText = items.filter(({ bounds }) => bounds[column]?.min != null && bounds[column]?.max != null);
-  const isRanked = withText.some(({ bounds }) => bounds[column]?.lower == null || bounds[column]?.upper == null);
+  const isRanked = items.some(({ bounds }) => bounds[column]?.lower == null || bounds[column]?.upper == null);
   const rank = isRanked ? ranks(items, column) : null;
   const spans = items.flatMap(({ bounds }, item) => {
     const one = bounds[column];
-    if (one?.min == null || one.max == null) return [];
-    const lower = rank ? rank.get(one.min) : one.lower;
-    const upper = rank ? rank.get(one.max) : one.upper;
+    const lower = rank ? rank.get(one?.min ?? "") : one?.lower;
+    const upper = rank ? rank.get(one?.max ?? "") : one?.upper;
     return lower == null || upper == null ? [] : [{ lower, upper, item }];
   });
   return { spans, isRanked };
@@ -140,7 +131,6 @@ export function overlap(items: Bounds["items"], column: number): Overlap {
     depth,
     depthMax: depth.reduce((most, [, each]) => Math.max(most, each), 0),
     isRanked,
-    unknown: items.length - found.length,
   };
 }
 
@@ -313,24 +303,6 @@ export function commits(snapshots: SnapshotLike[]): Commit[] {
     }))
     .map((each) => (each.lane === -1 ? { ...each, lane: OPERATIONS.length - 1 } : each))
     .sort((one, other) => one.at - other.at);
-}
-
-// Storage -------------------------------------------------------------------------------------------------------------
-
-export interface Step {
-  name: string;
-  bytes: number;
-  from: number;
-}
-
-/** Parts on top of each other, each beginning where the one before ended. */
-export function waterfall(parts: { name: string; bytes: number }[]): Step[] {
-  let from = 0;
-  return parts.map(({ name, bytes: size }) => {
-    const here = { name, bytes: size, from };
-    from += size;
-    return here;
-  });
 }
 
 // Tasks over time -----------------------------------------------------------------------------------------------------

@@ -70,7 +70,9 @@ def show_page(
     session = presented_session(request.headers)
     if session is None or access.of_session(session) is None:
         return _refused(access)
-    return show_ui(request, access, "")
+    pages = show_ui(request, access, "")
+    pages.headers["Cache-Control"] = "no-store"  # without a session this address has something else
+    return pages
 
 
 @router.get("/ui/{path:path}", dependencies=[PUBLIC])
