@@ -83,8 +83,9 @@ def write_garbage(
     uuid = str(UUID(int=random.Random(seed).getrandbits(128), version=4))  # noqa: S311 - a made-up table, no secret
     location = _write_needed(root, uuid, files, per_manifest, now)
     days = sorted((root / "data").iterdir())
-    orphans = frozenset(_orphans(metadata, days, min(files // _ORPHANS_EACH, FILES_MAX), now))
     temporary = frozenset(_temporary(root / "data" / "_temporary" / "0", files // _ODD_EACH + 1, now))
+    # One plan takes so many files; with more, ours would rightly leave some for the next.
+    orphans = frozenset(_orphans(metadata, days, min(files // _ORPHANS_EACH, FILES_MAX - len(temporary)), now))
     undated = frozenset(_undated(days, files // _ODD_EACH + 1, now))
     kept = {
         Kept.HIDDEN.value: _empty_files(days, ".left", files // _ODD_EACH + 1, now - _ORPHAN_MS),

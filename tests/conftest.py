@@ -53,6 +53,9 @@ IN_MEMORY, IN_MEMORY_BYTES_MIN = Path("/dev/shm"), 8 << 30  # noqa: S108 - pytes
 TEMP_ROOT = "PYTEST_DEBUG_TEMPROOT"
 """Where pytest makes its temporary folders."""
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
+# Spark's JVMs live too short for the second compiler and for threads that collect garbage to be worth their CPU.
+for _variable in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(_variable, " ".join(java.QUICK))
 
 settings.register_profile(
     "short", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], print_blob=True

@@ -8,8 +8,10 @@ from typing import Any
 
 from icewright.core.codec import members_of
 from icewright.maintenance.registry.cli import ACTION_WORDS
+from icewright.maintenance.registry.effects import snapshot_effect
 from icewright.maintenance.registry.services import ACTION_TYPES
 from icewright.model.actions.actions import Action, ActionFigures, ActionKind
+from icewright.model.actions.traits import BESIDE, RunsOn, TableSlot
 from icewright.model.plans.plans import Prediction
 from icewright.model.plans.requests import Asked
 
@@ -60,6 +62,22 @@ def test_figures_predictions_and_what_is_asked_carry_the_tag_of_their_action() -
         assert its.plan_asked is None or its.plan_asked.asked is ActionKind(kind).traits.asked
     for words in ACTION_WORDS:
         assert words.figures.kind == words.prediction.kind
+
+
+def test_a_kind_holds_the_slot_of_its_table_that_its_commits_need() -> None:
+    for kind in ActionKind:
+        traits, rules = kind.traits, ACTION_TYPES[kind].rules
+        makes_a_snapshot = rules.effect is snapshot_effect
+        assert (traits.slot is TableSlot.DATA) == makes_a_snapshot, kind
+        if traits.runs_on is not RunsOn.OPTIMIZER or traits.removes_files:
+            assert traits.slot is TableSlot.TABLE, kind
+    assert [kind.value for kind in ActionKind if kind.traits.slot is TableSlot.METADATA] == ["compute_statistics"]
+
+
+def test_slots_that_may_be_held_at_once_may_be_so_either_way_and_none_beside_itself() -> None:
+    for one in TableSlot:
+        assert one not in BESIDE[one]
+        assert all(one in BESIDE[other] for other in BESIDE[one])
 
 
 def test_an_action_is_taken_back_by_kinds_that_there_are() -> None:

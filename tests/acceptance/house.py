@@ -19,7 +19,7 @@ from icewright.model.iceberg.tables import TASK_ID_KEY, Json
 from icewright_spark.iceberg.java_api import SparkTable
 from tests.e2e.processes import Processes, free_port, wait_for
 
-WAIT_S = 400.0
+WAIT_S = 600.0
 ENDED = frozenset({"succeeded", "failed", "cancelled", "superseded"})
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
@@ -95,10 +95,19 @@ def executors_of(client: Client, task: Json) -> set[str]:
     return {next((name for words, name in said.items() if words in method), "merge") for method in methods}
 
 
-def rows_of(spark: SparkSession, table: str, *, lineage: bool) -> list[str]:
-    """Every row, read from its bytes by Spark, sorted; with the row's id and last update where it has them."""
+@dataclass(frozen=True)
+class Contents:
+    """``rows`` are sorted; ``files`` is how many data files they are in."""
+
+    rows: list[str]
+    files: int
+
+
+def rows_of(spark: SparkSession, table: str, *, lineage: bool) -> Contents:
+    """Every row, read from its bytes by Spark; with the row's id and last update where it has them."""
     columns = ["*", *_LINEAGE] if lineage else ["*"]
-    return sorted(str(row) for row in spark.table(table).select(*columns).collect())
+    found = spark.table(table).select(*columns, "_file").collect()
+    return Contents(sorted(str(row[:-1]) for row in found), len({row[-1] for row in found}))
 
 
 def rows_by_pyiceberg(entry: CatalogEntry, name: TableName) -> list[str]:
@@ -121,17 +130,17 @@ def missing_paths(spark: SparkSession, name: TableName) -> list[str]:
         f"SELECT manifest_list FROM {table}.snapshots",  # noqa: S608 - the same
         f"SELECT file FROM {table}.metadata_log_entries",  # noqa: S608 - the same
     )
-    paths = {row[0] for query in queries for row in spark.sql(query).collect()}
+    paths = {row[0] for row in spark.sql(" UNION ALL ".join(queries)).collect()}
     io = SparkTable(spark, name).java.io()
     missing = [path for path in sorted(paths) if not io.newInputFile(path).exists()]
     assert paths
     return missing
 
 
-def tasks_in_table(spark: SparkSession, table: str) -> list[str]:
+def tasks_in_table(spark: SparkSession, name: TableName) -> list[str]:
     """The tasks that made snapshots of the table."""
-    summaries = spark.sql(f"SELECT summary FROM {table}.snapshots WHERE operation = 'replace'").collect()  # noqa: S608 - a name of the tests
-    return [row[0][TASK_ID_KEY] for row in summaries]
+    snapshots = SparkTable(spark, name).java.snapshots()
+    return [str(one.summary()[TASK_ID_KEY]) for one in snapshots if one.operation() == "replace"]
 
 
 def _toml(key: str, value: str) -> str:

@@ -22,7 +22,7 @@ def test_r6_files_that_a_merge_refuses_are_staged_by_the_next_plan(code: str, ot
     files = house.files(8, KYOTO)
     house.catalog.append(NAME, files)
     house.pass_time(HOUR_MS)
-    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.control.maintainer.look(NAME).enqueued is not None
     worker = Worker(house, unreadable={files[3].path}, failure=code)
 
     task = worker.carry_out()
@@ -31,7 +31,7 @@ def test_r6_files_that_a_merge_refuses_are_staged_by_the_next_plan(code: str, ot
     if others:
         task = house.control.verifier.verify(task)
         assert {group.partition for group in task.rewrite.groups} == {BONN, KYOTO}
-    enqueued = house.control.keeper.look(NAME).enqueued
+    enqueued = house.control.maintainer.look(NAME).enqueued
     assert enqueued is not None
     assert [(group.partition, group.executor) for group in enqueued.task.rewrite.groups] == [(KYOTO, Executor.STAGED)]
     assert {file.path for file in enqueued.task.rewrite.groups[0].files} == {file.path for file in files}
@@ -48,10 +48,10 @@ def test_r6_files_that_cannot_be_staged_either_are_put_off() -> None:
     house.pass_time(HOUR_MS)
     worker = Worker(house, unreadable={files[3].path}, failure="unsupported-file")
     tried: list[Executor] = []
-    while house.control.keeper.look(NAME).enqueued is not None:
+    while house.control.maintainer.look(NAME).enqueued is not None:
         task = worker.carry_out()
         tried.append(*{group.executor for group in task.rewrite.groups})
     assert tried == [Executor.MERGE, Executor.STAGED]
     failed_at = max(head.updated_at for head in house.all_tasks())
-    waiting = house.control.keeper.look(NAME, plan_anew=True).plan
+    waiting = house.control.maintainer.look(NAME, plan_anew=True).plan
     assert waiting.look_again_at == failed_at + PUT_OFF_BASE_MS

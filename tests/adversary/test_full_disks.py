@@ -207,7 +207,7 @@ def test_r6_a_full_metadata_directory_costs_no_rewrite_and_heals_without_a_perso
     assert data_files(disk) == before, "nothing was written that could not be committed"
     small_disk.empty()
     loop.clock.ahead_ms += BACKOFF_MAX_MS
-    loop.control.keeper.look(name)
+    loop.control.maintainer.look(name)
     again = loop.control.dispatcher.claim("optimizer-test")
     assert again is not None, "taken up again"
     assert isinstance(loop.attempt(again).result, Committed)

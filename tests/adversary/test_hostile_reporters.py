@@ -169,7 +169,7 @@ def test_s4_a_flood_of_one_table_delays_no_other(served: Served, monkeypatch: py
         events = [{"table_name": str(POISON), "snapshot_id": number} for number in range(start, start + EVENTS_MAX)]
         assert report(mallory, {"events": events}, "/events/commits/batch").status_code == 202
     assert report(alice, {"table_name": str(VICTIM), "snapshot_id": 1}).status_code == 202
-    looks, look = Counter[TableName](), served.control.keeper.look
+    looks, look = Counter[TableName](), served.control.maintainer.look
     seen_s: dict[TableName, float] = {}
 
     def counted(name: TableName, **how: Any) -> Any:
@@ -178,7 +178,7 @@ def test_s4_a_flood_of_one_table_delays_no_other(served: Served, monkeypatch: py
         seen_s.setdefault(name, time.monotonic() - began_s)
         return found
 
-    monkeypatch.setattr(served.control.keeper, "look", counted)
+    monkeypatch.setattr(served.control.maintainer, "look", counted)
     began_s = time.monotonic()
     served.control.loop.turn()
     figure(f"events of others delayed: {seen_s[VICTIM] * 1000:.0f} ms behind {FLOOD:,} of another table (was 14.7 s)")

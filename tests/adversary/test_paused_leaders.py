@@ -39,7 +39,7 @@ from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane
 from icewright.store.engine import open_store
 from icewright.store.postgresql import LOCKS, WRITERS
-from icewright.store.session_lock import SessionSeat
+from icewright.store.session_lock import PostgresLeaderElection
 from icewright.store.transactions import require_lead
 from tests.builders.deletions import DAY_MS, NAME, World
 from tests.builders.lakehouse import Lakehouse
@@ -208,15 +208,15 @@ def led_in_process(
     engine: Engine, name: str, build: Callable[[Engine], ControlPlane], lease_ms: int
 ) -> Iterator[Leadership]:
     """A server's part in the lead over a real store, without its web server."""
-    seat = SessionSeat(engine, lease_ms=lease_ms)
+    election = PostgresLeaderElection(engine, lease_ms=lease_ms)
     own = Server(name, f"http://127.0.0.1:1/{name}", "0.1.0")
 
     def asked(_url: str, _question: object) -> Any:
         raise AssertionError
 
-    with Leadership(seat, build, SqlServers(engine), own, ask=asked, poll_s=0.05, lease_ms=lease_ms) as leadership:
+    with Leadership(election, build, SqlServers(engine), own, ask=asked, poll_s=0.05, lease_ms=lease_ms) as leadership:
         yield leadership
-    seat.close()
+    election.close()
 
 
 def leads(server: Leadership) -> bool:
@@ -297,8 +297,8 @@ class OnDisk(World):
 
 def remove_as_the_leader(url: str, folder: str) -> None:
     """A process that leads and removes files, without a thread that looks whether it still leads."""
-    seat = SessionSeat(engine := open_store(url), lease_ms=LEASE_MS)
-    own = seat.lead()
+    election = PostgresLeaderElection(engine := open_store(url), lease_ms=LEASE_MS)
+    own = election.lead()
     assert own is not None
     world = OnDisk(Path(folder), own)
     deleter = world.deleter()
@@ -309,7 +309,7 @@ def remove_as_the_leader(url: str, folder: str) -> None:
     except StoreTaken:
         (Path(folder) / "noticed").touch()
     finally:
-        seat.close()
+        election.close()
         engine.dispose()
 
 
@@ -326,13 +326,13 @@ def test_s3_a_leader_stopped_between_two_files_moves_one_more_at_most(postgres: 
 
     child = multiprocessing.get_context("spawn").Process(target=remove_as_the_leader, args=(url, str(folder)))
     child.start()
-    seat = SessionSeat(engine, lease_ms=LEASE_MS)
+    election = PostgresLeaderElection(engine, lease_ms=LEASE_MS)
     try:
         until(lambda: moved() >= 3)
         assert child.pid is not None
         os.kill(child.pid, signal.SIGSTOP)
         stopped_s, before = time.monotonic(), moved()
-        while (own := seat.lead()) is None:
+        while (own := election.lead()) is None:
             assert time.monotonic() < stopped_s + LEASE_MS / 1000 + MARGIN_S
             time.sleep(0.05)
         took_s = time.monotonic() - stopped_s
@@ -351,7 +351,7 @@ def test_s3_a_leader_stopped_between_two_files_moves_one_more_at_most(postgres: 
         assert world.store.tally("run-1")[IntentState.QUARANTINED].files == FILES == moved()
     finally:
         child.kill()
-        seat.close()
+        election.close()
         engine.dispose()
         postgres.drop(url)
 
@@ -365,7 +365,7 @@ def test_s3_a_leader_stopped_between_the_copy_and_the_delete_of_a_move_deletes_n
     with s3.files().open_output_stream(path.removeprefix("s3://")) as stream:
         stream.write(b"needed again by then")
     objects, held = CatalogObjects(entry), CanonicalPath(f"s3://{bucket}/held")
-    first, second = (SessionSeat(engine, lease_ms=1_000) for _ in range(2))
+    first, second = (PostgresLeaderElection(engine, lease_ms=1_000) for _ in range(2))
     led = first.lead()
     assert led is not None
 

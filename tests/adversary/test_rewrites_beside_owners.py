@@ -62,7 +62,7 @@ class Owner:
 
     def waits(self) -> bool:
         """Whether the plan is to leave main alone because of a branch, and says until when."""
-        plan = self.loop.control.keeper.look(self.name, plan_anew=True).plan
+        plan = self.loop.control.maintainer.look(self.name, plan_anew=True).plan
         if plan.actions:
             return False
         (verdict,) = plan.verdicts

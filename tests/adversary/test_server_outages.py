@@ -8,7 +8,7 @@ from icewright.core.errors import LeaseLost, ServerUnavailable
 from icewright.model.work.jobs import Failed
 from icewright.model.work.tasks import Progress, Task, TaskState
 from icewright_spark.optimizer.attempt import result_of
-from icewright_spark.optimizer.lease import LeaseKeeper
+from icewright_spark.optimizer.lease import LeaseRenewer
 from icewright_spark.reports.client import Server
 from tests.builders.lakehouse import HOUR_MS, LEASE_MS, Lakehouse
 from tests.builders.worker import Worker
@@ -86,7 +86,7 @@ def test_s8_an_optimizer_says_that_the_server_was_away_and_not_that_its_attempt_
         now_s[0] += seconds
 
     server = Server(f"http://127.0.0.1:{free_port()}", "t" * 43)
-    keeper = LeaseKeeper(server, spec, lambda: Progress("merging", 0, 1), lambda: None, lambda: now_s[0], pause=pause)
+    keeper = LeaseRenewer(server, spec, lambda: Progress("merging", 0, 1), lambda: None, lambda: now_s[0], pause=pause)
     with pytest.raises(LeaseLost) as lost:
         keeper.may_commit()
     result = result_of(lost.value, cancelled=False, lost=keeper.lost, lost_code=keeper.lost_code)

@@ -292,7 +292,7 @@ class TestThroughTheServer:
         house.rounds(1)
 
     def verdict(self, house: Lakehouse, partition: Partition = BONN) -> tuple[Verdict, str]:
-        plan = house.control.keeper.look(NAME, plan_anew=True).plan
+        plan = house.control.maintainer.look(NAME, plan_anew=True).plan
         (found,) = (one for one in plan.verdicts if one.partition == partition)
         return found.verdict, found.reason.code
 

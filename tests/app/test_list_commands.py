@@ -13,18 +13,18 @@ from tests.lakes.house import House, serving
 
 NOTHING = {
     ("token", "list"): ("there are no tokens but the server's own", "/tokens?limit=50"),
-    ("session", "list"): ("nobody is logged in", "/sessions?limit=50"),
-    ("session", "list", "--own"): ("nobody is logged in", "/me/sessions?limit=50"),
+    ("session", "list"): ("no session is open", "/sessions?limit=50"),
+    ("session", "list", "--own"): ("no session is open", "/me/sessions?limit=50"),
     ("audit", "list"): ("nothing was done yet", "/audit?limit=50"),
     ("notifications", "list"): (
-        "nobody is told by messages: see [receivers.NAME] of the configuration",
+        "no receivers: see [receivers.NAME] of the configuration",
         "/notifications",
     ),
     ("notifications", "deadletters"): ("every message arrived so far", "/notifications/dead-letters?limit=50"),
     ("quarantine", "list"): ("nothing is in quarantine", "/quarantine?limit=50"),
     ("policy", "history"): ("no policies were applied yet", "/policies/revisions?limit=20"),
     ("tasks", "list"): ("no tasks", "/tasks?limit=50"),
-    ("feed",): ("nothing was told", "/feed?limit=100"),
+    ("feed",): ("no facts yet", "/feed?limit=100"),
 }
 
 

@@ -95,6 +95,21 @@ def test_status_in_words_and_as_json() -> None:
     assert icewright("status", "--json").json["catalogs"][0]["name"] == "lake"
 
 
+def test_tables_are_listed_in_any_order_and_the_health_of_one_is_explained() -> None:
+    found = icewright("tables", "list", "--sort", "-name", "--namespace", "lake.db", "--search", "A", "--json").json
+    names = [one["name"] for one in found["items"]]
+    assert names == sorted(names, reverse=True)
+    assert {"lake.db.watched", "lake.db.asked", "lake.db.again", "lake.db.agreed"} <= set(names)
+    assert "lake.db.kept" not in names
+    listed = icewright("tables", "list", "--mode", "observe", "--health-max", "99")
+    assert (listed.status, "lake.db.watched" in listed.out, "lake.db.asked" in listed.out) == (0, True, False)
+    assert icewright("tables", "list", "--sort", "size").status == 2
+    said = icewright("health", "lake.db.watched")
+    assert (said.status, "of 100" in said.out, "nobody carries out the plan" in said.out) == (0, True, True)
+    parts = icewright("health", "lake.db.watched", "--json").json["health"]["parts"]
+    assert sum(part["weight"] for part in parts) == 100
+
+
 class TestWithoutCatalogs:
     """With a token and no configuration, commands that read tables ask the server."""
 
@@ -187,9 +202,7 @@ def test_the_api_call_is_shown_without_the_token(lake: Path) -> None:
 
 def test_what_is_kept_up_by_itself_is_explained() -> None:
     said = icewright("explain", "db.kept")
-    assert said.out.splitlines()[-1].startswith(
-        "Snapshots expire by themselves: nothing, because none of 1 snapshot is "
-    )
+    assert said.out.splitlines()[-1].startswith("Automatic expiry of snapshots: nothing to do: none of 1 snapshot is ")
     (reason,) = icewright("explain", "db.kept", "--json").json["upkeep"]
     assert reason["code"] == "nothing-expires"
     assert icewright("explain", "db.watched", "--json").json["upkeep"] == []
@@ -237,7 +250,7 @@ def test_in_mode_approve_every_message_names_the_command_that_works() -> None:
     (waiting,) = [one for one in icewright("approve", "--json").json["items"] if one["table"] == "lake.db.agreed"]
     waiting_id = waiting["plan_id"]
     assert (waiting["kind"], waiting_id) == ("rewrite_data_files", said.out.split()[-1])
-    assert f"`icewright approve {waiting_id}` lets it go" in icewright("why", "db.agreed").out
+    assert f"waits for approval: `icewright approve {waiting_id}`" in icewright("why", "db.agreed").out
     assert icewright("approve", waiting_id, "--show").out.splitlines()[-1] == f"Next: icewright approve {waiting_id}"
     task = read_task(icewright("approve", waiting_id, "--by", "Ada", "--json").json)
     assert (task.state, task.plan_id) == (TaskState.QUEUED, waiting_id)
@@ -283,7 +296,7 @@ def test_what_happens_is_told_page_by_page_and_as_it_happens(lake: Path) -> None
         lines = ThreadPoolExecutor(1).submit(process.stdout.readline)
         deadline = time.monotonic() + _PATIENCE_S
         while not lines.done():  # it is told what happens from when it has begun
-            assert time.monotonic() < deadline, "nothing was told"
+            assert time.monotonic() < deadline, "no facts yet"
             icewright("tasks", "cancel", task_id)
             icewright("tasks", "retry", task_id)
         process.send_signal(signal.SIGINT)
@@ -294,7 +307,7 @@ def test_what_happens_is_told_page_by_page_and_as_it_happens(lake: Path) -> None
     assert [fact["kind"] for fact in first["items"]] == ["waits-for-approval", "queued"]
     said = icewright("feed", "--limit", "2", "--under", "lake.db.asked", "--cursor", first["next_cursor"])
     assert (said.status, said.out.splitlines()[0].split()) == (0, ["when", "what", "table", "task", "because"])
-    assert icewright("feed", "--kind", "parked").out == "nothing was told\n"
+    assert icewright("feed", "--kind", "parked").out == "no facts yet\n"
 
 
 def test_e11_snapshots_expire_when_a_person_says_yes_and_not_before() -> None:

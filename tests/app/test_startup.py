@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 
-from icewright.work.optimizers.cli import SPARK_EXTRA
+from icewright.core.extras import EXTRAS
 from tests.cases import each_case
 
 # typer itself reads values with pydantic, so that one is loaded as soon as there is an argument.
@@ -48,15 +45,23 @@ app({arguments!r}, prog_name="icewright")
 
 @pytest.mark.parametrize("arguments", [["optimizer"], ["optimizer", "secret", "settings"]])
 def test_without_the_extra_an_optimizer_says_what_to_install(arguments: list[str]) -> None:
-    done = python("-c", WITHOUT_SPARK.format(arguments=arguments, absent=SPARK_EXTRA))
+    done = python("-c", WITHOUT_SPARK.format(arguments=arguments, absent=EXTRAS["spark"]))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert "not installed" in done.stderr
     assert "pip install 'icewright[spark]'" in done.stderr
 
 
-def test_what_the_extra_installs_is_what_is_looked_for() -> None:
-    extra = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["spark"]
-    assert {re.split(r"[-=<>]", one)[0] for one in extra} == set(SPARK_EXTRA)
+@each_case(
+    ("arguments", "says"),
+    [
+        (["--host", "0.0.0.0"], "--host: server.public_url is missing"),  # noqa: S104 - refused
+        (["--port", "65536"], "--port: server.port"),
+    ],
+)
+def test_options_of_serve_are_held_to_the_rules_of_the_settings(arguments: list[str], says: str) -> None:
+    done = python("-m", "icewright", "serve", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
 
 
 def test_it_is_a_module_too() -> None:

@@ -38,7 +38,7 @@ def eventually(page: Any, ask: Callable[[], Any], wanted: Any) -> None:
 def new_table(served: Served, name: str) -> None:
     """A table without files, seen at once: no time passes, so that nobody's log-in ends."""
     served.lake.create(named(name), properties={"icewright.mode": "observe"})
-    served.control.keeper.look(named(name))
+    served.control.maintainer.look(named(name))
 
 
 def uuid_of(served: Served, name: str) -> str:

@@ -193,7 +193,7 @@ class Lakehouse:
         for _ in range(2):
             self.append(1, name=name)
             self.pass_time(SECOND_MS)
-        plan = self.control.keeper.plan_asked(name, ExpireSnapshotsRequest("PT0S", 1))
+        plan = self.control.maintainer.plan_asked(name, ExpireSnapshotsRequest("PT0S", 1))
         task = self.control.dispatcher.apply(plan.plan_id)
         self.rounds(2)
         assert self.tasks.get(task.task_id).state is TaskState.SUCCEEDED

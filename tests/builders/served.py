@@ -109,7 +109,7 @@ class Served:
         for number in range(files):
             self.append(name, f"{name}-{number}", cities)
         self.clock.advance(48 * HOUR_MS)
-        self.control.keeper.look(name)
+        self.control.maintainer.look(name)
         return table_id.uuid
 
     def append(self, name: TableName, prefix: str, cities: int = 1) -> int:

@@ -280,7 +280,7 @@ class TestPeopleAndTheQueue:
     def test_a_plan_waits_and_is_approved_by_somebody(self, served: Served, lake: Lake) -> None:
         served.table(mode="auto")
         table = lake.table("lake.db.events")
-        asked = served.control.keeper.plan_asked(EVENTS, ExpireSnapshotsRequest("PT0S", 1))
+        asked = served.control.maintainer.plan_asked(EVENTS, ExpireSnapshotsRequest("PT0S", 1))
         served.control.tables.wait(
             WaitingPlan(asked.plan_id, asked.table_id, EVENTS, ActionKind.EXPIRE_SNAPSHOTS, asked.reason, 7)
         )

@@ -28,7 +28,7 @@ from icewright.model.plans.plans import Reason
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.model.work.storage import AccessRecord, ProbeRequest
 from icewright.model.work.why import Considered
-from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
+from icewright.ports.findings import EXCLUSION_KEPT_MS, PROBES_KEPT_MS, ExecutorExclusion, Question
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import (
     AT_ONCE,
@@ -259,16 +259,19 @@ class TestFindings:
     PROBE = ProbeRequest(table_id(), record().name, "s3://bucket/t")
 
     def test_what_files_are_not_is_known_to_all(self, stores: Stores) -> None:
-        stores.tables().note_unfit(table_id(), "not-sorted", Unfit(5, "once"))
-        stores.tables().note_unfit(table_id(), "not-sorted", Unfit(6, HOSTILE_PARTS[1]))
-        stores.tables().note_unfit(table_id(), "not-stitchable", Unfit(7, "two writers"))
-        found = {"not-sorted": Unfit(6, HOSTILE_PARTS[1]), "not-stitchable": Unfit(7, "two writers")}
-        assert stores.tables().unfit(table_id()) == found
-        assert stores.tables().unfit(table_id(2)) == {}
-        stores.tables().prune(6 + UNFIT_KEPT_MS)
-        assert stores.tables().unfit(table_id()) == found
-        stores.tables().prune(7 + UNFIT_KEPT_MS)
-        assert stores.tables().unfit(table_id()) == {"not-stitchable": Unfit(7, "two writers")}
+        stores.tables().note_exclusion(table_id(), "not-sorted", ExecutorExclusion(5, "once"))
+        stores.tables().note_exclusion(table_id(), "not-sorted", ExecutorExclusion(6, HOSTILE_PARTS[1]))
+        stores.tables().note_exclusion(table_id(), "not-stitchable", ExecutorExclusion(7, "two writers"))
+        found = {
+            "not-sorted": ExecutorExclusion(6, HOSTILE_PARTS[1]),
+            "not-stitchable": ExecutorExclusion(7, "two writers"),
+        }
+        assert stores.tables().exclusions(table_id()) == found
+        assert stores.tables().exclusions(table_id(2)) == {}
+        stores.tables().prune(6 + EXCLUSION_KEPT_MS)
+        assert stores.tables().exclusions(table_id()) == found
+        stores.tables().prune(7 + EXCLUSION_KEPT_MS)
+        assert stores.tables().exclusions(table_id()) == {"not-stitchable": ExecutorExclusion(7, "two writers")}
 
     def test_a_question_is_given_to_one_optimizer_until_it_is_silent(self, stores: Stores) -> None:
         def taken(optimizer_id: str, now: int, *catalogs: str) -> tuple[ProbeRequest, ...]:
@@ -707,7 +710,7 @@ def known_table(stores: Stores, number: int, dropped_at: int | None) -> TableRec
     store.save_plan(plan(f"plan-{number}", table=number), is_present=False)
     waiting = WaitingPlan(f"plan-{number}", found.table_id, found.name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5)
     store.wait(waiting)
-    store.note_unfit(found.table_id, "not-sorted", Unfit(6, "x"))
+    store.note_exclusion(found.table_id, "not-sorted", ExecutorExclusion(6, "x"))
     sightings = stores.sightings()
     sightings.begin(found.table_id)
     return found
@@ -726,7 +729,7 @@ class TestDropped:
         assert store.partitions(gone.table_id) == []
         assert store.runs(gone.table_id) == {}
         assert store.plans(gone.table_id, limit=9) == []
-        assert store.unfit(gone.table_id) == {}
+        assert store.exclusions(gone.table_id) == {}
         assert store.waits(gone.table_id) == {}
         for kept in (later, there):
             assert store.record(kept.table_id) is not None

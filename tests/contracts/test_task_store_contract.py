@@ -2,17 +2,26 @@
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from icewright.core.errors import Conflict, LeaseLost, NotAllowed, NotFound
-from icewright.model.actions.actions import ActionKind, Executor, rewrite_of
+from icewright.model.actions.actions import Action, ActionKind, Executor, rewrite_of
+from icewright.model.actions.compute_statistics import (
+    ComputeStatistics,
+    ComputeStatisticsPrediction,
+    StatisticsColumn,
+)
 from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
 from icewright.model.actions.restore_files import RestoreFiles, RestoreFilesPrediction
+from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsPrediction
+from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.plans import Reason
+from icewright.model.plans.plans import Prediction, Reason, RewritePrediction
 from icewright.model.work.history import Ending
 from icewright.model.work.tasks import (
     ACTIVE_STATES,
@@ -28,7 +37,7 @@ from icewright.model.work.tasks import (
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.work.groups.rank import AGEING_MS
 from tests.cases import for_each
-from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, PROGRESS, REASON, new_task, table_id
+from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, PROGRESS, REASON, action, new_task, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
 
@@ -80,6 +89,37 @@ def sized(task_id: str, size_bytes: int, *executors: Executor, table: int = 1) -
         for number, executor in enumerate(executors or (Executor.MERGE,))
     )
     return replace(new, action=replace(action, groups=groups))
+
+
+OF_SLOTS: Mapping[ActionKind, tuple[Action, Prediction]] = {
+    ActionKind.REWRITE_DATA_FILES: (action(), RewritePrediction(40, 1, 40, 1, 400, 80)),
+    ActionKind.REWRITE_MANIFESTS: (
+        RewriteManifests(1, (), (), (), 512),
+        RewriteManifestsPrediction(2, 1, 20, 10, 9, (), ""),
+    ),
+    ActionKind.COMPUTE_STATISTICS: (
+        ComputeStatistics(1, "m", 0, (StatisticsColumn(1, "a"),), 9),
+        ComputeStatisticsPrediction(
+            ("a",),
+            of_partitions=False,
+            read_files=1,
+            read_records=9,
+            read_bytes=9,
+            data_bytes=9,
+            manifests=1,
+            gain="",
+            call="",
+        ),
+    ),
+    ActionKind.EXPIRE_SNAPSHOTS: (EXPIRY, OF_EXPIRY),
+    ActionKind.RESTORE_FILES: (RestoreFiles("task-0", 1, 1), RestoreFilesPrediction(1, 1, 0)),
+}
+"""Actions of each slot, and what is predicted of them."""
+
+
+def of_kind(task_id: str, kind: ActionKind, *, table: int) -> NewTask:
+    action, prediction = OF_SLOTS[kind]
+    return replace(new_task(task_id, table=table), action=action, prediction=prediction)
 
 
 def started(store: TaskStore, task_id: str = "task-1", *, table: int = 1) -> Task:
@@ -286,6 +326,59 @@ class TestClaim:
         assert store.get(ended.task_id) == ended
         move(store, other, TaskState.FAILED)
         assert store.change(Change(ended.task_id, ended.version, TaskState.COMMITTED, OUTCOME)).state == "committed"
+
+    @pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
+    def test_kinds_of_other_slots_are_at_work_at_once_and_of_one_slot_never(
+        self, store: TaskStore, state: TaskState
+    ) -> None:
+        """Of a table; whoever wants both slots is alone with it."""
+        met = []
+        for number, (first, second) in enumerate(product(OF_SLOTS, repeat=2)):
+            group = f"group-{number}"
+            for name, kind in (("first", first), ("second", second)):
+                if (name, kind) != ("second", first):
+                    store.enqueue(replace(of_kind(f"{name}-{number}", kind, table=number), resource_group=group))
+                if name == "first":
+                    task = claim(store, resource_group=group)
+                    assert task is not None
+                    if state is not TaskState.RUNNING:
+                        move(store, task, state)
+            if claim(store, resource_group=group) is not None:
+                met.append((first.traits.slot, second.traits.slot))
+        beside = [(TableSlot.DATA, TableSlot.METADATA), (TableSlot.METADATA, TableSlot.DATA)]
+        assert Counter(met) == dict.fromkeys(beside, 2)
+
+    def test_what_has_ended_is_taken_up_beside_a_task_of_the_other_slot(self, store: TaskStore) -> None:
+        """As a commit that comes late would have it."""
+        ended = move(store, started(store), TaskState.FAILED)
+        store.enqueue(of_kind("task-2", ActionKind.COMPUTE_STATISTICS, table=1))
+        assert claim(store) is not None
+        assert store.change(Change(ended.task_id, ended.version, TaskState.COMMITTED, OUTCOME)).state == "committed"
+
+    def test_claims_at_once_give_out_both_slots_of_a_table_and_no_slot_twice(self, stores: Stores) -> None:
+        first, kinds = stores.tasks(), tuple(OF_SLOTS)
+        for number in range(12):
+            for kind in kinds:
+                first.enqueue(of_kind(f"task-{number:02d}-{kind}", kind, table=number))
+        barrier = threading.Barrier(8)
+        several = [stores.tasks() for _ in range(2)]
+
+        def pull(worker: int) -> list[Task]:
+            mine = several[worker % 2]
+            barrier.wait()
+            taken = []
+            while (task := claim(mine, f"optimizer-{worker}")) is not None:
+                taken.append(task)
+            return taken
+
+        with ThreadPoolExecutor(8) as pool:
+            taken = [task for tasks in pool.map(pull, range(8)) for task in tasks]
+        held = {table_id(number): set[TableSlot]() for number in range(12)}
+        for task in taken:
+            others, slot = held[task.table_id], task.kind.traits.slot
+            assert others <= BESIDE[slot]
+            others.add(slot)
+        assert all(slots in ({TableSlot.TABLE}, {TableSlot.DATA, TableSlot.METADATA}) for slots in held.values())
 
     def test_higher_priority_first_and_the_older_of_equals(self, store: TaskStore) -> None:
         for number, priority in enumerate((0, 2, 1, 2), start=1):

@@ -1,7 +1,9 @@
 """The same random life in memory and in SQL: after every step both stores give the same answers."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -18,12 +20,15 @@ from hypothesis.stateful import (
 
 from icewright.core.clock import Clock
 from icewright.core.errors import IcewrightError
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.traits import BESIDE
 from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.model.work.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.work.groups.rank import AGEING_MS
 from tests.contracts.samples import OUTCOME, REASON, new_task
 from tests.contracts.stores import MemoryStores, SqlStores, sql_stores
+from tests.contracts.test_task_store_contract import OF_SLOTS
 from tests.doubles.clock import ManualClock
 
 TABLES = st.integers(1, 3)
@@ -59,10 +64,13 @@ class TwoStores(RuleBasedStateMachine):
         for table in tables:
             self.enqueue(table, 0)
 
-    @rule(table=TABLES, priority=st.integers(-1, 2))
-    def enqueue(self, table: int, priority: int) -> None:
+    @rule(table=TABLES, priority=st.integers(-1, 2), kind=st.sampled_from(tuple(OF_SLOTS)))
+    def enqueue(self, table: int, priority: int, kind: ActionKind = ActionKind.REWRITE_DATA_FILES) -> None:
         self.made += 1
         new = new_task(f"task-{self.made:04d}", table=table, priority=priority, base_snapshot_id=self.made)
+        if kind is not ActionKind.REWRITE_DATA_FILES:
+            action, prediction = OF_SLOTS[kind]
+            new = replace(new, action=action, prediction=prediction)
         self.both(lambda store: store.enqueue(new))
 
     @rule(lease_ms=st.integers(1, 50), at_most=st.sampled_from([None, 19, 20]))
@@ -137,10 +145,11 @@ class TwoStores(RuleBasedStateMachine):
             assert not open_attempts or task.lease is not None
 
     @invariant()
-    def tables_have_one_task_at_a_time(self) -> None:
-        active = [task.table_id for task in self.tasks() if task.state in ACTIVE_STATES]
-        live = [task.table_id for task in self.tasks() if task.state in LIVE_STATES]
-        assert len(active) == len(set(active))
+    def tables_have_one_task_of_a_slot_at_a_time(self) -> None:
+        active = [task for task in self.tasks() if task.state in ACTIVE_STATES]
+        live = [(task.table_id, task.kind) for task in self.tasks() if task.state in LIVE_STATES]
+        for one, other in combinations(active, 2):
+            assert one.table_id != other.table_id or one.kind.traits.slot in BESIDE[other.kind.traits.slot]
         assert len(live) == len(set(live))
 
 

@@ -134,7 +134,7 @@ def test_java_is_in_the_optimizer_alone_and_spark_as_well() -> None:
         return " ".join(words for stage in chain(name) for words in stage.words("RUN"))
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    packages = {name: re.search(r"'icewright\[([a-z,]+)\]'", installed(f"{name}-packages")) for name in TARGETS}
+    packages = {name: re.search(r"'icewright\[([a-z0-9,]+)\]'", installed(f"{name}-packages")) for name in TARGETS}
     found = {name: set(match[1].split(",")) for name, match in packages.items() if match}
     assert found["server"] | found["optimizer"] <= set(extras)
     assert "spark" in found["optimizer"]

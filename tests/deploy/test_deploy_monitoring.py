@@ -101,7 +101,7 @@ def known() -> dict[str, dict[str, set[str]]]:
     served = Served(clock, telling=told(Mailbox(), clock), history=history)
     served.table()
     served.append(TableName("lake", ("db",), "events"), "more")
-    served.control.keeper.look(TableName("lake", ("db",), "events"))
+    served.control.maintainer.look(TableName("lake", ("db",), "events"))
     served.post("/optimizers", hello())
     served.get("/backlog", resource_group="default", submitter_id="submitter-1")
     served.control.loop._round_ended_at = served.clock.now()

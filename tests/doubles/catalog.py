@@ -137,7 +137,7 @@ class MemoryCatalog(MemoryTables):
         with self._lock:
             now = self._table(table.name).metadata
             if now.table_id != table.table_id:
-                raise TableReplaced(f"{table.name} is another table by now")
+                raise TableReplaced(f"{table.name} is another table now")
             if all(now.properties.get(key) == text for key, text in changes.items()):
                 return
             for key in changes:

@@ -239,4 +239,4 @@ class MemoryDeletionStore:
 
     def _require(self, epoch: int) -> None:
         if epoch != self.server:
-            raise StoreTaken("another server leads by now", hint="it goes on with what was begun")
+            raise StoreTaken("another server leads now", hint="it continues what was begun")

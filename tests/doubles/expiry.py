@@ -117,7 +117,7 @@ class MemoryExpiry:
     def _now(self, name: TableName, table_id: TableId) -> TableMetadata:
         now = self._catalog.load(name)
         if now.table_id != table_id:
-            raise TableReplaced(f"{name} is another table by now")
+            raise TableReplaced(f"{name} is another table now")
         return now
 
 

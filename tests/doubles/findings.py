@@ -9,7 +9,7 @@ from dataclasses import replace
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableId
 from icewright.model.work.storage import AccessRecord, ProbeRequest
-from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
+from icewright.ports.findings import EXCLUSION_KEPT_MS, PROBES_KEPT_MS, ExecutorExclusion, Question
 
 
 class MemoryFindings:
@@ -17,16 +17,16 @@ class MemoryFindings:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._unfit: dict[tuple[TableId, str], Unfit] = {}
+        self._unfit: dict[tuple[TableId, str], ExecutorExclusion] = {}
         self._accesses: dict[tuple[str, str], AccessRecord] = {}
         self._probes: dict[tuple[str, str], tuple[Instant, Question]] = {}
 
-    def note_unfit(self, table_id: TableId, code: str, unfit: Unfit) -> None:
+    def note_exclusion(self, table_id: TableId, code: str, unfit: ExecutorExclusion) -> None:
         """See the port."""
         with self._lock:
             self._unfit[table_id, code] = unfit
 
-    def unfit(self, table_id: TableId) -> Mapping[str, Unfit]:
+    def exclusions(self, table_id: TableId) -> Mapping[str, ExecutorExclusion]:
         """See the port."""
         with self._lock:
             return {code: unfit for (of, code), unfit in self._unfit.items() if of == table_id}
@@ -98,6 +98,6 @@ class MemoryFindings:
             old = sorted(old, key=lambda key: self._accesses[key].decided_at)[:limit]
             for key in old:
                 del self._accesses[key]
-            self._unfit = {key: one for key, one in self._unfit.items() if one.found_at >= now - UNFIT_KEPT_MS}
+            self._unfit = {key: one for key, one in self._unfit.items() if one.found_at >= now - EXCLUSION_KEPT_MS}
             self._probes = {key: one for key, one in self._probes.items() if one[0] >= now - PROBES_KEPT_MS}
             return len(old)

@@ -25,6 +25,6 @@ class MemoryHistory:
         """See the port."""
         with self._lock:
             if self._end != after:
-                raise Conflict("the history has another end by now")
+                raise Conflict("the history has another end now")
             self.rows.extend(rows)
             self._end = rows[-1].ending

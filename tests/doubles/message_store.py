@@ -44,7 +44,7 @@ class MemoryMessages:
         with self._lock:
             present = self._position(receiver)
             if present != expected:
-                raise Conflict(f"receiver {receiver} was told as far as {present} by now, not {expected}")
+                raise Conflict(f"receiver {receiver} was sent facts up to {present}, not {expected}")
             if len({message.message_id for message in composed} - self._stored.keys()) < len(composed):
                 raise ValueError("the id of a message has been used")
             figures = self._figures.get(receiver, ReceiverFigures())

@@ -52,7 +52,7 @@ class MemoryProvider:
         with self._lock:
             found = self._codes.pop(code, None)
         if found is None or found[1:] != (_challenge(attempt), redirect_uri):
-            raise LoginRefused("the provider does not take the code", hint="begin anew")
+            raise LoginRefused("the provider does not take the code", hint="log in again")
         return found[0]
 
     def bearer(self, token: str) -> Person:

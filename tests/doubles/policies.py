@@ -48,7 +48,7 @@ class MemoryPolicies:
         """See the port."""
         with self._lock:
             if self.present() != expected:
-                raise Conflict(f"the policies are at revision {self.present()} by now, not at {expected}")
+                raise Conflict(f"the policies are at revision {self.present()} now, not at {expected}")
             made = PolicyRevision(expected + 1, new.policies, self._clock.now(), new.applied_by, new.note)
             self._audit.append(of_policies(made))
             if expected != NO_REVISION.number:

@@ -48,7 +48,7 @@ class MemoryRollbacks:
         for _ in range(_TRIES_MAX):
             now = self._catalog.load(name)
             if now.table_id != table_id:
-                raise TableReplaced(f"{name} is another table by now")
+                raise TableReplaced(f"{name} is another table now")
             if is_signed(task_id, now):
                 return
             reason = rollback_conflict(action, now)

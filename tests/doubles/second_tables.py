@@ -31,5 +31,5 @@ class MemorySecondTables:
         """Set properties of a table."""
         now = self._catalog.load(name)
         if now.table_id != table_id:
-            raise TableReplaced(f"{name} is another table by now")
+            raise TableReplaced(f"{name} is another table now")
         self._catalog.change(now, properties)

@@ -14,6 +14,7 @@ from icewright.core.times import Instant
 from icewright.feed.task_events import fact_of
 from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.actions.actions import shareable_bytes
+from icewright.model.actions.traits import BESIDE
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
 from icewright.model.work import lifecycle
@@ -210,7 +211,6 @@ class MemoryTaskStore:
         self, now: Instant, resource_group: str, catalogs: frozenset[str], shareable_bytes_max: int | None
     ) -> list[Task]:
         halts = self._halts.present()
-        busy = {task.table_id for task in self._tasks.values() if task.state in ACTIVE_STATES}
         return [
             task
             for task in self._tasks.values()
@@ -218,7 +218,7 @@ class MemoryTaskStore:
             and task.resource_group == resource_group
             and task.table_id.catalog in catalogs
             and task.not_before_at <= now
-            and task.table_id not in busy
+            and not self._is_busy(task)
             and halt_over(halts, task.resource_group, task.table_id) is None
             and (shareable_bytes_max is None or _fits_batch(task, shareable_bytes_max))
         ]
@@ -258,7 +258,7 @@ class MemoryTaskStore:
             live = self._live(task.table_id, task.action.kind)
             if step.task.state in lifecycle.LIVE_STATES and live is not None and live.task_id != task.task_id:
                 raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id))
-            if step.task.state in ACTIVE_STATES and task.state not in ACTIVE_STATES and self._is_busy(task.table_id):
+            if step.task.state in ACTIVE_STATES and task.state not in ACTIVE_STATES and self._is_busy(task):
                 raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id))
             written = self._write(step)
             self._audit.extend([of_task(written, before=task.state)])
@@ -404,8 +404,9 @@ class MemoryTaskStore:
         with self._lock:
             return frozenset(task.state for task in self._tasks.values() if task.table_id == table_id)
 
-    def _is_busy(self, table_id: TableId) -> bool:
-        return any(task.table_id == table_id and task.state in ACTIVE_STATES for task in self._tasks.values())
+    def _is_busy(self, task: Task) -> bool:
+        active = (one for one in self._tasks.values() if one.table_id == task.table_id and one.state in ACTIVE_STATES)
+        return any(one.kind.traits.slot not in BESIDE[task.kind.traits.slot] for one in active)
 
     def _live(self, table_id: TableId, kind: str) -> Task | None:
         return next(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from icewright.api_client.client import Client
 from icewright.core.fault_points import Fault
 from icewright.model.actions.deletion import IntentState
 from icewright.model.work.tasks import TaskState
@@ -54,7 +55,7 @@ from tests.e2e.kills import (
 )
 from tests.e2e.processes import wait_for
 from tests.lakes.house import DAY_MS, HOUR_MS
-from tests.lakes.sqlite import make_lake
+from tests.lakes.sqlite import make_lake, table_name
 
 SHARED = "tasks share a job"
 """What an optimizer's log says of a batch."""
@@ -122,10 +123,11 @@ def kill_before_work(lake: Mortals) -> None:
             kill_at(lake, kill)
 
 
-def lose_an_attempt(lake: Mortals, loss: Kill) -> None:
+def lose_an_attempt(lake: Mortals, loss: Kill, meanwhile: Callable[[], None] = lambda: None) -> None:
     """An attempt is lost; then the server dies at each step of finding that out."""
     orders = [(lake.order(kill), kill) for kill in AFTER_LOSS]
     kill_at(lake, loss)
+    meanwhile()
     for order, kill in orders:
         lake.await_kill(order, kill)
 
@@ -159,22 +161,25 @@ def kill_supervisors(lake: Mortals) -> None:
     lake.await_kill(order, "a supervisor that has just started an optimizer")
 
 
-def kill_a_batch(lake: Mortals) -> None:
-    """While the optimizer starts, work of several tables gathers; it takes all of it at once, and its JVM dies."""
-    check_lake(lake, lake.settled())
+def gather_a_batch(lake: Mortals) -> Callable[[], None]:
+    """While an optimizer starts, work of several tables gathers; it takes all of it at once, and its JVM dies.
+
+    What is returned waits for that.
+    """
     batches = lake.log("optimizer").count(SHARED)
-    lake.kill_optimizer()
     order = lake.order(kill := Kill(Fault.COMMIT_BEFORE, "jvm"))
-    tables = [lake.make_work() for _ in range(3)]
+    names = {str(table_name(lake.make_work())) for _ in range(3)}
 
-    def gathered() -> bool | None:
-        with lake.client() as client:
-            states = [task["state"] for task in client.tasks().items]
-        return True if states.count("queued") == len(tables) else None
+    def gathered(client: Client) -> bool | None:
+        return True if names <= {task["table"] for task in client.tasks(states=(TaskState.QUEUED,)).items} else None
 
-    wait_for(gathered, "work gathers", lake)
-    lake.await_kill(order, kill)
-    assert lake.log("optimizer").count(SHARED) > batches
+    lake.done(gathered, "work gathers")
+
+    def killed() -> None:
+        lake.await_kill(order, kill)
+        assert lake.log("optimizer").count(SHARED) > batches
+
+    return killed
 
 
 def short_round(lake: Mortals) -> None:
@@ -182,8 +187,9 @@ def short_round(lake: Mortals) -> None:
     for kill in DURING_WORK:
         kill_at(lake, kill)
     kill_at(lake, Kill(Fault.WORKER_WRITTEN))
-    lose_an_attempt(lake, Kill(Fault.COMMIT_AFTER))
-    kill_a_batch(lake)
+    killed: list[Callable[[], None]] = []
+    lose_an_attempt(lake, Kill(Fault.COMMIT_AFTER), lambda: killed.append(gather_a_batch(lake)))
+    killed.pop()()
 
 
 def full_round(lake: Mortals) -> None:
@@ -193,7 +199,9 @@ def full_round(lake: Mortals) -> None:
     lose_an_attempt(lake, Kill(Fault.COMMIT_BEFORE))
     for kill in (*OPTIMIZER, *WORKER):
         kill_at(lake, kill)
-    kill_a_batch(lake)
+    check_lake(lake, lake.settled())
+    lake.kill_optimizer()
+    gather_a_batch(lake)()
     kill_supervisors(lake)
     check_lake(lake, lake.settled())
     wake_a_zombie(lake)

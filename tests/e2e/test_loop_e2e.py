@@ -1,4 +1,7 @@
-"""What the README promises, with real processes: the loop closes, and no death of one loses or repeats anything."""
+"""What the README promises, with real processes: the loop closes, and no death of one loses or repeats anything.
+
+All tests share one lake and its processes, and each has a table of its own: a Spark session costs more than its work.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,22 +17,41 @@ from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from icewright.api_client.client import Client
+from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import TASK_ID_KEY, Json
 from tests.e2e.asked import check_asked, make_aged
 from tests.e2e.processes import Processes, wait_for
-from tests.lakes.sqlite import BY_CITY, append, make_table, writer
+from tests.lakes.sqlite import BY_CITY, append, current_snapshot_id, make_lake, make_table, table_name, writer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
 CITIES = tuple(f"city {number}" for number in range(12))
 COMMITS = 8
 ROWS_PER_COMMIT = 2400
+TERMINAL = ("succeeded", "failed")
 
 
-def fill(processes: Processes) -> Table:
-    table = make_table(processes.entry, spec=BY_CITY)
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """A server and an optimizer that have just been started."""
+    folder = tmp_path_factory.mktemp("loop")
+    found = Processes(folder, make_lake(folder))
+    writer(found.entry).create_namespace("db")
+    try:
+        found.start("serve")
+        found.start("optimizer")
+        yield found
+    finally:
+        found.end()
+
+
+def filled(processes: Processes, client: Client, name: str) -> Table:
+    """A table that is worth a rewrite, written where the server does not look and registered once it is whole."""
+    written = make_table(make_lake(processes.folder, "unseen"), ("db", name), spec=BY_CITY)
     for number in range(COMMITS):
-        append(table, range(number * ROWS_PER_COMMIT, (number + 1) * ROWS_PER_COMMIT), CITIES)
+        append(written, range(number * ROWS_PER_COMMIT, (number + 1) * ROWS_PER_COMMIT), CITIES)
+    table = writer(processes.entry).register_table(("db", name), written.metadata_location)
+    client.notify(CommitEvent(table_name(table), current_snapshot_id(table)))
     return table
 
 
@@ -40,96 +63,73 @@ def expected_rows() -> Counter[tuple[int, str]]:
     )
 
 
-def contents(processes: Processes) -> Counter[tuple[int, str]]:
+def contents(table: Table) -> Counter[tuple[int, str]]:
     """The multiset of rows, read from bytes by a reader that is not ours."""
-    rows = writer(processes.entry).load_table("db.events").scan().to_arrow()
+    rows = table.refresh().scan().to_arrow()
     return Counter(zip(rows["id"].to_pylist(), rows["city"].to_pylist(), strict=True))
 
 
-def commits_by_task(processes: Processes) -> Counter[str]:
-    snapshots = writer(processes.entry).load_table("db.events").metadata.snapshots
+def commits_by_task(table: Table) -> Counter[str]:
+    snapshots = table.refresh().metadata.snapshots
     return Counter(str(s.summary[TASK_ID_KEY]) for s in snapshots if s.summary and s.summary[TASK_ID_KEY])
 
 
-def live_files(processes: Processes) -> int:
-    return int(writer(processes.entry).load_table("db.events").inspect.data_files().num_rows)
+def live_files(table: Table) -> int:
+    return int(table.refresh().inspect.data_files().num_rows)
 
 
-def task_in(client: Client, *states: str) -> Json | None:
-    return next((task for task in client.tasks().items if task["state"] in states), None)
+def task_in(client: Client, table: Table, *states: str) -> Json | None:
+    name = str(table_name(table))
+    return next((one for one in client.tasks(limit=1000).items if one["table"] == name and one["state"] in states), None)
 
 
-def succeeded(processes: Processes, client: Client) -> Json:
-    return wait_for(lambda: task_in(client, "succeeded", "failed"), "a task ends", processes)
+def ended(processes: Processes, client: Client, table: Table) -> Json:
+    return wait_for(lambda: task_in(client, table, *TERMINAL), "a task ends", processes)
 
 
-def test_a_commit_is_followed_by_a_better_table_and_what_is_asked_for_is_done(
-    processes: Processes, spark: SparkSession
-) -> None:
-    fill(processes)
-    processes.start("serve")
-    processes.start("optimizer")
-    aged = make_aged(processes, spark)
-    with processes.client() as client:
-        task = succeeded(processes, client)
-        assert task["state"] == "succeeded", task
-        document = client.task(task["task_id"])
-
-    assert [entry["state"] for entry in document["history"]] == ["queued", "running", "committed", "succeeded"]
-    assert contents(processes) == expected_rows()
-    assert live_files(processes) == len(CITIES)
-    check_asked(aged)
-
-    processes.end()
-    assert {name: process.returncode for name, process in processes.running.items()} == {"serve": 0, "optimizer": 0}
-    assert not (processes.folder / "state" / "server.json").exists()
+def at_work(processes: Processes, client: Client, name: str) -> tuple[Table, Json]:
+    """A table whose task runs, and the task; another table where it was over before anybody saw it run."""
+    table = filled(processes, client, name)
+    task = wait_for(lambda: task_in(client, table, "running", "committed", *TERMINAL), "a task runs", processes)
+    return (table, task) if task["state"] == "running" else at_work(processes, client, f"{name}_again")
 
 
 def test_an_optimizer_killed_in_the_middle_neither_loses_nor_repeats_its_task(processes: Processes) -> None:
-    fill(processes)
-    processes.start("serve")
-    processes.start("optimizer")
     with processes.client() as client:
-        running = wait_for(lambda: task_in(client, "running"), "a task runs", processes)
+        table, running = at_work(processes, client, "optimizer_killed")
         processes.kill("optimizer")
         processes.start("optimizer")
-        task = succeeded(processes, client)
+        task = ended(processes, client, table)
         attempts = client.task(task["task_id"])["attempts"]
 
     assert task["state"] == "succeeded", task
     assert task["task_id"] == running["task_id"]
     assert attempts[0]["state"] in {"lost", "committed"}
-    assert commits_by_task(processes) == {task["task_id"]: 1}
-    assert contents(processes) == expected_rows()
-    assert live_files(processes) == len(CITIES)
+    assert commits_by_task(table) == {task["task_id"]: 1}
+    assert contents(table) == expected_rows()
+    assert live_files(table) == len(CITIES)
 
 
 def test_a_server_killed_in_the_middle_finds_out_what_happened(processes: Processes) -> None:
-    fill(processes)
-    processes.start("serve")
-    processes.start("optimizer")
     with processes.client() as client:
-        running = wait_for(lambda: task_in(client, "running"), "a task runs", processes)
+        table, running = at_work(processes, client, "server_killed")
     processes.kill("serve")
     processes.start("serve")
     with processes.client() as client:
-        task = succeeded(processes, client)
+        task = ended(processes, client, table)
 
     assert task["state"] == "succeeded", task
     assert task["task_id"] == running["task_id"]
-    assert commits_by_task(processes) == {task["task_id"]: 1}
-    assert contents(processes) == expected_rows()
+    assert commits_by_task(table) == {task["task_id"]: 1}
+    assert contents(table) == expected_rows()
 
 
 def test_plain_pyspark_appends_while_rewrites_run_and_no_row_is_lost(processes: Processes) -> None:
-    table = fill(processes)
-    processes.start("serve")
-    processes.start("optimizer")
     script = Path(__file__).parents[2] / "examples" / "append_with_pyspark.py"
     entry = processes.entry
-    arguments = ["--uri", entry.uri, "--warehouse", entry.warehouse_uri, "--table", f"{entry.name}.db.events"]
     with processes.client() as client:
-        wait_for(lambda: task_in(client, "running"), "a task runs", processes)
+        table, _ = at_work(processes, client, "appended")
+        arguments = ["--uri", entry.uri, "--warehouse", entry.warehouse_uri, "--table", str(table_name(table))]
         appended = subprocess.Popen(  # noqa: S603 - our own example, as a list
             [sys.executable, str(script), *arguments, "--commits", "4"], stdout=subprocess.PIPE, text=True
         )
@@ -148,10 +148,32 @@ def test_plain_pyspark_appends_while_rewrites_run_and_no_row_is_lost(processes: 
         stop.set()
         other.join()
         assert appended.returncode == 0, said
-        wait_for(lambda: True if task_in(client, "queued", "running") is None else None, "idle", processes)
+        wait_for(lambda: True if task_in(client, table, "queued", "running") is None else None, "idle", processes)
 
-    found = contents(processes)
+    found = contents(table)
     assert found.total() == expected_rows().total() + 4 * 10 + len(more)
     assert not expected_rows() - found
     assert found - expected_rows() >= Counter({(number, "elsewhere"): 1 for number in more})
-    assert max(commits_by_task(processes).values()) == 1
+    assert max(commits_by_task(table).values()) == 1
+
+
+def test_a_commit_is_followed_by_a_better_table_and_what_is_asked_for_is_done(
+    processes: Processes, spark: SparkSession
+) -> None:
+    """The last of this file: it ends the processes."""
+    aged = make_aged(processes, spark)
+    with processes.client() as client:
+        client.notify(CommitEvent(table_name(aged.table()), current_snapshot_id(aged.table())))
+        table = filled(processes, client, "better")
+        task = ended(processes, client, table)
+        assert task["state"] == "succeeded", task
+        document = client.task(task["task_id"])
+
+    assert [entry["state"] for entry in document["history"]] == ["queued", "running", "committed", "succeeded"]
+    assert contents(table) == expected_rows()
+    assert live_files(table) == len(CITIES)
+    check_asked(aged)
+
+    processes.end()
+    assert {name: process.returncode for name, process in processes.running.items()} == {"serve": 0, "optimizer": 0}
+    assert not (processes.folder / "state" / "server.json").exists()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from tests.e2e.processes import Processes, wait_for
-from tests.lakes.sqlite import BY_CITY, append, make_table, writer
+from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table, writer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -21,10 +22,20 @@ COMMITS = 6
 ROWS_PER_COMMIT = 60
 
 
-def fill(processes: Processes) -> None:
-    table = make_table(processes.entry, TABLE, spec=BY_CITY)
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """A table that is worth a rewrite, a server and an optimizer, for one test after the other."""
+    folder = tmp_path_factory.mktemp("optimizer")
+    found = Processes(folder, make_lake(folder))
+    table = make_table(found.entry, TABLE, spec=BY_CITY)
     for number in range(COMMITS):
         append(table, range(number * ROWS_PER_COMMIT, (number + 1) * ROWS_PER_COMMIT), CITIES)
+    try:
+        found.start("serve")
+        found.start("optimizer")
+        yield found
+    finally:
+        found.end()
 
 
 def below(processes: Processes, command: str, name: str) -> list[psutil.Process]:
@@ -42,9 +53,6 @@ def live_files(processes: Processes) -> int:
 
 
 def test_a_jvm_that_dies_in_the_middle_is_replaced_and_the_task_is_done_once(processes: Processes) -> None:
-    fill(processes)
-    processes.start("serve")
-    processes.start("optimizer")
     wait_for(lambda: True if "task started" in processes.log("optimizer") else None, "a task runs", processes)
     (jvm,) = below(processes, "optimizer", "java")
     jvm.kill()
@@ -62,8 +70,6 @@ def test_a_jvm_that_dies_in_the_middle_is_replaced_and_the_task_is_done_once(pro
 
 
 def test_nothing_is_left_of_an_optimizer_whose_supervisor_was_killed(processes: Processes) -> None:
-    processes.start("serve")
-    processes.start("optimizer")
     wait_for(lambda: True if "ready" in processes.log("optimizer") else None, "the optimizer is ready", processes)
     supervisor = psutil.Process(processes.running["optimizer"].pid)
     left = supervisor.children(recursive=True)

@@ -157,11 +157,11 @@ def test_figures_tell_how_late_events_are_and_which_commits_nobody_told_of() -> 
     served.clock.advance(500)
     served.control.loop.turn()
     served.append(EVENTS, "untold")
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(EVENTS)
     reporting = served.get(f"/tables/{uuid}")["reporting"]
     assert (reporting["told"], len(reporting["untold"]), reporting["sweep_only"]) == ({"http": 1}, 1, 0)
     served.clock.advance(GRACE_MS)
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(EVENTS)
     figures = served.get("/events/figures")
     assert figures["channels"] == [
         {

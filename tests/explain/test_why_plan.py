@@ -115,7 +115,7 @@ class TestTasks:
             ),
             (
                 StartEstimate(NOW, NOW, NOW, Reason("estimated", "nothing ranks before it")),
-                "Next: it starts as soon as its turn comes: nothing ranks before it.",
+                "Next: it starts as soon as possible: nothing ranks before it.",
             ),
             (
                 StartEstimate(None, NOW + HOUR_MS, None, Reason("not-measured", "too little ended")),
@@ -203,7 +203,7 @@ class TestPlans:
         assert [detail.text for detail in told.details if "no ids" in detail.text] == ["c: refuse, no ids"]
 
     def test_an_obstacle_is_before_the_plan(self) -> None:
-        obstacle = Reason("encryption", "nothing, because the table is encrypted")
+        obstacle = Reason("encryption", "the table is encrypted")
         found = why(known(obstacle=obstacle))
         assert of(found).waits == (Wait(obstacle),)
         assert found.obstacle == obstacle

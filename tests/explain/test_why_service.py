@@ -51,11 +51,11 @@ def test_what_was_said_of_upkeep_is_kept_with_its_figures_while_it_is_passed_ove
     assert said.reason.code == "nothing-expires"
     house.pass_time(20 * MINUTE_MS)
     house.catalog.append(NAME, house.files(1, BONN, 60 * MIB))
-    looked = house.control.keeper.look(NAME)
+    looked = house.control.maintainer.look(NAME)
     assert LOOKED_LATELY in {reason.code for reason in looked.upkeep.reasons}
     assert of(ask(house), EXPIRE).considered == said
     house.pass_time(2 * HOUR_MS)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     again = of(ask(house), EXPIRE).considered
     assert again is not None
     assert again.at > said.at
@@ -66,13 +66,13 @@ def test_what_was_said_outlives_the_server_and_goes_with_the_wish() -> None:
     house.restart()
     assert of(ask(house), EXPIRE).considered is not None
     house.catalog.set_properties(NAME, {"icewright.expire-snapshots.enabled": "false"})
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert [one.kind for one in house.record().considered] == [ActionKind.REWRITE_MANIFESTS]
     assert of(ask(house), EXPIRE).stance is Stance.OFF
 
 
 def asked_expiry(house: Lakehouse) -> Task:
-    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
+    plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     return house.control.dispatcher.apply(plan.plan_id)
 
 
@@ -113,7 +113,7 @@ def test_a_task_that_its_owner_does_not_want_any_more_is_taken_back() -> None:
     house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
     told = of(ask(house))
     assert [wait.reason.code for wait in told.waits] == ["mode-observe"]
-    assert "taken back with the next look" in told.waits[0].reason.text
+    assert "the next look withdraws it" in told.waits[0].reason.text
 
 
 def test_an_optimizer_that_fell_silent_or_reaches_another_catalog_takes_nothing() -> None:
@@ -147,7 +147,7 @@ def test_a_name_that_leads_to_another_table_is_said_and_not_raised() -> None:
     house.catalog.drop(NAME)
     house.create()
     found = house.control.whys.why(record)
-    assert "is another table by now" in found.answer
+    assert "is another table now" in found.answer
     assert of(found).waits[0].reason.code == TableReplaced.code
 
 

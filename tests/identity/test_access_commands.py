@@ -99,7 +99,7 @@ def test_t11_somebody_takes_a_session_to_the_command_line_and_ends_it(house: Hou
     assert len(identities.sessions(limit=9)) == 1
     identities.end_sessions("owner")
     refused = icewright("status")
-    assert (refused.status, "`icewright login URL` is over" in refused.err) == (2, True)
+    assert (refused.status, "`icewright login URL` ends" in refused.err) == (2, True)
     gone = icewright("logout")
     assert (gone.out, "was not ended" in gone.err) == ("logged out\n", True)
     assert not (tmp_path / "state" / "login.json").exists()
@@ -132,7 +132,7 @@ def test_t11_a_log_in_that_fails_ends_the_session_that_it_opened_and_no_other(
 
 
 def test_t11_sessions_are_listed_and_ended(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert icewright("session", "list").out == "nobody is logged in\n"
+    assert icewright("session", "list").out == "no session is open\n"
     identities = SqlIdentities(house.engine, house.clock)
     ada = Principal("person:https://login.example.com#ada", (Grant(Role.VIEWER),), "Ada")
     for of_cookie, principal in (("1" * 64, ada), ("2" * 64, ada), ("3" * 64, OWNER), ("4" * 64, ada)):
@@ -143,13 +143,13 @@ def test_t11_sessions_are_listed_and_ended(house: House, monkeypatch: pytest.Mon
     assert "viewer on *" in icewright("session", "list", "--own").out
     assert len(icewright("session", "list", "--person", ada.name, "--json").json["items"]) == 3
     said = icewright("session", "end", "1" * 16, "--show-api")
-    assert said.out.startswith(f"1111111111111111 is over: {ada.name} (Ada), logged in since ")
+    assert said.out.startswith(f"1111111111111111 ended: {ada.name} (Ada), logged in since ")
     assert "/sessions/1111111111111111/end" in said.err
     assert icewright("session", "end", "1" * 16).status == 2
     ended = icewright("session", "end", "--person", ada.name, "--json").json["sessions"]
     assert [one["session_id"][0] for one in ended] == ["4", "2"]
     assert icewright("session", "end", "--person", ada.name).status == 2
-    assert "3333333333333333 is over: owner" in icewright("session", "end", "--own").out
+    assert "3333333333333333 ended: owner" in icewright("session", "end", "--own").out
     assert icewright("session", "end", "--own").out == "you have no session\n"
     token = icewright("token", "create", "ci", "--role", "viewer", "--scope", "*").out.strip()
     monkeypatch.setenv("ICEWRIGHT_TOKEN", token)
@@ -186,7 +186,7 @@ def test_t12_the_audit_is_listed_exported_and_verified(house: House, tmp_path: P
     (tmp_path / "older.jsonl").write_text(icewright("audit", "export").out)
     assert SqlAudit(house.engine).prune(2**62, 3) == 3
     said = icewright("audit", "verify", "--head", taken)
-    assert (said.status, "entry 2 is not there any more: this head proves nothing now" in said.out) == (1, True)
+    assert (said.status, "entry 2 no longer exists: this head proves nothing now" in said.out) == (1, True)
     assert icewright("audit", "verify", "--head", taken, "--json").json["unproven"] == [head]
     assert icewright("audit", "verify", "--head", taken, "--before", "older.jsonl").status == 0
     with writing(house.engine) as connection:

@@ -98,7 +98,7 @@ def test_nobody_approves_what_they_asked_for_themselves(served: Served) -> None:
     approval = {"approved_by": "Somebody Else"}
     refused = problem(both.post(f"{V1}/plans/{plan_id}/approve", json=approval), 403, "forbidden")
     nobody = problem(served.http.get(f"{V1}/plans/{plan_id}/approval"), 404, "not-found")
-    assert "nobody has approved" in nobody["detail"]
+    assert "is not approved" in nobody["detail"]
     assert "token:ada asked for plan" in refused["detail"]
     assert other.post(f"{V1}/plans/{plan_id}/approve", json=approval).status_code == 202
     (approved,) = [entry for entry in entries(served) if entry.action == "plan.approved"]
@@ -170,14 +170,14 @@ class TestModeApprove:
         (task,) = served.get("/tasks")["items"]
         assert (task["plan_id"], task["state"]) == (plan_id, "queued")
         assert served.get("/plans/waiting")["items"] == []
-        served.control.keeper.look(EVENTS, plan_anew=True)
+        served.control.maintainer.look(EVENTS, plan_anew=True)
         assert served.get("/plans/waiting")["items"] == [], "none waits beside a task that has not ended"
 
     def test_a_newer_plan_takes_its_place_and_is_no_news(self, served: Served) -> None:
         served.table(mode="approve")
         (first,) = served.get("/plans/waiting")["items"]
         served.append(EVENTS, "more")
-        served.control.keeper.look(EVENTS)
+        served.control.maintainer.look(EVENTS)
         (second,) = served.get("/plans/waiting")["items"]
         assert first["plan_id"] != second["plan_id"]
         told = [fact for fact in served.get("/feed", limit=1000)["items"] if fact["kind"] == "waits-for-approval"]
@@ -188,7 +188,7 @@ class TestModeApprove:
         served.table(mode="approve")
         assert served.get("/plans/waiting")["items"]
         served.lake.set_properties(EVENTS, {"icewright.mode": mode})
-        served.control.keeper.look(EVENTS)
+        served.control.maintainer.look(EVENTS)
         assert served.get("/plans/waiting")["items"] == []
 
     def test_what_somebody_asked_for_is_applied_and_waits_for_nobody(self, served: Served) -> None:

@@ -25,7 +25,7 @@ def world() -> World:
 
 
 def page_for_program(world: World, subject: str, *groups: str) -> str:
-    """What the browser of somebody shows who asks for a code, in which nobody is logged in."""
+    """What the browser of somebody shows who asks for a code, in which no session is open."""
     browser = world.served.client(ORIGIN)
     person = Person(world.provider.issuer, subject, {"name": subject.title(), "groups": list(groups)})
     back = world.provider.visit(browser.get("/login/program").headers["location"], person)

@@ -218,7 +218,7 @@ def test_t11_it_lasts_ten_minutes(world: World) -> None:
 
 def test_t11_another_provider_does_not_answer_in_its_place(world: World) -> None:
     came = world.came(world.logins.begin(BACK))
-    with pytest.raises(LoginRefused, match="somebody else"):
+    with pytest.raises(LoginRefused, match="not from the provider"):
         world.logins.finish(replace(came, issuer="https://elsewhere.example.com"), BACK)
 
 

@@ -131,7 +131,7 @@ class House:
             self.control.loop.round()
 
     def look(self, name: TableName, asked: RemoveOrphanFilesRequest | None = None) -> Plan:
-        return self.control.keeper.plan_asked(name, asked or RemoveOrphanFilesRequest())
+        return self.control.maintainer.plan_asked(name, asked or RemoveOrphanFilesRequest())
 
     def tasks(self) -> list[Task]:
         found = self.control.tasks.tasks(TaskFilter(kind=ActionKind.REMOVE_ORPHAN_FILES), limit=100)

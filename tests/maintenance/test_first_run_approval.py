@@ -48,7 +48,7 @@ def ids(house: Lakehouse) -> set[int]:
 
 
 def said(house: Lakehouse) -> Reason:
-    (reason,) = house.control.keeper.look(NAME, plan_anew=True).upkeep.reasons
+    (reason,) = house.control.maintainer.look(NAME, plan_anew=True).upkeep.reasons
     return reason
 
 
@@ -118,7 +118,7 @@ def test_x3_an_owner_who_wants_more_to_stay_is_heard_whoever_approves(
 ) -> None:
     one, every = waiting(house), ids(house)
     house.catalog.set_properties(NAME, changed)
-    with pytest.raises(Conflict, match="the owner"):
+    with pytest.raises(Conflict, match="the policy"):
         house.control.dispatcher.approve(one.plan_id, "Ada")
     live_on(house, 2, commits_every_h=100)
     assert (expiries(house), ids(house) >= every) == ([], True)
@@ -146,7 +146,7 @@ def test_x3_what_goes_by_itself_no_more_waits_no_more(house: Lakehouse, changed:
 def test_a_plan_to_do_nothing_waits_for_nobody(house: Lakehouse) -> None:
     one = waiting(house)
     nothing = replace(house.tables.plan(one.plan_id), plan_id="plan-nothing", actions=(), prediction=None)
-    assert house.control.keeper._firsts.let_wait(nothing, one.reason, []) is None
+    assert house.control.maintainer._firsts.let_wait(nothing, one.reason, []) is None
     assert waiting(house) == one
 
 
@@ -155,10 +155,10 @@ def test_x3_what_the_owner_does_not_want_any_more_is_refused_once(house: Lakehou
     live_on(house, 2 * 24)
     one = waiting(house)
     house.catalog.set_properties(NAME, {"history.expire.min-snapshots-to-keep": "50"})
-    with pytest.raises(Conflict, match="the owner"):
+    with pytest.raises(Conflict, match="the policy"):
         house.control.dispatcher.approve(old.plan_id, "Ada")
     assert waiting(house) == one  # another plan than the one that was refused
-    with pytest.raises(Conflict, match="the owner"):
+    with pytest.raises(Conflict, match="the policy"):
         house.control.dispatcher.approve(one.plan_id, "Ada")
     assert list(house.tables.waiting(limit=9)) == []
 
@@ -254,6 +254,6 @@ def test_a_look_asks_for_the_tasks_of_a_kind_once(monkeypatch: pytest.MonkeyPatc
         return listed(only, limit=limit)
 
     monkeypatch.setattr(house.tasks, "listed", counted)
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     assert {only.kind for only, _ in asked} >= {ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS}
     assert set(asked.values()) == {1}

@@ -65,6 +65,33 @@ def test_scan_as_json_is_complete() -> None:
     assert str(TableName("lake", (HOSTILE[0],), HOSTILE[1])) in tables
 
 
+def test_a_catalog_is_scanned_by_its_uri_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lake: Path) -> None:
+    text = (lake / "icewright.toml").read_text()
+    uri = next(line.partition(" = ")[2] for line in text.splitlines() if line.startswith("uri"))
+    warehouse = next(line.partition(" = ")[2] for line in text.splitlines() if line.startswith("warehouse"))
+    at_home(tmp_path, monkeypatch)
+    by_uri = icewright("scan", "--uri", json.loads(uri), "--warehouse", json.loads(warehouse), "--json")
+    at_home(lake, monkeypatch)
+    assert by_uri.json == icewright("scan", "--json").json
+    assert (by_uri.status, by_uri.err) == (1, "")
+
+
+@each_case(
+    ("arguments", "says"),
+    [
+        (["--uri", "ftp://elsewhere"], "not the URI of a catalog"),
+        (["--uri", "sqlite:////tmp/a.db"], "warehouse"),
+        (["--warehouse", "/w"], "--warehouse goes with --uri"),
+        (["--uri", "postgresql://user:hunter2@host/db", "--warehouse", "/w"], "password"),
+    ],
+)
+def test_a_uri_that_cannot_be_used_is_refused(arguments: list[str], says: str) -> None:
+    said = icewright("scan", *arguments)
+    assert (said.status, said.out) == (2, "")
+    assert says in said.err
+    assert "hunter2" not in said.err
+
+
 def test_a_catalog_that_cannot_be_listed_is_a_row(lake: Path) -> None:
     text = (lake / "icewright.toml").read_text()
     other = lake / "two.toml"
@@ -291,7 +318,7 @@ def test_a_migration_is_planned_alone() -> None:
     said = icewright("plan", "db.events", "--migrate", "spec")
     assert said.status == 0
     assert "migrates  spec" in said.out
-    assert "nothing, because all files are of the current partition spec" in said.out
+    assert "nothing to do: all files are of the current partition spec" in said.out
     assert icewright("plan", "db.events", "--migrate", "everything").status == 2
 
 
@@ -299,7 +326,7 @@ def test_nothing_to_do_is_explained() -> None:
     assert icewright("plan", "db.good").status == 0
     said = icewright("explain", "db.good")
     assert said.status == 0
-    assert said.out.startswith("lake.db.good: nothing, because")
+    assert said.out.startswith("lake.db.good: nothing to compact:")
 
 
 @each_case(

@@ -53,7 +53,7 @@ def test_intervals_are_told_by_the_tables_own_commits_also_after_a_restart_and_a
     house.catalog.set_properties(NAME, {"icewright.trigger": "mse"})
     before = house.metadata().current_snapshot_id
     assert before is not None
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     Worker(house).carry_out()
     house.append(2)
     house.append(2, KYOTO)

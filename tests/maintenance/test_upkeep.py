@@ -90,10 +90,10 @@ def test_a_table_is_not_touched_every_hour_for_a_single_snapshot_and_none_stays_
     assert len(done) >= 5
     assert min(later - earlier for earlier, later in pairwise(done)) >= expiry_gain.LONGEST_MS
     assert max(ages_h(house)) <= 48 + 2 + 24 + 2  # of age, by marks that may be late, a day later, and at a look
-    looked = house.control.keeper.look(NAME, plan_anew=True)
+    looked = house.control.maintainer.look(NAME, plan_anew=True)
     (said,) = looked.upkeep.reasons
     assert said.code in {"too-little-yet", "upkeep-lately"}
-    assert said.text.startswith("Snapshots expire by themselves: ")
+    assert said.text.startswith("Automatic expiry of snapshots: ")
 
 
 def test_a_look_that_found_nothing_is_not_repeated_at_each_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,9 +110,9 @@ def test_a_look_that_found_nothing_is_not_repeated_at_each_commit(monkeypatch: p
     for _ in range(3 * 60):
         house.append(1)
         house.pass_time(MINUTE_MS)
-        house.control.keeper.look(NAME)
+        house.control.maintainer.look(NAME)
     assert 2 <= len(asked) <= 4
-    house.control.keeper.look(NAME, plan_anew=True)  # a person asks
+    house.control.maintainer.look(NAME, plan_anew=True)  # a person asks
     assert 3 <= len(asked) <= 5
 
 
@@ -301,7 +301,7 @@ def test_many_rewrites_do_not_hide_when_it_was_last_done() -> None:
         replace(last, task_id=f"task-9{number:05d}", prediction=REWRITE, state=TaskState.SUPERSEDED)
         for number in range(40)
     ]
-    keeper = house.control.keeper
+    keeper = house.control.maintainer
     mixed = [*reversed(rewrites), *reversed(expiries(house))][:20]
     assert keeper._of_kind(mixed, metadata.table_id, ActionKind.EXPIRE_SNAPSHOTS)[0].task_id == last.task_id
     assert len(keeper._of_kind(mixed[:3], metadata.table_id, ActionKind.REWRITE_DATA_FILES)) == 3

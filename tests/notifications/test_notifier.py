@@ -131,7 +131,7 @@ class TestWhen:
             for kind in (FactKind.FAILED, FactKind.PARKED):
                 told.tell(kind, table)
         run(notifier)
-        assert told.mailbox.titles == ["1 failed for good"]
+        assert told.mailbox.titles == ["1 failed permanently"]
 
     def test_no_more_messages_in_an_hour_than_wanted_and_then_all_in_one(self, told: Told) -> None:
         notifier = begun(told, messages_per_hour=2, interval_ms=0)
@@ -161,7 +161,7 @@ class TestWhen:
         told.clock.advance(INTERVAL_MS)
         run(notifier)
         assert told.mailbox.titles == ["1 parked"]
-        assert "not kept any more" in told.mailbox.got[0].plain
+        assert "no longer kept" in told.mailbox.got[0].plain
 
     def test_what_is_for_others_is_not_read_again_for_ever(self, told: Told) -> None:
         notifier = begun(told, facts=(FactKind.FAILED,))
@@ -341,7 +341,7 @@ class TestAll:
         )
         told.store.compose("team", None, 0, ())
         told.clock.advance(SILENT_MS + 1)
-        assert notifications.views()[0].trouble == "nobody looks at the feed for it"
+        assert notifications.views()[0].trouble == "no server reads the feed for it"
 
     def test_messages_that_do_not_arrive_and_dead_letters_are_trouble(
         self, told: Told, notifications: Notifications

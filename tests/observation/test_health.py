@@ -160,8 +160,8 @@ def _files_score(policy: Policy, sizes_mib: list[int]) -> int:
 def test_a_small_table_whose_small_files_are_merged_is_healthy() -> None:
     house = Lakehouse()
     house.ready_table()
-    keeper = house.control.keeper
-    keeper.look(NAME)
+    maintainer = house.control.maintainer
+    maintainer.look(NAME)
     before = _health(house)
     assert part(before, HealthPart.FILES).score < 50
     merged = replace(FINE, data_files=1, small_files=1, size_bytes=4096, records=10, snapshots=2, manifests=1)
@@ -271,20 +271,20 @@ def _expirable(properties: dict[str, str]) -> int:
 def test_a_look_stores_the_health_and_explains_what_changed() -> None:
     house = Lakehouse()
     house.ready_table()
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     first = house.record().listed
     assert first is not None
     assert first.health is not None
     assert first.health_change is None
     house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     second = house.record().listed
     assert second is not None
     assert second.health is not None
     assert second.health_change is not None
     assert [one.part for one in second.health_change.parts] == [HealthPart.UPKEEP]
     assert (second.health_change.before, second.health_change.after) == (first.health.score, second.health.score)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     third = house.record().listed
     assert third is not None
     assert third.health_change == second.health_change  # the last change stays until the next

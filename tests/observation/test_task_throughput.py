@@ -34,7 +34,7 @@ def lost_rows(house: Lakehouse) -> None:
 def test_the_pace_is_what_tasks_took_against_what_was_expected() -> None:
     house = house_with_a_busy_partition()
     assert experience(house.tasks, []) == TaskThroughput(1.0, was_tight=False)
-    task = house.control.keeper.look(NAME).enqueued
+    task = house.control.maintainer.look(NAME).enqueued
     assert task is not None
     expected_ms = duration_ms(estimated(task.task).cpu_ms, 1.0)
     worker = Worker(house)
@@ -45,7 +45,7 @@ def test_the_pace_is_what_tasks_took_against_what_was_expected() -> None:
         assert abs(experience(house.tasks, [house.tasks.get(done.task_id)]).pace - pace) < 0.01
         house.catalog.append(NAME, house.files(30, KYOTO, 40 * MIB))
         house.pass_time(5 * MINUTE_MS)
-        house.control.keeper.look(NAME)
+        house.control.maintainer.look(NAME)
 
 
 def test_a_busy_partition_and_the_others_take_turns_also_where_its_tasks_come_to_nothing() -> None:
@@ -53,7 +53,7 @@ def test_a_busy_partition_and_the_others_take_turns_also_where_its_tasks_come_to
     house = house_with_a_busy_partition()
     worker, turns = Worker(house, wall_ms=MINUTE_MS), []
     for _ in range(4):
-        house.control.keeper.look(NAME, plan_anew=True)
+        house.control.maintainer.look(NAME, plan_anew=True)
         spec = worker.claimed()
         partitions = {group.partition for group in spec.rewrite.groups}
         turns.append(partitions)

@@ -705,8 +705,8 @@ class TestImports:
         return house
 
     def look(self, house: Lakehouse) -> dict[TableName, list[str]]:
-        house.control.keeper.look(T)
-        house.control.keeper.look(U)
+        house.control.maintainer.look(T)
+        house.control.maintainer.look(U)
         found = house.control.registry.ownership().findings
         return {name: [reason.code for reason in reasons] for name, reasons in found.items()}
 
@@ -814,7 +814,7 @@ class TestImports:
         own = house.catalog.load(U).location
         for number in range(3):
             house.catalog.append(U, [imported(f"{own}/data/{number}")])
-        house.control.keeper.look(T)
+        house.control.maintainer.look(T)
         known = house.control.registry.place_of(T)
         assert isinstance(known, Partial)
         assert [(gap.what, gap.reason.code) for gap in known.gaps] == [(str(U), "not-all-read")]
@@ -864,6 +864,6 @@ class TestInTheLoop:
         house.create(T)
         house.control.loop.round()
         with pytest.raises(NotFound):
-            house.control.keeper.look(TableName("sea", ("db",), "t"))
+            house.control.maintainer.look(TableName("sea", ("db",), "t"))
         house.control.registry.failed(T, Reason("unavailable", "away"))
         assert isinstance(house.control.registry.ownership().place(T), Complete)

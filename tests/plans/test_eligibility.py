@@ -92,7 +92,7 @@ def test_what_none_keeps_is() -> None:
     reason = table_obstacle(table(fields=(column("time"),)), policy(), WorkerAccess.REFUSED)
     assert reason is not None
     assert reason.text == (
-        "nothing, because the optimizers' Python workers cannot read and write where it keeps its files, which a merge "
+        "the optimizers' Python workers cannot read and write where it keeps its files, which a merge "
         "needs, and Spark cannot keep the type time of column c"
     )
 
@@ -102,7 +102,7 @@ def test_the_policy_comes_first_and_names_every_problem() -> None:
     reason = table_obstacle(metadata, effective_policy(metadata, ()))
     assert reason is not None
     assert reason.text == (
-        "nothing, because a setting cannot be used: icewright.mode (table property): 'yes' is not observe, approve or "
+        "a setting cannot be used: icewright.mode (table property): 'yes' is not observe, approve or "
         "auto; icewright.zzzzzzzzzz (table property): there is no setting 'icewright.zzzzzzzzzz'"
     )
 

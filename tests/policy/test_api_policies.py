@@ -29,7 +29,7 @@ def served() -> Served:
     for name in (EVENTS, OTHER):
         served.lake.create(name)
         served.append(name, "f")
-        served.control.keeper.look(name)
+        served.control.maintainer.look(name)
     return served
 
 
@@ -67,9 +67,9 @@ def test_x3_a_table_is_planned_by_what_is_applied_and_looked_at_at_once(served: 
     apply(served, policies(), 0)
     after = {name: record(name).next_look_at for name in (EVENTS, OTHER)}  # type: ignore[union-attr]  # see above
     assert after == {EVENTS: min(before[EVENTS], served.clock.now()), OTHER: before[OTHER]}
-    looked = served.control.keeper.look(EVENTS)
+    looked = served.control.maintainer.look(EVENTS)
     assert (looked.is_new, looked.plan.mode) == (True, "auto")
-    assert not served.control.keeper.look(EVENTS).is_new
+    assert not served.control.maintainer.look(EVENTS).is_new
     listed = {item["name"]: item["mode"] for item in served.get("/tables")["items"]}
     assert listed == {"lake.db.events": "auto", "lake.db.other": "observe"}
 

@@ -43,7 +43,7 @@ def test_set_and_unset(lake: CatalogEntry) -> None:
     said = icewright("policy", "set", "db.events", "layout=Sort( id desc )", "icewright.mode=auto", "--yes")
     assert (said.status, said.out.splitlines()[-1]) == (0, "Done.")
     assert "layout  sort(id desc) (table property)" in said.out
-    assert "Plans are carried out by themselves." in said.out
+    assert "Plans run without approval." in said.out
     assert properties(lake)["icewright.layout"] == "Sort( id desc )"
     assert properties(lake)["icewright.mode"] == "auto"
     said = icewright("policy", "unset", "db.events", "layout", "--yes")

@@ -33,12 +33,12 @@ def house() -> Lakehouse:
 
 
 def test_a_table_is_planned_anew_after_a_change_and_not_before(house: Lakehouse) -> None:
-    assert house.control.keeper.look(NAME).plan.mode is Mode.OBSERVE
-    assert not house.control.keeper.look(NAME).is_new
+    assert house.control.maintainer.look(NAME).plan.mode is Mode.OBSERVE
+    assert not house.control.maintainer.look(NAME).is_new
     house.control.policies.apply(new("auto"), 0)
-    looked = house.control.keeper.look(NAME)
+    looked = house.control.maintainer.look(NAME)
     assert (looked.is_new, looked.plan.mode, looked.enqueued is not None) == (True, Mode.AUTO, True)
-    assert not house.control.keeper.look(NAME).is_new
+    assert not house.control.maintainer.look(NAME).is_new
 
 
 def test_x3_the_policy_of_a_look_follows_its_table_and_the_rules_of_the_moment(house: Lakehouse) -> None:
@@ -59,7 +59,7 @@ def test_x3_the_policy_of_a_look_follows_its_table_and_the_rules_of_the_moment(h
 
 def test_x3_what_another_server_applied_counts_at_the_next_claim(house: Lakehouse) -> None:
     house.control.policies.apply(new("auto"), 0)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     house.policies.apply(new("observe"), 1)  # not through this server
     assert Worker(house).claim_if_any() is None
     assert house.only_task().state is TaskState.SUPERSEDED
@@ -67,7 +67,7 @@ def test_x3_what_another_server_applied_counts_at_the_next_claim(house: Lakehous
 
 def test_x3_a_task_under_way_does_not_commit_against_what_was_applied_since(house: Lakehouse) -> None:
     house.control.policies.apply(new("auto"), 0)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert Worker(house).claim_if_any() is not None
     assert house.control.dispatcher.leave.veto(house.only_task()) is None
     house.policies.apply(new("observe"), 1)
@@ -77,7 +77,7 @@ def test_x3_a_task_under_way_does_not_commit_against_what_was_applied_since(hous
 
 
 def test_applying_brings_the_next_looks_forward_of_the_tables_in_question_alone(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     planned = house.record().next_look_at
     house.control.policies.apply(new("auto", "lake.other.**"), 0)
     assert house.record().next_look_at == planned
@@ -88,7 +88,7 @@ def test_applying_brings_the_next_looks_forward_of_the_tables_in_question_alone(
 def test_x3_policies_that_are_applied_during_a_look_have_another_one_follow(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     save = house.tables.save_plan
 
     def saved_and_applied(plan: Plan, *, is_present: bool = True) -> None:
@@ -96,7 +96,7 @@ def test_x3_policies_that_are_applied_during_a_look_have_another_one_follow(
         house.control.policies.apply(new("auto", "lake.db.**"), 0)
 
     monkeypatch.setattr(house.tables, "save_plan", saved_and_applied)
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     assert house.record().next_look_at == house.clock.now()
 
 
@@ -145,6 +145,6 @@ def test_a_look_goes_by_one_revision_and_asks_for_it_once(house: Lakehouse, monk
 
     house.policies.apply(new("observe"), 1)
     monkeypatch.setattr(house.control.planner.policies, "store", Moving())
-    assert house.control.keeper.look(NAME).plan.mode is Mode.AUTO
+    assert house.control.maintainer.look(NAME).plan.mode is Mode.AUTO
     assert asked == [1]
-    assert house.control.keeper.look(NAME).plan.mode is Mode.OBSERVE
+    assert house.control.maintainer.look(NAME).plan.mode is Mode.OBSERVE

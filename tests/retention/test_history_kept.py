@@ -13,7 +13,7 @@ from icewright.retention.history import SETTLED_MS
 from icewright.retention.history_wiring import history_progress, keeping_history
 from tests.builders.command_line import write_configuration
 from tests.lakes.sqlite import make_lake, writer
-from tests.retention.test_history_keeper import World
+from tests.retention.test_history_writer import World
 
 _PATIENCE_S = 60.0
 

@@ -15,7 +15,7 @@ from icewright.model.policy.policies import NewRevision, Policies
 from icewright.model.work.retention import DAY_MS, RETENTION, Retention, RowKind
 from icewright.ports.store import ROWS_AT_ONCE_MAX
 from icewright.retention import pruning
-from icewright.retention.history import SETTLED_MS, HistoryKeeper, HistoryProgress
+from icewright.retention.history import SETTLED_MS, HistoryProgress, HistoryWriter
 from icewright.retention.pruning import PRUNING_INTERVAL_MS, Keeping, Past, Pruner
 from tests.contracts.samples import REASON, new_task, plan, record
 from tests.contracts.test_deletion_store_contract import approval, remove
@@ -171,7 +171,7 @@ def test_a_task_that_is_not_in_the_history_waits_for_it() -> None:
     with capture_logs() as logs:
         world.pruner.prune()  # by a server that has not asked yet
         assert world.count(RowKind.TASKS) == 2
-        HistoryKeeper(world.tasks, table, history).copy()
+        HistoryWriter(world.tasks, table, history).copy()
         world.clock.advance(PRUNING_INTERVAL_MS)
         world.pruner.prune()
     assert (world.count(RowKind.TASKS), len(table.rows)) == (0, 2)
@@ -208,10 +208,10 @@ def test_what_the_history_does_not_have_is_held_so_long_and_then_told_of() -> No
 def test_of_what_ended_since_the_last_copy_nothing_goes() -> None:
     history = HistoryProgress(hold_ms=DAY_MS)
     world = World(replace(RETENTION, tasks_ms=1_000), history)
-    keeper = HistoryKeeper(world.tasks, MemoryHistory(), history)
+    writer = HistoryWriter(world.tasks, MemoryHistory(), history)
     world.end(1)
     world.clock.advance(SETTLED_MS + 1)
-    keeper.copy()
+    writer.copy()
     world.tasks.enqueue(new_task("task-late", table=9))
     world.tasks.request_cancel("task-late", REASON)
     world.clock.advance(SETTLED_MS)

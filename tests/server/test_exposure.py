@@ -144,7 +144,7 @@ def test_a_certificate_that_cannot_be_used_leaves_the_one_in_use(vouched: Certif
         vouched.key.write_bytes(after)
         shown(port, authority)
         assert shown(port, authority) != before
-    assert "certificate not read anew" in {entry["event"] for entry in logs}
+    assert "certificate not read again" in {entry["event"] for entry in logs}
 
 
 def test_a_server_does_not_start_with_a_certificate_that_is_none(vouched: Certificate, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_server_does_not_start_with_a_certificate_that_is_none(vouched: Certif
 
 @each_case("host", [ANYWHERE, "::", "192.0.2.1"])
 def test_nobody_else_reaches_a_server_to_which_nobody_may_come_yet(tmp_path: Path, host: str) -> None:
-    with pytest.raises(NotAllowed, match="nobody may come in yet") as refused:
+    with pytest.raises(NotAllowed, match="no principal has access yet") as refused:
         require_somebody(config(tmp_path, host=host), has_tokens=False)
     assert "icewright token create" in refused.value.hint
     require_somebody(config(tmp_path, host=host), has_tokens=True)

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from icewright.core.errors import Conflict, OutcomeUnknown, StorageUnavailable, StoreUnavailable, Unavailable
 from icewright.events.inbox import UNKNOWN_MAX
 from icewright.events.reporting import GRACE_MS
-from icewright.maintenance.table_keeper import Looked
+from icewright.maintenance.table_maintainer import Looked
 from icewright.model.events.events import Channel, CommitEvent, Lag
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.retention import RETENTION
@@ -303,7 +303,7 @@ def test_overdue_tables_of_a_catalog_that_is_away_fill_no_batch(
     house.create(FAR)
     house.control.loop.round()
     house.pass_time(2 * HOUR_MS)
-    house.control.keeper.put_off(FAR, house.clock.now())  # the others are longer overdue
+    house.control.maintainer.put_off(FAR, house.clock.now())  # the others are longer overdue
     house.catalog.available = False
     house.append(1, name=FAR)
     house.rounds(4)
@@ -328,14 +328,14 @@ def test_many_tables_that_take_long_keep_no_event_waiting(
     else:
         house.pass_time(MINUTE_MS)
     looks: list[TableName] = []
-    look = house.control.keeper.look
+    look = house.control.maintainer.look
 
     def slow_look(name: TableName, *, plan_anew: bool = False) -> Looked:
         looks.append(name)
         house.clock.advance(1_000)
         return look(name, plan_anew=plan_anew)
 
-    monkeypatch.setattr(house.control.keeper, "look", slow_look)
+    monkeypatch.setattr(house.control.maintainer, "look", slow_look)
     house.control.loop.turn()
     assert 1 <= len(looks) <= 4, "each of two steps, for two seconds"
     house.notify(house.append(1, name=FAR), FAR)
@@ -350,8 +350,8 @@ def test_a_commit_that_cannot_be_verified_hides_no_other(house: Lakehouse, monke
     monkeypatch.setattr(loop_module, "BATCH_MAX", 1)
     house.ready_table()
     house.ready_table(OTHER)
-    house.control.keeper.look(NAME)
-    house.control.keeper.look(OTHER)
+    house.control.maintainer.look(NAME)
+    house.control.maintainer.look(OTHER)
     worker = Worker(house)
     worker.carry_out()
     worker.carry_out()
@@ -420,7 +420,7 @@ def test_a_listing_asks_the_store_once_however_many_tables_there_are(
     house.rounds(3)
     asked: list[TableName] = []
     monkeypatch.setattr(house.tables, "record_by_name", asked.append)
-    monkeypatch.setattr(house.control.loop._keeper, "look", lambda *_args, **_more: pytest.fail("nothing is due"))
+    monkeypatch.setattr(house.control.loop._maintainer, "look", lambda *_args, **_more: pytest.fail("nothing is due"))
     house.pass_time(DISCOVERY_INTERVAL_MS)
     house.control.loop._discover()
     assert asked == []
@@ -752,7 +752,7 @@ def test_commits_that_no_event_told_of_are_counted_for_their_table(house: Lakeho
     house.append(1)
     house.control.loop.turn()
     house.pass_time(GRACE_MS)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     reporting = house.record().reporting
     assert reporting is not None
     assert (reporting.told, reporting.untold, reporting.sweep_only) == ({Channel.HTTP: 1}, (), 1)

@@ -26,7 +26,9 @@ def _spark_jars() -> Path:
 
 SPARK_JARS = _spark_jars()
 _SPARK_SUBMIT = SPARK_JARS.parent / "bin" / "spark-submit"
-_SMALL = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Options of a JVM that lives for minutes: one compiler, and no threads that collect garbage."""
+_SMALL = ("-Xmx384m", *QUICK)
 _CLASSPATHS = Path.home() / ".ivy2" / "icewright-tests"
 
 

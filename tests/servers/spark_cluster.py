@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers.java import SPARK_JARS
+from tests.servers.java import QUICK, SPARK_JARS
 from tests.servers.processes import HOST, accepts, free_port, running
 
 SPARK_HOME = SPARK_JARS.parent
-_SMALL = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+_SMALL = {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": " ".join(QUICK)}
+"""Java's own variable, since executors inherit it from their worker."""
 _REGISTERED = "Registered worker"
 
 

@@ -313,7 +313,7 @@ class FilesWorld(World):
         if not known:
             return
         asked = RollbackRequest(to_snapshot=self.chance.choice(known[:5]))
-        plan = self._asked("rollback planned", lambda: control.keeper.plan_asked(name, asked))
+        plan = self._asked("rollback planned", lambda: control.maintainer.plan_asked(name, asked))
         if isinstance(plan, Plan) and plan.actions:
             self._asked("rollback asked for", lambda: control.dispatcher.apply(plan.plan_id))
 

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from icewright.actions.expire_snapshots.commit import is_expired
 from icewright.model.actions.actions import RewriteDataFiles
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
+from icewright.model.actions.traits import TableSlot
 from icewright.model.actions.undo import UndoExpiry
 from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, Task, TaskState
+from icewright.store.schema import SINGLE_SLOTS
 from tests.simulation.world import World
 from tests.simulation.writers import MODE_KEY, Broken
 
@@ -19,10 +21,15 @@ from tests.simulation.writers import MODE_KEY, Broken
 def check(world: World) -> None:
     """Rows are as the writers left them, and no table has two tasks. Raises :class:`Broken`."""
     tasks = world.all_tasks()
-    active = Counter(task.table_id for task in tasks if task.state in ACTIVE_STATES)
+    active = Counter(
+        (task.table_id, slot)
+        for task in tasks
+        if task.state in ACTIVE_STATES
+        for slot in (SINGLE_SLOTS if task.kind.traits.slot is TableSlot.TABLE else [task.kind.traits.slot])
+    )
     live = Counter((task.table_id, task.action.kind) for task in tasks if task.state not in TERMINAL_STATES)
     for counter, word in ((active, "active"), (live, "live")):
-        if any(count > 1 for count in counter.values()):  # by table, or by table and kind
+        if any(count > 1 for count in counter.values()):  # by table and slot, or by table and kind
             raise Broken(f"two {word} tasks of one table: {counter}")
     _check_caps(world, tasks)
     for name in world.names:

@@ -27,7 +27,7 @@ WRITES: Final = frozenset(
         "heartbeat",
         "look_at_once",
         "look_by",
-        "note_unfit",
+        "note_exclusion",
         "optimizer_seen",
         "prune",
         "receive",
@@ -85,7 +85,7 @@ class SeveralServers(World):
             return
         if self.is_fenced:
             self.counted["fenced"] += 1
-            raise StoreTaken("another server leads by now")
+            raise StoreTaken("another server leads now")
         self.stale.append(name)
 
     def look(self) -> None:

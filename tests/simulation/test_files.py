@@ -215,7 +215,7 @@ def takes_files_at_once(world: World) -> None:
 
 def does_nothing(world: World) -> None:
     """A server that is safe because it removes nothing."""
-    world.house.control.keeper._want_pass = lambda *_: None
+    world.house.control.maintainer._want_pass = lambda *_: None
 
 
 @pytest.mark.parametrize(

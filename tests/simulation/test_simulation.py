@@ -195,7 +195,7 @@ def never_looks_again(world: World) -> None:
         record = control.tables.record(metadata.table_id)
         return None if record is None or record.plan_id is None else control.tables.plan(record.plan_id)
 
-    control.keeper._standing_plan = standing  # type: ignore[method-assign,assignment]  # the guard is removed
+    control.maintainer._standing_plan = standing  # type: ignore[method-assign,assignment]  # the guard is removed
 
 
 def ends_by_report_alone(world: World) -> None:
@@ -213,7 +213,7 @@ def asks_nobody_before_giving_out(world: World) -> None:
 
 def forgets_those_who_end(world: World) -> None:
     """A server that never looks at a task again once it has ended."""
-    world.house.control.keeper._latecomers.take_up = lambda _metadata: []  # type: ignore[method-assign,assignment]  # as above
+    world.house.control.maintainer._latecomers.take_up = lambda _metadata: []  # type: ignore[method-assign,assignment]  # as above
 
 
 def forgets_the_caps(world: World) -> None:

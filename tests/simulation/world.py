@@ -295,7 +295,7 @@ class World:
         asked = ExpireSnapshotsRequest(self.chance.choice(["PT0S", "PT10M", "PT2H"]), self.chance.randint(1, 4))
         control = self.house.control
         try:
-            plan = self._ask_server(lambda: control.keeper.plan_asked(name, asked))
+            plan = self._ask_server(lambda: control.maintainer.plan_asked(name, asked))
             if plan is not None and plan.actions:
                 self._ask_server(lambda: control.dispatcher.apply(plan.plan_id))
                 self.counted["expiry asked for"] += 1
@@ -303,7 +303,7 @@ class World:
             self.counted["expiry refused"] += 1
 
     def _halt(self) -> None:
-        """Somebody pauses, drains or stops something, or lets it go on."""
+        """Somebody pauses, drains or stops something, or resumes it."""
         halting = self.house.control.halting
         if self.halted and self.chance.random() < 0.6:
             part = self.chance.choice(self.halted).part

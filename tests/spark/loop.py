@@ -110,12 +110,12 @@ class SparkLoop:
         if spec is None:  # after a conflict the next task waits, up to so long
             self.clock.ahead_ms += CONFLICT_BASE_MS
             spec = self.control.dispatcher.claim(OPTIMIZER)
-        assert spec is not None, self.control.keeper.look(name).plan.reason
+        assert spec is not None, self.control.maintainer.look(name).plan.reason
         return spec
 
     def claim_if_any(self, name: TableName) -> TaskSpec | None:
         """Plan the table and take its task, if there is anything to do."""
-        self.control.keeper.look(name, plan_anew=True)
+        self.control.maintainer.look(name, plan_anew=True)
         spec = self.control.dispatcher.claim(OPTIMIZER)
         assert spec is None or spec.table_name == name
         return spec

@@ -73,7 +73,7 @@ def loop(spark: SparkSession, lake: CatalogEntry) -> SparkLoop:
         table = make_table(lake, ("db", f"t{number}"))
         for commit in range(COMMITS):
             append(table, range(1000 * number + 10 * commit, 1000 * number + 10 * commit + 6))
-        loop.control.keeper.look(loop.name("db", f"t{number}"), plan_anew=True)
+        loop.control.maintainer.look(loop.name("db", f"t{number}"), plan_anew=True)
     return loop
 
 

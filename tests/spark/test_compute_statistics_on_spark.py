@@ -249,7 +249,7 @@ class TestOthers:
         made = its_lake.carry_out(spec, lambda: coming.pop()() if coming else None)
         assert made.result == Committed(None)
         assert len(its_lake.metadata(name).snapshots) == 2
-        with pytest.raises(Conflict, match="somebody else set statistics"):
+        with pytest.raises(Conflict, match="another client set statistics"):
             its_lake.carry_out(replace(spec, attempt=2))
         assert all(local(path).exists() for path in made.figures.output_paths)
 
@@ -275,7 +275,7 @@ def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(spark: Spar
         f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ('icewright.compute-statistics.enabled' = 'true', "
         "'icewright.compute-statistics.columns' = 'city, id')"
     )
-    loop.control.keeper.look(name)
+    loop.control.maintainer.look(name)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None
     loop.control.dispatcher.report(loop.attempt(spec))
@@ -285,4 +285,4 @@ def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(spark: Spar
     assert task.outcome is not None
     assert task.outcome.reason.code == "verified"
     assert counts_of(of, name) == {TYPES["city"]: 4, TYPES["id"]: pytest.approx(6000, rel=0.1)}
-    assert loop.control.keeper.look(name, plan_anew=True).upkeep.enqueued == ()
+    assert loop.control.maintainer.look(name, plan_anew=True).upkeep.enqueued == ()

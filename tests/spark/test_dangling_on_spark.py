@@ -46,7 +46,7 @@ class Deleted:
         self.spark.sql(text.format(t=sql_name(self.name)))
 
     def claim(self) -> TaskSpec:
-        plan = self.loop.control.keeper.plan_asked(self.name, RemoveDanglingDeletesRequest())
+        plan = self.loop.control.maintainer.plan_asked(self.name, RemoveDanglingDeletesRequest())
         self.loop.control.dispatcher.apply(plan.plan_id)
         spec = self.loop.control.dispatcher.claim(OPTIMIZER)
         assert spec is not None
@@ -118,12 +118,13 @@ def test_w5_what_dangles_goes_and_every_row_stays(deleted: Deleted, version: int
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
     assert (
-        task.outcome.reason.text == "2 delete files that applied to nothing went; each data file has the same deletes"
+        task.outcome.reason.text
+        == "2 delete files that applied to no data file were removed; each data file has the same deletes"
     )
     assert contents(deleted.spark, deleted.name) == rows
     assert deleted.delete_files() == listed - gone
     assert missing_files(deleted.spark, deleted.name) == []
-    again = deleted.loop.control.keeper.plan_asked(deleted.name, RemoveDanglingDeletesRequest())
+    again = deleted.loop.control.maintainer.plan_asked(deleted.name, RemoveDanglingDeletesRequest())
     assert again.reason.code == "none-dangling"
     deleted.sql("INSERT INTO {t} SELECT int(id), 'Oslo' FROM range(200, 203)")
     after = contents(deleted.spark, deleted.name)

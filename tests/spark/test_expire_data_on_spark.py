@@ -69,7 +69,7 @@ def run(loop: SparkLoop, name: TableName, statement: str) -> None:
 
 
 def claim(loop: SparkLoop, name: TableName) -> TaskSpec:
-    plan = loop.control.keeper.plan_asked(name, ExpireDataRequest())
+    plan = loop.control.maintainer.plan_asked(name, ExpireDataRequest())
     loop.control.dispatcher.apply(plan.plan_id)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None
@@ -129,7 +129,7 @@ def test_x1_x2_i5_exactly_the_plan_from_what_is_asked_for_to_verified(loop: Spar
     assert tag.maxRefAgeMs() >= TAG_AGE_MS
     # A writer goes on, and what came late expires the next time.
     insert(loop, name, "SELECT id + 900, current_timestamp() FROM range(3)")
-    (again,) = loop.control.keeper.plan_asked(name, ExpireDataRequest()).actions
+    (again,) = loop.control.maintainer.plan_asked(name, ExpireDataRequest()).actions
     assert isinstance(again, ExpireData)
     assert [each.records for each in again.partitions] == [1]
 
@@ -236,5 +236,5 @@ def test_w11_c1_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
     arm(None)
     assert {row.id for row in loop.spark.table(sql_name(name)).collect()} == set(range(100, 200))
     assert missing_files(loop.spark, name) == []
-    with pytest.raises(Conflict, match="not in the table any more as it was planned"):
+    with pytest.raises(Conflict, match="no longer in the table as it was planned"):
         carry_out(loop, replace(spec, attempt=9))

@@ -13,7 +13,7 @@ from icewright.model.plans.plans import Reason
 from icewright.model.work.history import END_KEY
 from icewright.model.work.tasks import TaskState
 from icewright.retention import history as module
-from icewright.retention.history import SETTLED_MS, HistoryKeeper
+from icewright.retention.history import SETTLED_MS, HistoryWriter
 from icewright.retention.history_table import PyIcebergHistory
 from tests.contracts.samples import new_task
 from tests.lakes.sqlite import writer
@@ -32,7 +32,7 @@ class Kept:
     def __init__(self, spark: SparkSession, lake: CatalogEntry) -> None:
         self.loop, self.lake = SparkLoop(spark, lake), lake
         self.name = self.loop.name(*PATH)
-        self.keeper = HistoryKeeper(self.loop.control.tasks, PyIcebergHistory(lake, self.name))
+        self.writer = HistoryWriter(self.loop.control.tasks, PyIcebergHistory(lake, self.name))
         self.count = 0
 
     def end(self, count: int) -> None:
@@ -48,7 +48,7 @@ class Kept:
         self.loop.clock.ahead_ms += SETTLED_MS + 1_000
 
     def copy_all(self) -> None:
-        while self.keeper.copy():
+        while self.writer.copy():
             pass
 
     def files(self) -> int:
@@ -103,7 +103,7 @@ def test_its_files_are_merged_while_it_grows_and_that_comes_to_an_end(kept: Kept
     assert set(ours) <= {task_id for task_id, _ in found}
     assert max(found.values()) == 1
     assert missing_files(spark, name) == []
-    end = kept.keeper.history.end()
+    end = kept.writer.history.end()
     assert end is not None
     assert writer(kept.lake).load_table(PATH).properties[END_KEY] == str(end)
     assert end.task_id == kept.loop.control.tasks.ended(None, kept.loop.control.tasks.now(), 1_000)[-1].task_id

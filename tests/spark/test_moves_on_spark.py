@@ -328,7 +328,7 @@ def test_a_migration_that_is_asked_for_is_carried_out(loop: SparkLoop, spark: Sp
     spark.sql(f"INSERT INTO {table} {ROWS.format(number=3)}")
     spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.format.default')")
     spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD days(ts)")
-    before, keeper = contents(spark, name), loop.control.keeper
+    before, keeper = contents(spark, name), loop.control.maintainer
     assert keeper.look(name).plan.is_empty
 
     plan = keeper.plan_asked(name, RewriteDataFilesRequest(Migration.ALL))

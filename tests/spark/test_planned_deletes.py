@@ -41,7 +41,7 @@ class Table:
         return Counter(self.sql(f"SELECT {columns} FROM {{t}}"))  # noqa: S608 - a test
 
     def plan(self) -> Plan:
-        return self.loop.control.keeper.look(self.name, plan_anew=True).plan
+        return self.loop.control.maintainer.look(self.name, plan_anew=True).plan
 
     def append(self, number: int) -> None:
         ids = self.loop.spark.range(number * ROWS, (number + 1) * ROWS)

@@ -45,7 +45,7 @@ class Deleted:
         self.spark.sql(text.format(t=sql_name(self.name)))
 
     def claim(self) -> TaskSpec:
-        plan = self.loop.control.keeper.plan_asked(self.name, ASKED)
+        plan = self.loop.control.maintainer.plan_asked(self.name, ASKED)
         self.loop.control.dispatcher.apply(plan.plan_id)
         spec = self.loop.control.dispatcher.claim(OPTIMIZER)
         assert spec is not None
@@ -122,7 +122,7 @@ def files_of(java: Any) -> list[Any]:
 def test_w5_w4_the_same_rows_are_deleted_and_readers_open_less(deleted: Deleted) -> None:
     rows, data = contents(deleted.spark, deleted.name), deleted.files("data_files")
     equality = [file for file in deleted.files("delete_files") if file[1] == 2]
-    plan = deleted.loop.control.keeper.plan_asked(deleted.name, ASKED)
+    plan = deleted.loop.control.maintainer.plan_asked(deleted.name, ASKED)
     assert plan.reason.text.startswith("6 position delete files would become 2, so that a scan of the table opens")
     spec = deleted.claim()
     report = deleted.loop.attempt(spec)
@@ -145,7 +145,7 @@ def test_w5_w4_the_same_rows_are_deleted_and_readers_open_less(deleted: Deleted)
     assert [file for file in left if file[1] == 2] == equality
     assert sorted(file[2] for file in left if file[1] == 1) == [2, 13]
     assert missing_files(deleted.spark, deleted.name) == []
-    assert deleted.loop.control.keeper.plan_asked(deleted.name, ASKED).reason.code == "position-deletes-in-order"
+    assert deleted.loop.control.maintainer.plan_asked(deleted.name, ASKED).reason.code == "position-deletes-in-order"
     # A writer goes on from there, and so does a rewrite of data files.
     deleted.sql("DELETE FROM {t} WHERE id = 17")
     deleted.sql(
@@ -207,7 +207,7 @@ def test_an_upgrade_in_between_is_a_conflict(deleted: Deleted) -> None:
     deleted.sql("ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')")
     with pytest.raises(Conflict, match="has format version 3 by now"):
         deleted.carry_out(spec)
-    assert deleted.loop.control.keeper.plan_asked(deleted.name, ASKED).reason.code == "deletion-vectors"
+    assert deleted.loop.control.maintainer.plan_asked(deleted.name, ASKED).reason.code == "deletion-vectors"
 
 
 def test_what_is_not_proved_is_not_committed(deleted: Deleted) -> None:

@@ -253,7 +253,7 @@ class TestOthers:
         spec = its_lake.plan(name)
         first = its_lake.carry_out(spec)
         assert isinstance(first.result, Committed)
-        with pytest.raises(Conflict, match="no manifest of the table any more"):
+        with pytest.raises(Conflict, match="no longer a manifest of the table"):
             its_lake.carry_out(replace(spec, attempt=2))
         assert all(local(path).exists() for path in first.figures.output_paths)
         assert all(Path(local(manifest.path)).exists() for manifest in action_of(spec).manifests)
@@ -301,14 +301,14 @@ def test_w8_w11_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
     arm(None)
     assert contents(its_lake.spark, name) == rows
     assert missing_files(its_lake.spark, name) == []
-    with pytest.raises(Conflict, match="no manifest of the table any more"):
+    with pytest.raises(Conflict, match="no longer a manifest of the table"):
         its_lake.carry_out(replace(spec, attempt=9))
 
 
 def test_from_what_is_asked_for_to_verified(its_lake: ManifestLake) -> None:
     name = make(its_lake, "t")
     rows, loop = contents(its_lake.spark, name), SparkLoop(its_lake.spark, its_lake.entry)
-    plan = loop.control.keeper.plan_asked(name, RewriteManifestsRequest())
+    plan = loop.control.maintainer.plan_asked(name, RewriteManifestsRequest())
     loop.control.dispatcher.apply(plan.plan_id)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None

@@ -80,7 +80,7 @@ def test_from_commit_to_verified(loop: SparkLoop, spark: SparkSession, cluster: 
     before = rows_by_spark(spark)
     assert sum(before.values()) == 8 * 5
 
-    loop.control.keeper.look(name)
+    loop.control.maintainer.look(name)
     (report,) = loop.probe()
     assert report.access is WorkerAccess.REFUSED, "Arrow needs Hadoop's own library for HDFS, which is not here"
     spec = loop.claim(name)

@@ -64,9 +64,13 @@ def make_loop(s3: S3Server, spark: SparkSession, tmp_path: Path, request: pytest
     return made
 
 
-@pytest.fixture(scope="module")
-def later() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Begins a check that takes long and no CPU; it is waited for, and fails, behind the last test of this file."""
+@pytest.fixture(scope="session")
+def later(s3: S3Server, spark: SparkSession) -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Begins a check that takes long and no CPU; it is waited for, and fails, behind the last test of this process.
+
+    Both servers are there until then.
+    """
+    assert (s3, spark)
     with ThreadPoolExecutor() as pool:
         begun: list[Future[None]] = []
         yield lambda check: begun.append(pool.submit(check))
@@ -113,7 +117,7 @@ def test_a_store_that_goes_away_loses_nothing(
     fill(loop.entry)
     name = loop.name("db", "events")
     before = arrow_rows(loop.entry)
-    loop.control.keeper.look(name)
+    loop.control.maintainer.look(name)
     loop.probe()
     spec = loop.claim(name)
     loop.before_commit = relay.cut
@@ -145,7 +149,7 @@ def test_from_commit_to_verified(make_loop: Any, s3: S3Server, spark: SparkSessi
     before = contents(spark, name)
     assert sum(before.values()) == ROWS
 
-    plan = loop.control.keeper.look(name).plan
+    plan = loop.control.maintainer.look(name).plan
     assert plan.is_empty
     assert "worker-access" in {verdict.reason.code for verdict in plan.verdicts} | {plan.reason.code}
     (report,) = loop.probe()
@@ -172,12 +176,12 @@ def test_from_commit_to_verified(make_loop: Any, s3: S3Server, spark: SparkSessi
 def test_probes_do_not_pile_up(make_loop: Any, s3: S3Server) -> None:
     loop: SparkLoop = make_loop()
     fill(loop.entry)
-    loop.control.keeper.look(loop.name("db", "events"))
+    loop.control.maintainer.look(loop.name("db", "events"))
     for _ in range(2):
         (report,) = loop.probe()
         assert report.access is WorkerAccess.PROVED
         loop.clock.ahead_ms += 48 * 3_600_000
-        loop.control.keeper.look(loop.name("db", "events"))
+        loop.control.maintainer.look(loop.name("db", "events"))
     assert len([path for path in objects(s3, loop.entry) if PROBE_NAME in path]) == 1
 
 
@@ -187,12 +191,12 @@ def test_what_arrow_cannot_honour_is_left_to_spark(make_loop: Any, s3: S3Server,
     fill(loop.entry)
     name = loop.name("db", "events")
     before = contents(spark, name)
-    loop.control.keeper.look(name)
+    loop.control.maintainer.look(name)
     (report,) = loop.probe()
     assert report.access is WorkerAccess.REFUSED
     assert "s3.write.tags.team" in report.detail
 
-    plan = loop.control.keeper.look(name).plan
+    plan = loop.control.maintainer.look(name).plan
 
     assert {group.executor for action in plan.rewrites for group in action.groups} == {Executor.STAGED}
     assert any("s3.write.tags.team" in line for line in plan_view(plan).explanation)
@@ -214,7 +218,7 @@ def test_workers_that_are_not_let_in_any_more_take_the_proof_back(
     fill(loop.entry)
     name = loop.name("db", "events")
     before = contents(spark, name)
-    loop.control.keeper.look(name)
+    loop.control.maintainer.look(name)
     loop.probe()
     spec = loop.claim(name)
 
@@ -226,7 +230,7 @@ def test_workers_that_are_not_let_in_any_more_take_the_proof_back(
     assert (report.result.code, report.result.retryable) == ("storage-refused", True)
     assert SECRET_KEY not in report.result.detail
     assert task.state is TaskState.SUPERSEDED
-    plan = loop.control.keeper.look(name).plan
+    plan = loop.control.maintainer.look(name).plan
     assert {group.executor for action in plan.rewrites for group in action.groups} == {Executor.STAGED}
     assert contents(spark, name) == before
 
@@ -234,7 +238,7 @@ def test_workers_that_are_not_let_in_any_more_take_the_proof_back(
 def test_workers_that_are_not_let_in_are_found_out_by_a_probe(make_loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     loop: SparkLoop = make_loop()
     fill(loop.entry)
-    loop.control.keeper.look(loop.name("db", "events"))
+    loop.control.maintainer.look(loop.name("db", "events"))
     with shut_door(monkeypatch):
         (report,) = loop.probe()
     assert report.access is WorkerAccess.REFUSED
@@ -251,7 +255,7 @@ def test_java_must_see_what_the_workers_wrote(make_loop: Any, s3: S3Server, monk
     def elsewhere(one: Any) -> None:
         one.storage.put(f"s3://{other}/{PROBE_NAME}", one.content)
 
-    loop.control.keeper.look(loop.name("db", "events"))
+    loop.control.maintainer.look(loop.name("db", "events"))
     monkeypatch.setattr("icewright_spark.optimizer.probe.try_out", elsewhere)
     (report,) = loop.probe()
     assert report.access is WorkerAccess.REFUSED

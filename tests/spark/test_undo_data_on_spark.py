@@ -176,7 +176,7 @@ def test_w11_c1_w2_deaths_and_whoever_comes_in_between(loop: SparkLoop, dying_at
         loop.spark.sql(f"CALL {name.catalog}.system.set_current_snapshot('db.t', {snapshot_id})")
 
     before = action_of(spec).base_snapshot_id
-    with pytest.raises(Conflict, match="does not go back to snapshot"):
+    with pytest.raises(Conflict, match="does not reach back to snapshot"):
         carry_out(loop, spec, once(lambda: set_main(before)))
     assert rows(loop, name, OLD_ROWS) == old
     set_main(metadata.current_snapshot_id)
@@ -189,7 +189,7 @@ def test_w11_c1_w2_deaths_and_whoever_comes_in_between(loop: SparkLoop, dying_at
     run(loop, name, f"ALTER TABLE {{}} DROP TAG `{tag}`")
     with pytest.raises(NotAllowed, match="is not there any more"):
         loop.control.undoer.plan(task.task_id)
-    with pytest.raises(Conflict, match="gone or at another snapshot"):
+    with pytest.raises(Conflict, match="missing or at another snapshot"):
         carry_out(loop, spec)
     run(loop, name, f"ALTER TABLE {{}} CREATE TAG `{tag}` AS OF VERSION {before}")
     for attempt, point in enumerate((Fault.COMMIT_PREPARED, Fault.COMMIT_BEFORE, Fault.COMMIT_AFTER), 1):

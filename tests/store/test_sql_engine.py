@@ -17,7 +17,7 @@ from sqlalchemy import Engine, create_engine, inspect, text
 from icewright.core.errors import InvalidConfiguration, OutcomeUnknown, Unavailable
 from icewright.store import sqlite as sqlite_module
 from icewright.store.engine import open_store
-from icewright.store.migrate import VERSION_TABLE
+from icewright.store.migrate import VERSION_TABLE, upgrade
 from icewright.store.sqlite import switch_to_wal
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import reading, writing
@@ -190,9 +190,15 @@ class TestSchema:
     def test_the_baseline_makes_what_the_migrations_before_it_made(self, engine: Engine, tmp_path: Path) -> None:
         with closing(sqlite3.connect(tmp_path / "former.db")) as connection:
             connection.executescript((Path(__file__).parent / "store_0039.sql").read_text(encoding="utf-8"))
-        former = create_engine(f"sqlite:///{tmp_path}/former.db")
+        former, baseline = (create_engine(f"sqlite:///{tmp_path}/{name}.db") for name in ("former", "baseline"))
+        with baseline.begin() as connection:
+            upgrade(connection, "0039")
+        assert ddl(baseline) == ddl(former)
+        with former.begin() as connection:
+            upgrade(connection)
         assert ddl(engine) == ddl(former)
-        former.dispose()
+        for one in (former, baseline):
+            one.dispose()
 
     def test_a_database_of_somebody_else_is_refused_and_left_alone(self, path: Path, url: str) -> None:
         path.parent.mkdir(parents=True)

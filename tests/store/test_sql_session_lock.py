@@ -18,7 +18,7 @@ from icewright.store import session_lock as hold_module
 from icewright.store.engine import open_store, store_engine
 from icewright.store.migrate import newest_revision
 from icewright.store.postgresql import BoundedConnection, postgresql_engine
-from icewright.store.session_lock import SessionSeat, alone
+from icewright.store.session_lock import PostgresLeaderElection, alone
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, reading, require_lead, server_epoch, writing
 from icewright.work.store.task_store import SqlTaskStore
@@ -40,18 +40,18 @@ def engine(url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def seats(engine: Engine) -> Iterator[tuple[SessionSeat, SessionSeat]]:
+def elections(engine: Engine) -> Iterator[tuple[PostgresLeaderElection, PostgresLeaderElection]]:
     """Two servers of one store."""
-    first, second = SessionSeat(engine, tried_s=0), SessionSeat(engine, tried_s=0)
+    first, second = PostgresLeaderElection(engine, tried_s=0), PostgresLeaderElection(engine, tried_s=0)
     yield first, second
     first.close()
     second.close()
 
 
-def led(seat: SessionSeat) -> Engine:
+def led(election: PostgresLeaderElection) -> Engine:
     """It leads, as soon as PostgreSQL has noticed that the session of the other one is closed."""
     until_s = time.monotonic() + 30
-    while (engine := seat.lead()) is None:
+    while (engine := election.lead()) is None:
         assert time.monotonic() < until_s
         time.sleep(0.01)
     return engine
@@ -63,9 +63,9 @@ def end_session(postgres: PostgresServer, session: BoundedConnection) -> None:
 
 
 def test_of_two_servers_one_leads_and_the_other_one_when_that_resigns_or_ends(
-    seats: tuple[SessionSeat, SessionSeat],
+    elections: tuple[PostgresLeaderElection, PostgresLeaderElection],
 ) -> None:
-    first, second = seats
+    first, second = elections
     led(first)
     assert second.lead() is None
     assert (first.epoch, second.epoch) == (1, None)
@@ -80,7 +80,7 @@ def test_of_two_servers_one_leads_and_the_other_one_when_that_resigns_or_ends(
 
 def test_stores_of_one_database_server_do_not_concern_each_other(engine: Engine, postgres: PostgresServer) -> None:
     other = open_store(postgres.new_database())
-    first, second = SessionSeat(engine), SessionSeat(other)
+    first, second = PostgresLeaderElection(engine), PostgresLeaderElection(other)
     led(first)
     led(second)
     first.close()
@@ -89,9 +89,9 @@ def test_stores_of_one_database_server_do_not_concern_each_other(engine: Engine,
 
 
 def test_writing_is_possible_while_one_leads_and_nothing_stays_open(
-    engine: Engine, seats: tuple[SessionSeat, SessionSeat]
+    engine: Engine, elections: tuple[PostgresLeaderElection, PostgresLeaderElection]
 ) -> None:
-    assert SqlTaskStore(led(seats[0])).enqueue(new_task("task-1")).created
+    assert SqlTaskStore(led(elections[0])).enqueue(new_task("task-1")).created
     assert SqlTaskStore(engine).enqueue(new_task("task-2", table=2)).created
     with writing(engine) as connection:
         query = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'"
@@ -99,9 +99,9 @@ def test_writing_is_possible_while_one_leads_and_nothing_stays_open(
 
 
 def test_a_lost_session_is_replaced_and_its_server_goes_on_to_lead(
-    seats: tuple[SessionSeat, SessionSeat], postgres: PostgresServer
+    elections: tuple[PostgresLeaderElection, PostgresLeaderElection], postgres: PostgresServer
 ) -> None:
-    first, second = seats
+    first, second = elections
     engine = led(first)
     end_session(postgres, first._session)
     first.check()
@@ -111,9 +111,9 @@ def test_a_lost_session_is_replaced_and_its_server_goes_on_to_lead(
 
 
 def test_i15_whoever_was_replaced_writes_nothing_and_follows(
-    seats: tuple[SessionSeat, SessionSeat], engine: Engine, postgres: PostgresServer
+    elections: tuple[PostgresLeaderElection, PostgresLeaderElection], engine: Engine, postgres: PostgresServer
 ) -> None:
-    first, second = seats
+    first, second = elections
     store = SqlTaskStore(led(first))
     store.enqueue(new_task("task-1"))
     end_session(postgres, first._session)
@@ -133,9 +133,9 @@ def test_i15_whoever_was_replaced_writes_nothing_and_follows(
 
 
 def test_who_lost_the_lead_to_one_that_has_ended_by_now_does_not_go_on_as_if_nothing_was(
-    seats: tuple[SessionSeat, SessionSeat], postgres: PostgresServer
+    elections: tuple[PostgresLeaderElection, PostgresLeaderElection], postgres: PostgresServer
 ) -> None:
-    first, second = seats
+    first, second = elections
     led(first)
     end_session(postgres, first._session)
     led(second)
@@ -147,10 +147,10 @@ def test_who_lost_the_lead_to_one_that_has_ended_by_now_does_not_go_on_as_if_not
 
 
 def test_a_leader_whose_session_only_it_lost_leads_on_by_its_lease(
-    seats: tuple[SessionSeat, SessionSeat], engine: Engine, postgres: PostgresServer
+    elections: tuple[PostgresLeaderElection, PostgresLeaderElection], engine: Engine, postgres: PostgresServer
 ) -> None:
     """PostgreSQL believes the session alive, until its keepalives tell: no other server can lead."""
-    first, second = seats
+    first, second = elections
     led(first)
     ghost = first._session
     first._session = _closed(engine)
@@ -164,7 +164,7 @@ def test_a_leader_whose_session_only_it_lost_leads_on_by_its_lease(
 
 
 def test_a_leader_that_does_not_renew_its_lease_loses_its_session_and_the_lead(engine: Engine) -> None:
-    first, second = SessionSeat(engine, lease_ms=500), SessionSeat(engine, lease_ms=500)
+    first, second = PostgresLeaderElection(engine, lease_ms=500), PostgresLeaderElection(engine, lease_ms=500)
     store = SqlTaskStore(led(first))
     until_s = time.monotonic() + 1.5
     while time.monotonic() < until_s:
@@ -190,7 +190,7 @@ def test_a_session_that_the_role_may_not_end_is_fenced_off_all_the_same(
     postgres: PostgresServer, engine: Engine
 ) -> None:
     """Servers with roles of their own: the lead goes over without the lock, and the lock follows it."""
-    first = SessionSeat(engine, lease_ms=500)
+    first = PostgresLeaderElection(engine, lease_ms=500)
     store = SqlTaskStore(led(first))
     database = str(engine.url.database)
     postgres.execute("CREATE ROLE other LOGIN PASSWORD 'other-password'")
@@ -198,7 +198,7 @@ def test_a_session_that_the_role_may_not_end_is_fenced_off_all_the_same(
         granted = "GRANT ALL ON ALL TABLES IN SCHEMA public TO other; GRANT CREATE ON SCHEMA public TO other"
         postgres.execute(granted, database)
         theirs = store_engine(str(engine.url.set(username="other", password=None)), password="other-password")  # noqa: S106 - of this test
-        second = SessionSeat(theirs, lease_ms=500)
+        second = PostgresLeaderElection(theirs, lease_ms=500)
         led(second)
         assert second.epoch == 2
         with pytest.raises(StoreTaken):
@@ -218,43 +218,43 @@ def test_a_session_that_the_role_may_not_end_is_fenced_off_all_the_same(
 
 
 def test_of_many_that_find_the_lease_run_out_at_once_one_leads(engine: Engine) -> None:
-    seats = [SessionSeat(engine, lease_ms=lease_ms) for lease_ms in (2_000, *[60_000] * 5)]
-    led(seats[0])
+    elections = [PostgresLeaderElection(engine, lease_ms=lease_ms) for lease_ms in (2_000, *[60_000] * 5)]
+    led(elections[0])
     time.sleep(2.1)
     with ThreadPoolExecutor(5) as pool:
-        engines = list(pool.map(lambda seat: seat.lead(), seats[1:]))
+        engines = list(pool.map(lambda election: election.lead(), elections[1:]))
     assert sum(one is not None for one in engines) == 1
-    assert [seat.epoch for seat in seats[1:] if seat.epoch is not None] == [2]
-    for seat in seats:
-        seat.close()
+    assert [election.epoch for election in elections[1:] if election.epoch is not None] == [2]
+    for election in elections:
+        election.close()
 
 
 def test_one_that_comes_late_ends_no_session_of_the_new_leader(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has seen that the lease ran out, and before it does anything another server leads."""
-    seats = [SessionSeat(engine, lease_ms=lease_ms) for lease_ms in (100, *[60_000] * 3)]
-    led(seats[0])
+    elections = [PostgresLeaderElection(engine, lease_ms=lease_ms) for lease_ms in (100, *[60_000] * 3)]
+    led(elections[0])
     time.sleep(0.2)
     has_run_out = session_lock._has_run_out
 
     def late(connection: Connection) -> bool:
         seen = has_run_out(connection)
         monkeypatch.setattr(session_lock, "_has_run_out", has_run_out)
-        led(seats[1])
+        led(elections[1])
         return seen
 
     monkeypatch.setattr(session_lock, "_has_run_out", late)
-    assert seats[2].lead() is None
-    assert seats[3].lead() is None
-    seats[1].check()
-    assert seats[1].epoch == 2
-    assert seats[1]._has_lock
-    for seat in seats:
-        seat.close()
+    assert elections[2].lead() is None
+    assert elections[3].lead() is None
+    elections[1].check()
+    assert elections[1].epoch == 2
+    assert elections[1]._has_lock
+    for election in elections:
+        election.close()
 
 
 def test_a_lock_that_is_free_tells_of_no_death_while_the_leaders_session_is_there(engine: Engine) -> None:
     """Such as right after another one has ended, or after the leader's own was cut and made anew."""
-    first, second = SessionSeat(engine), SessionSeat(engine)
+    first, second = PostgresLeaderElection(engine), PostgresLeaderElection(engine)
     led(first)
     first._unlock()
     assert second.lead() is None
@@ -298,16 +298,16 @@ def _answers(session: BoundedConnection) -> bool:
 
 
 def test_a_database_that_is_away_says_so(engine: Engine) -> None:
-    seat = SessionSeat(engine)
-    seat.close()
-    seat._engine = postgresql_engine(make_url("postgresql://u@127.0.0.1:1/d"), Timeouts())
+    election = PostgresLeaderElection(engine)
+    election.close()
+    election._engine = postgresql_engine(make_url("postgresql://u@127.0.0.1:1/d"), Timeouts())
     for _ in range(2):
         with pytest.raises(StoreUnavailable, match="does not answer"):
-            seat.check()
+            election.check()
 
 
 def test_whoever_puts_a_backup_in_place_needs_all_servers_gone(engine: Engine) -> None:
-    follows = SessionSeat(engine)
+    follows = PostgresLeaderElection(engine)
     with pytest.raises(NotAllowed, match="another server holds the store: session") as raised, alone(engine, tried_s=0):
         pass
     assert f"session {follows._session.info.backend_pid} of" in raised.value.message
@@ -315,37 +315,37 @@ def test_whoever_puts_a_backup_in_place_needs_all_servers_gone(engine: Engine) -
     with alone(engine, tried_s=3) as own:
         assert SqlTaskStore(own).enqueue(new_task("task-1")).created
         with pytest.raises(NotAllowed, match="hold the store"):
-            SessionSeat(engine, tried_s=0)
-    SessionSeat(engine, tried_s=3).close()
+            PostgresLeaderElection(engine, tried_s=0)
+    PostgresLeaderElection(engine, tried_s=3).close()
 
 
 def test_a_store_is_upgraded_by_who_comes_first_and_never_under_others(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    older, other = SessionSeat(engine), SessionSeat(engine)
+    older, other = PostgresLeaderElection(engine), PostgresLeaderElection(engine)
     present, following = newest_revision(), next_version(monkeypatch, tmp_path)
     with pytest.raises(NotAllowed, match="other servers hold the store, and it is to be upgraded"):
-        SessionSeat(engine, tried_s=0)
+        PostgresLeaderElection(engine, tried_s=0)
     assert _version(engine) == present
     older.close()
     with pytest.raises(NotAllowed):
-        SessionSeat(engine, tried_s=0)
+        PostgresLeaderElection(engine, tried_s=0)
     other.close()
-    newer = SessionSeat(engine, tried_s=3)
+    newer = PostgresLeaderElection(engine, tried_s=3)
     assert _version(engine) == newest_revision() == following
-    SessionSeat(engine, tried_s=0).close()
+    PostgresLeaderElection(engine, tried_s=0).close()
     newer.close()
 
 
 def test_a_server_whose_store_was_upgraded_while_it_was_away_is_none_any_more(
     engine: Engine, postgres: PostgresServer
 ) -> None:
-    seat = SessionSeat(engine)
-    end_session(postgres, seat._session)
+    election = PostgresLeaderElection(engine)
+    end_session(postgres, election._session)
     with writing(engine) as connection:
         connection.execute(text("UPDATE icewright_schema SET version_num = '9999'"))
     with pytest.raises(InvalidConfiguration, match="9999"):
-        seat.check()
+        election.check()
 
 
 def test_i15_a_follower_has_no_hands_on_files(engine: Engine) -> None:

@@ -17,6 +17,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+from sqlalchemy import select
+
 import icewright
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
 from icewright.audit.model import verify
@@ -25,7 +28,7 @@ from icewright.core.codec import to_json
 from icewright.events.sources.cursors import SqlCursors
 from icewright.identity.sql import SqlIdentities
 from icewright.model.access.permissions import Detail, Grants, Principal
-from icewright.model.actions.actions import Action, ActionFigures
+from icewright.model.actions.actions import Action, ActionFigures, ActionKind
 from icewright.model.actions.deletion import DeletionRun, Intent, IntentState
 from icewright.model.actions.orphans import FinishedPass
 from icewright.model.events.events import CommitEvent, Reporting
@@ -54,6 +57,8 @@ from icewright.ports.store import TaskFilter, WaitingPlan
 from icewright.ports.table_lists import TableQuery, TableSort
 from icewright.store.documents import load
 from icewright.store.engine import open_store
+from icewright.store.schema import tasks as tasks_table
+from icewright.store.transactions import reading
 from icewright.store_admin.integrity_check import problems
 from icewright.web.idempotent_answers import Answer
 from icewright.work.launch.submitters import SqlSubmitters
@@ -183,18 +188,15 @@ def test_tables_that_were_listed_before_they_had_a_health_are_read() -> None:
     assert (found.health, found.failures, found.figures.avoidable_files) == (None, 0, 0)
 
 
-def test_a_store_from_before_the_baseline_opens_as_it_is_and_is_read(tmp_path: Path) -> None:
-    """It was at schema 0015 once; 39 migrations and the version before brought it to where a new store begins now."""
+def test_a_store_from_before_the_baseline_is_upgraded_with_its_rows_and_is_read(tmp_path: Path) -> None:
+    """It was at schema 0015 once; 39 migrations and the version before brought it to where the baseline begins."""
     path = tmp_path / "store.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((Path(__file__).parent / "store_0039.sql").read_text(encoding="utf-8"))
     before = lines(path)
     engine = open_store(f"sqlite:///{path}")
     try:
-        after = frozenset(lines(path))
-        assert [line for line in before if line not in after] == [
-            line for line in before if line.startswith('INSERT INTO "icewright_schema"')
-        ]
+        assert kept(lines(path)) == kept(before)
         tables, tasks, deletions = SqlTableStore(engine), SqlTaskStore(engine), SqlDeletionStore(engine)
         found = tasks.tasks(TaskFilter(), limit=99)
         assert Counter(task.state for task in found) == {
@@ -240,3 +242,23 @@ def lines(path: Path) -> list[str]:
     """All that a database has."""
     with closing(sqlite3.connect(path)) as connection:
         return list(connection.iterdump())
+
+
+def kept(lines: list[str]) -> list[str]:
+    """What migrations leave as it is: all but the revision, of tasks the slot and how it is kept unique, and lists."""
+    of_tasks = ("CREATE TABLE tasks", "CREATE UNIQUE INDEX uq_tasks_active", 'INSERT INTO "icewright_schema"')
+    left = [line for line in lines if "listed_tables" not in line and "table_series" not in line]
+    return [line.removesuffix(",'data');").removesuffix(");") for line in left if not line.startswith(of_tasks)]
+
+
+@pytest.mark.parametrize("kind", ActionKind)
+def test_tasks_of_a_former_store_get_the_slot_of_their_kind(tmp_path: Path, kind: ActionKind) -> None:
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / "store_0039.sql").read_text(encoding="utf-8"))
+        connection.execute("UPDATE tasks SET kind = ?", (kind.value,))
+        connection.commit()
+    engine = open_store(f"sqlite:///{path}")
+    with reading(engine) as connected:
+        assert set(connected.scalars(select(tasks_table.c.table_slot))) == {kind.traits.slot}
+    engine.dispose()

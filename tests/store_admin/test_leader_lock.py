@@ -17,7 +17,7 @@ from icewright.core.errors import NotAllowed
 from icewright.server.control_wiring import open_control_plane
 from icewright.store.engine import open_store, store_engine
 from icewright.store.migrate import VERSION_TABLE
-from icewright.store_admin.leader_lock import alone_with, seat_at
+from icewright.store_admin.leader_lock import alone_with, open_leader_election
 from tests.lakes.sqlite import make_lake
 from tests.lakes.stores import next_version, postgres_store, sqlite_store
 from tests.servers.postgres import PostgresServer
@@ -25,8 +25,8 @@ from tests.servers.postgres import PostgresServer
 _HOLD = """
 import sys
 from icewright.store.engine import open_store
-from icewright.store_admin.leader_lock import seat_at
-with seat_at(open_store(sys.argv[1])):
+from icewright.store_admin.leader_lock import open_leader_election
+with open_leader_election(open_store(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -101,9 +101,9 @@ def test_a_newer_server_beside_a_running_one_leaves_it_the_schema_that_it_knows(
 
 def test_a_store_on_sqlite_has_one_server_which_leads(tmp_path: Path) -> None:
     engine = open_store(sqlite_store(tmp_path / "icewright.db"))
-    with seat_at(engine) as seat:
-        assert seat.lead() is not None
-        with pytest.raises(NotAllowed, match="another server holds the store") as raised, seat_at(engine):
+    with open_leader_election(engine) as election:
+        assert election.lead() is not None
+        with pytest.raises(NotAllowed, match="another server holds the store") as raised, open_leader_election(engine):
             pass
         assert "several servers share a store on PostgreSQL" in raised.value.hint
     engine.dispose()

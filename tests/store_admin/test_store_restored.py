@@ -358,7 +358,7 @@ def test_a_person_begins_anew_what_expires_by_itself_after_a_restore() -> None:
     house = Lakehouse()
     house.ready_table()
     task = replace(house.let_expire_once(), state=TaskState.SUCCEEDED)
-    firsts = house.control.keeper._firsts
+    firsts = house.control.maintainer._firsts
     latest = lambda kind: [task] if kind is task.kind else []  # noqa: E731 - of this test
     assert firsts.wanted(task.kind, house.metadata(), latest) is None
     store = house.tasks

@@ -409,7 +409,7 @@ def upkeep_in_a_nightly_window(story: Story) -> None:
             house.control.dispatcher.approve(waiting.plan_id, "Ada")
         if hour in (15, 27):
             story.happens("somebody asks what is going on")
-            for reason in house.control.keeper.look(NAME, plan_anew=True).upkeep.reasons:
+            for reason in house.control.maintainer.look(NAME, plan_anew=True).upkeep.reasons:
                 story.happens(f"  {reason.text}")
         spec = story.worker.claim_if_any()
         if spec is not None:

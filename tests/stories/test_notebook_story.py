@@ -53,7 +53,7 @@ def test_the_session_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ICEWRIGHT_TOKEN", TOKEN)
     names: dict[str, Any] = {}
     served, lines = Served(), ["A session in a notebook, as the page on the Python client has it.", ""]
-    served.control.keeper._chance = lambda: 0.0  # looks are spread by chance, and this one is stored
+    served.control.maintainer._chance = lambda: 0.0  # looks are spread by chance, and this one is stored
     served.table(mode="approve")
     served.control.dispatcher.hello(hello())
     with at_a_port(served.control) as url:

@@ -42,7 +42,7 @@ def sorted_table(served: Served, *spans: tuple[Span | None, ...], sizes: tuple[i
         for number, one in enumerate(spans)
     ]
     served.lake.append(SORTED, files)
-    served.control.keeper.look(SORTED)
+    served.control.maintainer.look(SORTED)
     return table_id.uuid
 
 
@@ -154,7 +154,7 @@ def test_the_histogram_has_a_bucket_for_each_power_of_two_up_to_the_largest_file
 
 def test_the_histogram_of_a_table_without_files_is_empty(served: Served) -> None:
     uuid = served.lake.create(SORTED, partition_fields=BY_CITY).uuid
-    served.control.keeper.look(SORTED)
+    served.control.maintainer.look(SORTED)
     assert served.get(f"/tables/{uuid}/histogram")["buckets"] == []
 
 

@@ -97,7 +97,7 @@ def test_a_change_of_health_is_explained_and_names_its_part(served: Served) -> N
     uuid = served.get("/tables", name=str(EVENTS))["items"][0]["uuid"]
     before = served.get(f"/tables/{uuid}/health")["health"]["score"]
     served.append(EVENTS, "more", cities=30)
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(EVENTS)
     shown = served.get(f"/tables/{uuid}/health")
     assert shown["change"]["before"] == before
     assert shown["change"]["after"] == shown["health"]["score"]
@@ -186,9 +186,9 @@ def test_a_series_has_a_point_for_each_hour_in_which_something_changed(served: S
     for number in range(4):
         served.clock.advance(HOUR_MS // 2)
         served.append(EVENTS, f"later-{number}")
-        served.control.keeper.look(EVENTS)
+        served.control.maintainer.look(EVENTS)
     served.clock.advance(5 * HOUR_MS)
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(EVENTS)
     points = served.get(f"/tables/{uuid}/series")["items"]
     assert [point["files"] for point in points] == [6, 7, 9, 10]
     assert points == sorted(points, key=lambda point: int(point["at"]))
@@ -200,12 +200,12 @@ def test_the_stream_tells_of_tables_that_changed_and_of_nothing_else(served: Ser
     seen = lists.last_change()
     source = TableSource(lists, served.app.state.lookups, TableQuery(within=(Scope("lake", ("db",)),)))
     assert source.after(seen, 10) == ([], seen)
-    served.control.keeper.look(EVENTS)  # nothing new
+    served.control.maintainer.look(EVENTS)  # nothing new
     assert source.after(seen, 10) == ([], seen)
     served.append(EVENTS, "more")
     served.append(OTHER, "more")
-    served.control.keeper.look(OTHER)
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(OTHER)
+    served.control.maintainer.look(EVENTS)
     events, through = source.after(seen, 10)
     assert [event.document["name"] for event in events] == [str(EVENTS)]
     assert events[0].document["figures"]["data_files"] == 7

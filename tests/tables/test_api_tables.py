@@ -14,7 +14,7 @@ from icewright.model.plans.plans import Migration
 from icewright.model.work.storage import AccessRecord
 from icewright.model.work.why import Stance, Why
 from icewright.policy.rules.cases import PolicyTest
-from icewright.ports.findings import Unfit
+from icewright.ports.findings import ExecutorExclusion
 from icewright.tables.views import SnapshotPlace
 from icewright.web.messages import decode_cursor, encode_cursor
 from tests.builders.served import EVENTS, HOUR_MS, Served, answer, hello, problem
@@ -138,7 +138,7 @@ def test_an_observation_is_what_the_last_look_saw_and_no_more() -> None:
     assert seen["first_seen"] == [{"at": seen["changed_at"], "sequence_number": 12}]
     assert served.http.get(seen["plan_at"]).json()["plan_id"] == before["plan"]["plan_id"]
     served.clock.advance(HOUR_MS)
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(EVENTS)
     page = served.get(f"/tables/{uuid}/observations")
     assert page["next_cursor"] is None
     (then,) = page["items"]
@@ -153,12 +153,12 @@ def test_an_observation_says_what_was_found_of_storage_and_files() -> None:
     (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
     assert (seen["storage_root"], seen["worker_access"], seen["unfit"]) == (None, "proved", [])
     served.lake.set_properties(EVENTS, {"write.data.path": "s3://bucket/events"})
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(EVENTS)
     tables, now = served.control.tables, served.clock.now()
     (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
     assert (seen["storage_root"], seen["worker_access"]) == ("s3://bucket/events", "unknown")
     tables.save_access(AccessRecord("lake", "s3://bucket/events", WorkerAccess.REFUSED, "403", "optimizer-1", now))
-    tables.note_unfit(TableId("lake", uuid), "not-stitchable", Unfit(now, "its codec"))
+    tables.note_exclusion(TableId("lake", uuid), "not-stitchable", ExecutorExclusion(now, "its codec"))
     (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
     assert seen["worker_access"] == "refused"
     assert seen["unfit"] == [{"code": "not-stitchable", "text": "its codec", "figures": {}}]
@@ -285,7 +285,7 @@ def test_figures_follow_a_commit_as_soon_as_the_loop_has_seen_it() -> None:
     served.table()
     served.get("/tables")
     served.append(EVENTS, "later")
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(EVENTS)
     assert served.get("/tables")["items"][0]["figures"]["data_files"] == 13
 
 

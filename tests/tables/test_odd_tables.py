@@ -79,7 +79,7 @@ def test_scan_shows_every_one_of_them() -> None:
 def test_the_plan_says_why_nothing_is_done(name: str, code: str) -> None:
     said = icewright("plan", f"lake.db.{name}", "--json").json["plan"]
     assert said["reason"]["code"] == code
-    assert said["reason"]["text"].startswith("nothing, because ")
+    assert "cannot" in said["reason"]["text"]
     assert said["actions"] == []
 
 

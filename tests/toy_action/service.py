@@ -24,7 +24,7 @@ from tests.toy_action.model import AskedCountSnapshots, CountSnapshots, CountSna
 def decide(metadata: TableMetadata) -> Decided:
     """What there is to count."""
     if metadata.current_snapshot_id is None:
-        return Decided(None, Reason("no-snapshot", "nothing, because the table has no snapshot yet"), None)
+        return Decided(None, Reason("no-snapshot", "nothing to do: the table has no snapshot yet"), None)
     said = CountSnapshotsPrediction(len(metadata.snapshots))
     return Decided(
         CountSnapshots(metadata.current_snapshot_id), Reason("count", f"count {said.snapshots:,} snapshots"), said

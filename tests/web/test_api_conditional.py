@@ -44,7 +44,7 @@ def test_a_change_changes_the_tag(served: Served) -> None:
     uuid = served.table()
     tags = [served.http.get(f"{V1}/tables/{uuid}").headers["etag"]]
     served.append(EVENTS, "more")
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(EVENTS)
     answer = served.http.get(f"{V1}/tables/{uuid}", headers={"If-None-Match": tags[0]})
     assert answer.status_code == 200
     assert answer.headers["etag"] != tags[0]

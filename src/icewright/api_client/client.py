@@ -31,7 +31,7 @@ def _unreadable(name: TableName, reason: Json) -> Unreadable:
     since = wording.instant(reason["figures"][SINCE])
     return Unreadable(
         f"{name} cannot be read since {since}: {reason['text']}",
-        hint="nothing is planned or done for it until then; the server tries again by itself",
+        hint="nothing is planned or done for it until then; the server retries automatically",
     )
 
 

@@ -150,7 +150,7 @@ class _Lost(Unavailable):
 
 def _hint(error: httpx2.HTTPError) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return "its certificate is of nobody that this machine trusts; SSL_CERT_FILE names a file with others"
+        return "this machine does not trust the issuer of its certificate; SSL_CERT_FILE names a file with others"
     return "is it running? `icewright serve` starts it"
 
 

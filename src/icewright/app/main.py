@@ -5,6 +5,7 @@ Commands import what they need when they run, so that ``icewright --help`` answe
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from typer.core import TyperGroup
 
 from icewright import __version__
 from icewright.actions.remove_files import cli as quarantine
-from icewright.app import processes, status
+from icewright.app import doctor, processes, status
 from icewright.audit import cli as audit
 from icewright.configuration import cli as configuration
 from icewright.core.errors import IcewrightError
@@ -62,6 +63,12 @@ app = typer.Typer(
 )
 
 
+def _print_version(value: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if value:
+        sys.stdout.write(f"icewright {__version__}\n")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     context: typer.Context,
@@ -70,6 +77,9 @@ def options(
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="The configuration file (icewright.toml).")
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show where errors come from.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """Read the options that stand before the command."""
     context.obj = Invocation(config, verbose, Terminal(as_json=False, verbose=verbose))
@@ -113,6 +123,7 @@ app.add_typer(notifications.app, name="notifications")
 app.add_typer(events.app, name="events")
 app.command("notify")(events.notify)
 app.command("status")(status.status)
+app.command("doctor")(doctor.doctor)
 app.add_typer(configuration.app, name="config")
 app.add_typer(store.app, name="store")
 app.add_typer(access.app, name="token")

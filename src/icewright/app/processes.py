@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +12,25 @@ import typer
 from icewright.terminal.invocation import LogFormat, LogLevel, begin
 
 
-def serve(context: typer.Context, *, log_format: LogFormat = "console", log_level: LogLevel = "info") -> None:
+def serve(
+    context: typer.Context,
+    *,
+    host: Annotated[str | None, typer.Option("--host", help="Where to listen; over server.host.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="The port; over server.port.")] = None,
+    opens: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    log_format: LogFormat = "console",
+    log_level: LogLevel = "info",
+) -> None:
     """Run the server: it observes, plans, and hands out tasks. Ctrl-C ends it."""
+    from icewright.config.layers import Given  # noqa: PLC0415 - `--help` stays quick
     from icewright.server.server import serve as run  # noqa: PLC0415 - `--help` stays quick
     from icewright.server.tracing import export_spans  # noqa: PLC0415 - `--help` stays quick
     from icewright.terminal.logs import configure_logs  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=False)
+    for name, value in (("host", host), ("port", port)):
+        if value is not None:
+            invocation.flags["server", name] = Given(value, f"--{name}")
     configure_logs(log_format, log_level)
     export_spans(os.environ)
     terminal = invocation.terminal
@@ -26,6 +39,8 @@ def serve(context: typer.Context, *, log_format: LogFormat = "console", log_leve
         terminal.say(f"icewright listens at {url}")
         terminal.say("`icewright login` gives links to it" if link is None else f"Open once in a browser: {link}")
         terminal.out.file.flush()
+        if opens and not webbrowser.open(link or url):
+            terminal.note("no browser could be opened")
 
     run(invocation.config, os.environ, announce=announce)
 
@@ -36,7 +51,7 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Play it to its end and verify every step.")] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     clean: Annotated[bool, typer.Option("--clean", help="Only remove what an earlier demo made.")] = False,
-    folder: Annotated[Path, typer.Option("--folder", help="Where the demo's lake lies.")] = Path("icewright-demo"),
+    folder: Annotated[Path, typer.Option("--folder", help="Where the demo's lake is.")] = Path("icewright-demo"),
     days: Annotated[int, typer.Option("--days", min=1, max=365, help="Days of flights that the writer commits.")] = 365,
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="The server's port.")] = 7077,
 ) -> None:

@@ -36,7 +36,7 @@ def list_approvals(
 ) -> Response:
     """Approvals of plans for tables that the caller may read, the latest first.
 
-    Whoever may read everything is also told of those for tables that are not there any more.
+    Callers that may read everything also see those for tables that no longer exist.
     """
     before, within = decode_cursor(ApprovalPlace, cursor), caller.scopes(Permission.READ)
     table_id = None if table is None else by_uuid.seen(table, catalog, within).table_id

@@ -31,15 +31,15 @@ _log = structlog.get_logger("icewright.approvals")
 
 NAME_LENGTH_MAX: Final = 200
 NO_ROOTS: Final = Reason(
-    "no-roots", "the catalog has no `roots`: its tables may lie anywhere, so that each removal needs approval"
+    "no-roots", "the catalog has no `roots`: its tables may be anywhere, so that each removal needs approval"
 )
 OTHER_PLACE: Final = Reason(
-    "other-place", "no removal of this table was approved in the place where it is now: look at what would go"
+    "other-place", "no removal of this table was approved in the place where it is now: review the plan"
 )
 RESTORED_SINCE: Final = Reason(
-    "restored", "the store was restored from a backup, which does not know what was taken back since: look and approve"
+    "restored", "the store was restored from a backup, which does not know later undos: review and approve"
 )
-"""Why a person has to begin anew what takes something away."""
+"""Why a person has to ask again for what takes something away."""
 _APPROVALS_A_PAGE: Final = 100
 APPROVED_BY: Final = "approved_by"
 """The figure of a task's reason that says who approved its plan beyond a budget."""
@@ -98,7 +98,7 @@ class Approvals:
         """
         name = approved_by.strip()
         if not name or len(name) > NAME_LENGTH_MAX or not name.isprintable():
-            raise InvalidMessage("nobody is named who approves", hint=f"a name of 1 to {NAME_LENGTH_MAX} characters")
+            raise InvalidMessage("no approver is named", hint=f"a name of 1 to {NAME_LENGTH_MAX} characters")
         return self._deletions.approve(Approval(approval_hash(plan), name, self._clock.now(), self._approved(plan)))
 
     def _approved(self, plan: Plan) -> ApprovedPlan:

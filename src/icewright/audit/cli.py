@@ -71,16 +71,14 @@ def verify(
     ] = None,
     before: Annotated[
         Path | None,
-        typer.Option(
-            "--before", metavar="FILE", help="An export with the entries that are gone by now, to begin with."
-        ),
+        typer.Option("--before", metavar="FILE", help="An export with the entries that the store no longer has."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Follow the chain of the audit, here and not on the server, and name the first entry that is wrong.
 
-    What was cut off at the end, or written anew, shows by a head that was noted before: this command prints one. A head
-    of an entry that is gone by now proves nothing, unless --before has the entries from there on. Exit status 1 when
+    What was cut off at the end, or rewritten, shows by a head that was noted before: this command prints one. A head
+    of an entry that no longer exists proves nothing, unless --before has the entries from there on. Exit status 1 when
     something is wrong, or a head proves nothing.
     """
     from icewright.audit.model import Head  # noqa: PLC0415 - see above
@@ -108,7 +106,7 @@ def verify(
         )
         invocation.terminal.say(f"note this head elsewhere: {found.head.number}:{found.head.hash}")
         for gone in found.unproven:
-            invocation.terminal.say(f"entry {gone.number} is not there any more: this head proves nothing now")
+            invocation.terminal.say(f"entry {gone.number} no longer exists: this head proves nothing now")
         if found.unproven:
             invocation.terminal.aside(
                 "an export that has those entries shows whether this is that chain: --before FILE"

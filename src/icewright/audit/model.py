@@ -116,7 +116,7 @@ def verify(entries: Iterable[AuditEntry], start: Head = GENESIS, taken: Sequence
         last, count = entry.head, count + 1
     if not said:
         return Verified(
-            count, last, start.number, "entries are gone up to there, and no entry says that they went in order"
+            count, last, start.number, "entries are missing up to there, and no entry says that they were pruned"
         )
     for head in sorted(taken, key=lambda one: one.number):
         if head.number > last.number:
@@ -138,7 +138,7 @@ def _pruned_to(entry: AuditEntry) -> Head:
 
 def _wrong(entry: AuditEntry, last: Head) -> str:
     if entry.number != last.number + 1:
-        return f"it comes behind entry {last.number}: one is missing, or there twice"
+        return f"it follows entry {last.number}: one is missing, or there twice"
     if entry.previous != last.hash:
         return "it does not follow from the entry before it"
     return "" if entry.hash == hash_of(entry) else "it was changed"

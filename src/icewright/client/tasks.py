@@ -76,7 +76,7 @@ class Task:
         return from_json(TaskDocument, self._client.task(self.task_id))
 
     def attempts(self) -> Iterator[ListedAttempt]:
-        """Every try at it, oldest first: who had it, how it ended, and why it came to nothing."""
+        """Every try at it, oldest first: who had it, how it ended, and why it failed."""
         found = pages(lambda cursor: self._client.attempts(self.task_id, cursor=cursor))
         return (from_json(ListedAttempt, item) for item in found)
 

@@ -48,6 +48,6 @@ OIDC = (
         "roles",
         Kind.MAPPING,
         'Which roles people get, by claims of their ID token: "groups=data-eng" = "operator@lake.sales, viewer". '
-        "Without @ for everything. Whoever no line is about gets none. In the configuration file alone.",
+        "Without @ for everything. People without a matching line get none. In the configuration file alone.",
     ),
 )

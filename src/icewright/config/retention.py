@@ -36,7 +36,7 @@ HOLD = Setting(
     "hold_days",
     Kind.INTEGER,
     "How much longer than server.keep_tasks_days tasks are kept that are not in that table yet, in days; then they are "
-    "forgotten all the same.",
+    "deleted anyway.",
     default=HISTORY_HOLD_DAYS,
     allowed=f"1 to {KEEP_DAYS_MAX}",
     accepts=lambda value: 1 <= value <= KEEP_DAYS_MAX,
@@ -61,21 +61,21 @@ RETENTION = (
     Setting(
         SETTING_OF[RowKind.PLANS],
         Kind.INTEGER,
-        "How many plans of a table are kept, beside those that something needs.",
+        "How many plans of a table are kept, in addition to those in use.",
         default=KEPT.plans,
         allowed=f"{KEEP_PLANS_MIN} to {KEEP_PLANS_MAX}",
         accepts=lambda value: KEEP_PLANS_MIN <= value <= KEEP_PLANS_MAX,
     ),
     _days(
         RowKind.FINDINGS,
-        "How long it is kept what optimizers found of storages, in days; each is found out anew daily.",
+        "How long it is kept what optimizers found of storages, in days; each is probed again daily.",
         KEEP_FINDINGS_DAYS_MIN,
     ),
     _days(RowKind.OPTIMIZERS, "How long optimizers are kept that are not heard of any more, in days."),
     Setting(
         SETTING_OF[RowKind.AUDIT],
         Kind.INTEGER,
-        "How long entries of the audit are kept, in days; 0 keeps them for good.",
+        "How long entries of the audit are kept, in days; 0 keeps them forever.",
         default=0,
         allowed=f"0, or {KEEP_AUDIT_DAYS_MIN} to {KEEP_DAYS_MAX}",
         accepts=lambda value: value == 0 or KEEP_AUDIT_DAYS_MIN <= value <= KEEP_DAYS_MAX,

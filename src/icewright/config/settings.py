@@ -63,7 +63,7 @@ SERVER = (
         "host",
         Kind.TEXT,
         "Address to listen on. Others than those of loopback need public_url, TLS (tls_certificate, or a proxy of "
-        "trusted_proxies that speaks it) and somebody who may come in.",
+        "trusted_proxies that speaks it) and at least one principal with access.",
         default="127.0.0.1",
         allowed="127.0.0.1, ::1, localhost, an address of this machine, or 0.0.0.0 or :: for all of them",
         accepts=_is_host,
@@ -161,8 +161,8 @@ SERVER = (
     Setting(
         "allowed_hosts",
         Kind.TEXTS,
-        "Host headers that are answered beside those of the address, with the port where clients send one: the name of "
-        "a load balancer.",
+        "Host headers that are accepted in addition to those of the address, with the port where clients send one: the "
+        "name of a load balancer.",
         default=(),
         allowed="names or addresses, such as icewright.example.com or icewright.example.com:8443; no patterns",
         accepts=lambda value: all(_HOST_HEADER.match(host) is not None for host in value),
@@ -267,7 +267,7 @@ OPTIMIZER = (
     Setting(
         "packages",
         Kind.TEXTS,
-        "Maven coordinates for Spark, beside those that the catalogs need.",
+        "Maven coordinates for Spark, in addition to those that the catalogs need.",
         default=(ICEBERG_RUNTIME,),
     ),
     Setting(
@@ -293,7 +293,7 @@ OPTIMIZER = (
     Setting(
         "spark_conf_keys",
         Kind.TEXTS,
-        "Keys that spark_conf may have beside these. Whoever sets them can run any program; in the file only.",
+        "Additional keys that spark_conf may have. They allow running any program; in the file only.",
         default=(),
     ),
     Setting(
@@ -357,14 +357,14 @@ NOTIFICATIONS = (
     Setting(
         "allowed_networks",
         Kind.TEXTS,
-        "Networks inside that messages may go to, also without TLS, such as 10.1.0.0/16; none by default. In the file "
-        "only.",
+        "Internal networks that messages may be sent to, also without TLS, such as 10.1.0.0/16; none by default. In "
+        "the file only.",
         default=(),
     ),
     Setting(
         "proxy",
         Kind.TEXT,
-        "A proxy by which all webhooks go: http://host:port; env:NAME or file:/path where it has a password.",
+        "A proxy for all webhooks: http://host:port; env:NAME or file:/path where it has a password.",
     ),
     Setting("ca_file", Kind.TEXT, "Certificates (PEM) of authorities to trust instead of the system's."),
 )
@@ -373,7 +373,7 @@ _KINDS = tuple(CatalogKind)
 MODE = Setting(
     "mode",
     Kind.TEXT,
-    "How far icewright may go by itself: observe, approve or auto.",
+    "What icewright may do without approval: observe, approve or auto.",
     allowed=", ".join(Mode),
     accepts=lambda value: value in tuple(Mode),
 )
@@ -397,13 +397,12 @@ CATALOG = (
     Setting(
         "warehouse",
         Kind.TEXT,
-        "Where tables lie: a URI or an absolute path; of a REST catalog, its name for a warehouse. Required for sql.",
+        "Where tables are: a URI or an absolute path; of a REST catalog, its name for a warehouse. Required for sql.",
     ),
     Setting(
         "properties",
         Kind.MAPPING,
-        "Further properties, which go to PyIceberg and to Spark by their names for them; secrets as env:NAME or "
-        "file:/path.",
+        "Further properties, which PyIceberg and Spark get by their names for them; secrets as env:NAME or file:/path.",
     ),
     Setting(
         "aliases",
@@ -414,7 +413,7 @@ CATALOG = (
     Setting(
         "roots",
         Kind.TEXTS,
-        "The only places where its tables may lie, as URIs or absolute paths: files are never deleted elsewhere, and a "
+        "The only places where its tables may be, as URIs or absolute paths: files are never deleted elsewhere, and a "
         "table that cannot be read is taken to be below them. By default anywhere.",
         default=(),
     ),

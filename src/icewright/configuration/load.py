@@ -7,6 +7,7 @@ a guessed setting could let icewright touch a table that its owner believed safe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,13 +28,17 @@ from icewright.notifications.receivers import flatten_receivers, notifications_c
 from icewright.work.groups.settings import groups_config
 
 DEFAULT_ORIGIN = "default"
+_KIND_OF_SCHEME = {"http": "rest", "https": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}
 _TOP = ("catalogs", "policies", "groups", *SECTIONS, "receivers")
 
 
-def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Config:
+def load_config(
+    path: Path | None, environ: Mapping[str, str], cwd: Path, flags: Mapping[Key, Given] | None = None
+) -> Config:
     """The configuration of this process.
 
-    ``path`` is what ``--config`` names. Without ``[[catalogs]]`` anywhere, PyIceberg's own configuration is used.
+    ``path`` is what ``--config`` names, ``flags`` are settings of the command line. Without ``[[catalogs]]`` anywhere,
+    PyIceberg's own configuration is used.
     Raises :class:`~icewright.core.errors.InvalidConfiguration`.
     """
     file = layers.find_file(path, environ, cwd)
@@ -44,6 +49,7 @@ def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Con
     given = {**layers.flatten_sections(data, str(file)), **layers.flatten_catalogs(data, str(file))}
     given |= flatten_receivers(data, str(file))
     given |= layers.environment(environ, frozenset(catalogs.catalog_names(given)))
+    given |= flags or {}
 
     built = [catalogs.entry(given, name) for name in catalogs.catalog_names(given)]
     found = discover(environ, cwd) if not built else Discovery()
@@ -73,6 +79,31 @@ def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Con
         unusable=found.unusable,
         notes=_notes(file, found),
     )
+
+
+def with_one_catalog(config: Config, name: str, uri: str, warehouse: str | None, environ: Mapping[str, str]) -> Config:
+    """The configuration with this catalog alone and without rules; the environment may have more settings of it.
+
+    Its type is that of the URI. Raises :class:`~icewright.core.errors.InvalidConfiguration`.
+    """
+    kind = _KIND_OF_SCHEME.get(uri.partition(":")[0].lower())
+    if kind is None:
+        hint = (
+            "https://host/path (rest), thrift://host:9083 (hive), sqlite:////path.db, postgresql://user@host/database"
+        )
+        raise InvalidConfiguration(f"--uri: not the URI of a catalog: {redact('uri', uri)}", hint=hint)
+    if redact("uri", uri) != uri:
+        raise InvalidConfiguration(
+            "--uri: a password does not belong on a command line, which other users of the machine can read",
+            hint="leave it out; write a configuration with a reference to it (`icewright config init`)",
+        )
+    told = {"type": Given(kind, "--uri"), "uri": Given(uri, "--uri")}
+    told |= {"warehouse": Given(warehouse, "--warehouse")} if warehouse is not None else {}
+    more = layers.environment(environ, frozenset({name}))
+    given = {key: item for key, item in more.items() if key[:2] == ("catalogs", name)}
+    given |= {("catalogs", name, key): item for key, item in told.items()}
+    entry, _ = catalogs.entry(given, name)
+    return replace(config, catalogs=(entry,), rules=(), notes=())
 
 
 def _public_key(key: Key) -> str:
@@ -173,6 +204,6 @@ def _optimizer(given: Mapping[Key, Given], file: str) -> OptimizerConfig:
     if keys is not None and keys.origin != file:
         raise InvalidConfiguration(
             f"{keys.origin}: optimizer.spark_conf_keys belongs into the configuration file alone",
-            hint="it lets whoever sets these keys run any program",
+            hint="these keys allow running any program",
         )
     return OptimizerConfig(**found)

@@ -117,7 +117,7 @@ def starting_file(found: Discovery) -> str:
 
 
 _MODE = (
-    "# observe: plans and explanations only. approve: plans wait for a person. auto: icewright acts by itself.",
+    "# observe: plans and explanations only. approve: plans wait for a person. auto: icewright acts automatically.",
     'mode = "observe"',
 )
 _EXAMPLE = (

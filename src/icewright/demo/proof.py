@@ -91,7 +91,7 @@ def _deletes_folded(*tables: Table) -> Check:
             if snapshot.summary and snapshot.summary.operation.value == "delete":
                 deleted += int(snapshot.summary["added-position-deletes"] or 0)
         live += sum(len(task.delete_files) for task in table.scan().plan_files())
-    found = f"{deleted:,} rows were deleted beside the data, {live:,} delete files still apply"
+    found = f"{deleted:,} rows were deleted by delete files, {live:,} delete files still apply"
     return Check("deletes are folded in", deleted > 0 and live == 0, found)
 
 

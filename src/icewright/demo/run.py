@@ -18,6 +18,7 @@ from rich.console import Console
 
 from icewright.api_client.client import Client
 from icewright.core.errors import IcewrightError, NotFound, Unreadable
+from icewright.core.extras import EXTRAS, require_extra
 from icewright.demo.flights_writer import FLIGHTS, WEATHER
 from icewright.demo.folder import DemoFolder
 from icewright.demo.narrator import Narrator
@@ -58,6 +59,7 @@ class _Stopped(Exception):
 
 def run(options: DemoOptions, console: Console) -> int:
     """Play the demo; the exit status is 0, or 1 when a promise did not hold. Raises :class:`DemoFailed`."""
+    require_extra("demo,spark", "the demo's processes", [*EXTRAS["demo"], *EXTRAS["spark"]])
     folder = DemoFolder(options.folder.absolute())
     folder.create()
     console.print(f"icewright demo: a small lake in {folder.path}", highlight=False)
@@ -98,9 +100,7 @@ def _play(options: DemoOptions, folder: DemoFolder, processes: Processes, consol
         if options.once:
             console.print(last_line(narrator, checks), highlight=False)
             return 0 if all(check.held for check in checks) else 1
-        narrator.say(
-            "running", "everything goes on until Ctrl-C; try the commands above, or append to demo.nyc.flights"
-        )
+        narrator.say("running", "everything runs until Ctrl-C; try the commands above, or append to demo.nyc.flights")
         while True:
             time.sleep(_POLL_S)
             _check_alive(processes, folder)

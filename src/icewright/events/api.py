@@ -64,7 +64,7 @@ EVENTS_SCHEMA: Final[dict[str, Any]] = {
         "events": {"type": "array", "maxItems": EVENTS_MAX, "items": EVENT_SCHEMA},
         "channel": {
             "enum": [Channel.HTTP.value, Channel.OUTBOX.value],
-            "description": "`outbox` for events that waited where they happened because nobody answered.",
+            "description": "`outbox` for events that waited at their source because the server did not answer.",
         },
     },
 }
@@ -92,7 +92,7 @@ class EventsAnswer:
     **operation(EventAnswer, status=202, accepts=EVENT_SCHEMA, problems=_NO_CATALOG),
 )
 def receive_commit(intake: Service[Intake], caller: Caller, body: Annotated[Any, Depends(json_body())]) -> Response:
-    """Somebody committed to a table. Answered at once; what is true is then read from the catalog."""
+    """Report a commit to a table. Answered at once; the server then reads the catalog."""
     event = parse_event(body)
     authorize(caller, Permission.REPORT, Scope.of(event.table_name))
     is_new = intake.take([event], Channel.HTTP, caller.name)

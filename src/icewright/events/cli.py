@@ -19,7 +19,7 @@ from icewright.terminal.lists import print_page
 if TYPE_CHECKING:
     from icewright.events.views import EventView
 
-app = typer.Typer(help="What others told the server of their commits.", no_args_is_help=True)
+app = typer.Typer(help="Commits that other programs reported to the server.", no_args_is_help=True)
 
 _EVENTS: Final = (
     Column("event", is_number=True),

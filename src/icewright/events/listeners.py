@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from icewright.config.model import Config, KafkaConfig
 from icewright.config.secrets import resolve_entry
-from icewright.core.errors import InvalidConfiguration
+from icewright.core.extras import require_extra
 from icewright.events.intake import Intake
 from icewright.events.listener import FETCH_S, Listener
 from icewright.events.settings import kafka_config
@@ -50,11 +50,7 @@ def _sources(config: Config, environ: Mapping[str, str], cursors: Cursors) -> li
 
 
 def _kafka(kafka: KafkaConfig) -> EventSource:
-    try:
-        from icewright.events.sources.kafka import KafkaSource  # noqa: PLC0415 - its client is an extra
-    except ImportError as error:
-        raise InvalidConfiguration(
-            f"events come from Kafka, whose client is missing: {error}",
-            hint="install icewright with its extra: icewright[kafka]",
-        ) from error
+    require_extra("kafka", "events from Kafka")
+    from icewright.events.sources.kafka import KafkaSource  # noqa: PLC0415 - its client is an extra
+
     return KafkaSource(kafka.brokers, kafka.topic, kafka.group, kafka.properties)

@@ -26,7 +26,7 @@ _UNTIL: Final = ("until", "opens_at")
 _MODE: Final = {
     Mode.OBSERVE: Reason("mode-observe", f"the table is only observed; {MODE_KEY} set to approve or auto changes that"),
     Mode.APPROVE: Reason(
-        "mode-approve", f"in mode approve nothing goes by itself; {MODE_KEY} set to auto changes that"
+        "mode-approve", f"in mode approve nothing runs without approval; {MODE_KEY} set to auto changes that"
     ),
 }
 
@@ -113,7 +113,7 @@ def _at_work(task: ListedTask) -> Reason:
     if task.state is TaskState.COMMITTED:
         return Reason("to-be-verified", "it has committed, and is verified next")
     if task.state is TaskState.IN_DOUBT:
-        return Reason("in-doubt", "nobody heard whether its attempt committed: the table is asked next")
+        return Reason("in-doubt", "it is unknown whether its attempt committed: the server checks the table next")
     text = f"attempt {task.attempt} of {task.attempts_max} is at work since {wording.instant(task.updated_at)}"
     done = task.progress
     if done is not None and done.groups_total:
@@ -127,7 +127,7 @@ def _at_work(task: ListedTask) -> Reason:
 def _kept_from_all(kind: ActionKind, known: Known) -> Told | None:
     """What keeps every kind of action of a table, or this one, from being queued."""
     if kind in UPKEEP_KEYS and known.policy is not None and kind not in by_itself(known.policy):
-        basis = Reason("upkeep-off", f"not by itself, as long as {UPKEEP_KEYS[kind]} is not true")
+        basis = Reason("upkeep-off", f"disabled by policy: {UPKEEP_KEYS[kind]} is not true")
         return Told(Stance.OFF, (), Expected(Next.IS_DECIDED, None, basis))
     if known.away is not None:
         return Told(Stance.KEPT_BACK, _away(known), _next_look(known))
@@ -173,14 +173,14 @@ def _of_plan(plan: Plan, known: Known) -> Told:
         reason = _MODE[Mode.OBSERVE]
         return Told(Stance.KEPT_BACK, (Wait(reason),), _person(reason), plan.plan_id)
     if known.mode is Mode.APPROVE:
-        text = f"in mode approve each plan waits for a person; `icewright approve {plan.plan_id}` lets it go"
+        text = f"in mode approve each plan waits for approval: `icewright approve {plan.plan_id}`"
         reason = Reason("mode-approve", text)
         return Told(Stance.FOR_A_PERSON, (Wait(reason),), _person(reason), plan.plan_id)
     ended = next((task for task in known.tasks if task.plan_id == plan.plan_id), None)
     if ended is not None and ended.state in (TaskState.FAILED, TaskState.CANCELLED):
         reason = _ended(ended)
         return Told(Stance.KEPT_BACK, (Wait(reason),), _person(reason), plan.plan_id)
-    said = "it is queued, or planned anew, with the next look at the table"
+    said = "the next look at the table queues it or plans again"
     waits = (Wait(Reason("next-look", said), max(known.next_look_at, known.now)),)
     return Told(Stance.KEPT_BACK, waits, _next_look(known, 0, said), plan.plan_id)
 
@@ -189,7 +189,7 @@ def _ended(task: ListedTask) -> Reason:
     """What is said of a plan whose task came to nothing for good, as long as the plan stands."""
     how = "failed" if task.state is TaskState.FAILED else "was cancelled"
     because = "" if task.outcome is None else f": {task.outcome.reason.text}"
-    way = f"`icewright tasks retry {task.task_id}` queues it again, or a change of the table has it planned anew"
+    way = f"`icewright tasks retry {task.task_id}` queues it again; a change of the table also leads to a new plan"
     return Reason("task-ended", f"its task {task.task_id} {how}{because}; {way}", {"task_id": task.task_id})
 
 
@@ -198,11 +198,11 @@ def _of_empty(plan: Plan, known: Known) -> Told:
     waits = _partitions_waiting(plan)
     again = plan.look_again_at
     if again is not None:
-        text = "planned anew then, or with a commit before"
+        text = "planned again then, or after a commit before"
         expected = Expected(Next.IS_DECIDED, max(again, known.now), Reason("look-again", text))
     else:
         look_at = wording.instant(max(known.next_look_at, known.now))
-        text = f"planned anew with the next commit or change of policy, which the look at {look_at} finds at the latest"
+        text = f"planned again after the next commit or change of policy, found by the look at {look_at} at the latest"
         expected = Expected(Next.IS_DECIDED, None, Reason("next-commit", text))
     return Told(Stance.KEPT_BACK if waits else Stance.NOTHING_TO_DO, waits, expected)
 
@@ -231,7 +231,7 @@ def _of_upkeep(kind: ActionKind, known: Known) -> Told:
     """Upkeep that its owner lets happen by itself, and of which no task is queued."""
     waiting = known.waiting.get(kind)
     if waiting is not None:
-        text = f"{waiting.reason.text}; `icewright approve {waiting.plan_id}` lets it go"
+        text = f"{waiting.reason.text}; approve it: `icewright approve {waiting.plan_id}`"
         reason = Reason(waiting.reason.code, text, {**waiting.reason.figures, "since": waiting.since})
         return Told(Stance.FOR_A_PERSON, (Wait(reason),), _person(reason), waiting.plan_id)
     if known.mode in _MODE:

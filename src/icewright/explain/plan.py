@@ -33,7 +33,7 @@ _SAID_OF_MODES: Final = {
     Mode.AUTO: "plans are queued",
 }
 _SAID_OF_NEXT: Final = {
-    Next.GOES_ON: "it goes on",
+    Next.GOES_ON: "it continues",
     Next.STARTS: "it starts",
     Next.IS_DECIDED: "it is looked into again",
 }
@@ -119,7 +119,7 @@ def _start_said(found: Told, start: StartEstimate, now: Instant) -> str:
         soonest = "" if start.soonest_at is None else f", and not before {_when(start.soonest_at, now)}"
         return f"Next: it is not known when it starts{soonest}" + ("." if is_said else f": {start.reason.text}.")
     if start.at <= now:
-        return f"Next: it starts as soon as its turn comes: {start.reason.text}."
+        return f"Next: it starts as soon as possible: {start.reason.text}."
     said = f"Next: it starts about {_when(start.at, now)}"
     if start.soonest_at is not None and start.latest_at is not None and start.soonest_at < start.latest_at:
         said += (
@@ -144,7 +144,7 @@ def _next_said(found: Told, now: Instant) -> str:
         after = "approval" if found.stance is Stance.FOR_A_PERSON else "that; the time is not known"
         return f"Next: {what} after {after}{because}."
     if expected.at <= now:
-        return f"Next: {what} as soon as its turn comes{because}."
+        return f"Next: {what} as soon as possible{because}."
     when = f"at {wording.instant(expected.at)}, in {wording.about(expected.at - now)}, at the earliest"
     return f"Next: {what} {when}{because}."
 
@@ -217,5 +217,6 @@ def _answer_of(each: WhyKind) -> str:
         case Stance.NOT_KNOWN:
             return "has not been looked into yet"
         case Stance.NOTHING_TO_DO | Stance.OFF:
-            because = "" if each.considered is None else each.considered.reason.text.removeprefix("nothing, because ")
-            return "has nothing to do" + (f": {because}" if because else "")
+            because = "" if each.considered is None else each.considered.reason.text
+            said = because if because.startswith("nothing to ") else f"nothing to do: {because}"
+            return f"has {said.removesuffix(': ')}"

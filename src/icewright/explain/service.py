@@ -95,7 +95,7 @@ class Explanations:
         try:
             metadata = self._observer.catalog(record.name.catalog).load(record.name)
             if metadata.table_id != record.table_id:
-                raise TableReplaced(f"{record.name} is another table by now (uuid {metadata.table_id.uuid})")
+                raise TableReplaced(f"{record.name} is another table now (uuid {metadata.table_id.uuid})")
         except IcewrightError as error:
             before = record.problem
             return None, Reason(error.code, error.message) if before is None or before.code != error.code else before
@@ -137,7 +137,7 @@ class Explanations:
             seen = wording.count(last.files, "file")
             text = f"pass {last.number} saw {seen} ({wording.size(last.size_bytes)}) that nothing needs"
             if last.seen is not None:
-                text += f", {last.seen.removable.files:,} of them for long enough to go"
+                text += f", {last.seen.removable.files:,} of them for long enough to be removed"
             figures = {"files": last.files, "bytes": last.size_bytes, "pass": last.number}
             kind = ActionKind.REMOVE_ORPHAN_FILES
             found[kind] = Considered(kind, Reason("orphans-seen", text, figures), last.finished_at)
@@ -170,6 +170,6 @@ class Explanations:
             if obstacle is not None and obstacle.code == WINDOW_CLOSED and isinstance(opens_at, int):
                 found.append(Wait(obstacle, opens_at))
             elif obstacle is not None:
-                text = f"it is taken back with the next look: {obstacle.text}"
+                text = f"the next look withdraws it: {obstacle.text}"
                 found.append(Wait(Reason(obstacle.code, text, obstacle.figures)))
         return tuple(found)

@@ -55,7 +55,7 @@ def feed(
     def ask(client: Client) -> Page:
         return client.feed(kinds=kinds, under=places, limit=limit, cursor=cursor)
 
-    print_page(invocation, ask, FactView, _FACTS, _cells, none="nothing was told", show_api=show_api)
+    print_page(invocation, ask, FactView, _FACTS, _cells, none="no facts yet", show_api=show_api)
 
 
 def _follow(terminal: Terminal, client: Client, kinds: list[str], under: list[str]) -> None:

@@ -61,7 +61,7 @@ def fact_of_halt(halt: Halt) -> Fact:
 
 def fact_of_resume(halt: Halt, by: str, why: str) -> Fact:
     """What is told of one that somebody, ``by`` name, lets go on."""
-    text = f"{halt.part} goes on, which {halt.by} had {_HAD[halt.state]}; by {by}" + (f": {why}" if why else "")
+    text = f"{halt.part} is resumed, which {halt.by} had {_HAD[halt.state]}; by {by}" + (f": {why}" if why else "")
     return _fact_of_part(FactKind.RESUMED, halt, Reason("resumed", text, {"since": halt.since, "part": str(halt.part)}))
 
 

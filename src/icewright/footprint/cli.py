@@ -213,7 +213,7 @@ def _unneeded_cells(found: UnneededView) -> Iterator[tuple[str, ...]]:
 
     orphans, held = found.orphans, found.quarantine
     if orphans is None:
-        yield "orphans", "-", "-", "not known: no search for them has come to its end"
+        yield "orphans", "-", "-", "not known: no search for them is complete"
     else:
         asof = f"as of {text.instant(orphans.finished_at)}"
         asof += "" if orphans.listing_is_complete else ", when not all could be listed"
@@ -223,11 +223,11 @@ def _unneeded_cells(found: UnneededView) -> Iterator[tuple[str, ...]]:
             since = "" if seen.first_seen_at is None else f", the first one since {text.instant(seen.first_seen_at)}"
             yield row("orphans seen once", seen.once.files, seen.once.size_bytes, asof + since)
             yield row("orphans seen again", seen.waiting.files, seen.waiting.size_bytes, "not for long enough yet")
-            yield row("orphans that may go", seen.removable.files, seen.removable.size_bytes, "seen for long enough")
+            yield row("removable orphans", seen.removable.files, seen.removable.size_bytes, "seen for long enough")
         if orphans.moved_since.files:
             yield row("of them moved since", orphans.moved_since.files, orphans.moved_since.size_bytes, "in quarantine")
     when = "" if held.purged_from is None else f"purged from {text.instant(held.purged_from)} on"
-    lost = f"{text.number(held.unknown_files)} more of which nobody knows where they are" if held.unknown_files else ""
+    lost = f"{text.number(held.unknown_files)} more at unknown places" if held.unknown_files else ""
     yield row("in quarantine", held.files, held.size_bytes, "; ".join(one for one in (when, lost) if one))
 
 
@@ -245,7 +245,7 @@ def _freeing(view: StorageView) -> list[tuple[str, str]]:
         if view.unneeded.orphans is None or view.unneeded.orphans.files:
             found.append(("orphans", f"icewright remove-orphan-files {table}"))
         if view.unneeded.quarantine.files:
-            found.append(("quarantine", "by itself once the time is over; icewright quarantine list shows whose it is"))
+            found.append(("quarantine", "automatically after its window; icewright quarantine list shows the tables"))
     return found
 
 

@@ -57,7 +57,7 @@ def create(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Create a token and print it: the only time that anybody sees it."""
+    """Create a token and print it: the only time that it is shown."""
     from icewright.model.access.identity import GivenToken, NewToken  # noqa: PLC0415 - see above
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
 
@@ -101,7 +101,7 @@ def revoke(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Let a token in no more, from now on, on all servers."""
+    """Revoke a token, effective at once, on all servers."""
     from icewright.model.access.identity import TokenRecord  # noqa: PLC0415 - see above
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
 
@@ -192,7 +192,7 @@ def logout(context: typer.Context, *, as_json: AsJson = False) -> None:
     if as_json:
         invocation.terminal.document({"logged_out": was_in})
     else:
-        invocation.terminal.say("logged out" if was_in else "nobody was logged in")
+        invocation.terminal.say("logged out" if was_in else "no session was open")
 
 
 def _kept(path: Path) -> ServerAddress | None:

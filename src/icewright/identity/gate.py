@@ -72,7 +72,7 @@ _WRONG_HOST: Final = Problem(
 _IN_THE_CLEAR: Final = Problem(
     HTTPStatus.FORBIDDEN,
     "in-the-clear",
-    "this server answers other machines by TLS alone, and nobody said that this request came by it",
+    "this server answers other machines by TLS only, and this request does not show that it came by TLS",
     "use https; a proxy has to be one of server.trusted_proxies and to send X-Forwarded-Proto: https",
 )
 _UNAUTHENTICATED: Final = Problem(
@@ -80,7 +80,7 @@ _UNAUTHENTICATED: Final = Problem(
     "unauthenticated",
     "this needs a token that is valid, or a session",
     "send `Authorization: Bearer <token>`: one of `icewright token create`, or the server's own of server.json; a "
-    "session of `icewright login URL` is over after 12 hours",
+    "session of `icewright login URL` ends after 12 hours",
 )
 _WRONG_ORIGIN: Final = Problem(
     HTTPStatus.FORBIDDEN, "wrong-origin", "a change asked for by a page must come from this server's own page"

@@ -104,7 +104,7 @@ def create_token(
     **operation(TokenRecord, problems=_NOT_FOUND),
 )
 def revoke_token(access: Gate, name: str) -> Response:
-    """Let a token in no more, from now on, on all servers; nor sessions that were opened with it."""
+    """Revoke a token and the sessions that were opened with it, effective at once, on all servers."""
     return render(access.identities.revoke(name))
 
 
@@ -127,5 +127,5 @@ def list_audit(
 
 @router.get("/audit/head", dependencies=[needs(Permission.AUDIT, On.EVERYTHING)], **operation(AuditState))
 def show_audit_head(access: Gate) -> Response:
-    """Where the audit begins and ends. Whoever keeps the head outside finds out later whether anything was cut off."""
+    """Where the audit begins and ends. A head that is kept elsewhere shows later whether anything was cut off."""
     return render(AuditState(access.audit.start(), access.audit.head()))

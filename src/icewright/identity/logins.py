@@ -110,10 +110,10 @@ class Logins:
         if opened is None or not hmac.compare_digest(opened.attempt.state.encode(), state):
             raise LoginRefused(
                 "this log-in was not begun by this browser, or too long ago",
-                hint="begin anew; cookies of this site have to be allowed",
+                hint="log in again; cookies of this site have to be allowed",
             )
         if came.issuer is not None and came.issuer != self._provider.issuer:
-            raise LoginRefused("somebody else than the provider answered", hint="begin anew")
+            raise LoginRefused("the answer is not from the provider", hint="log in again")
         with self._turn():
             self._use(opened.attempt)
             person = self._provider.person(came.code, opened.attempt, redirect_uri)
@@ -195,7 +195,7 @@ class Logins:
         now, state = self._clock.now(), digest(attempt.state)
         with self._lock:
             if state in self._used:
-                raise LoginRefused("this log-in was brought to an end already", hint="begin anew")
+                raise LoginRefused("this log-in was brought to an end already", hint="log in again")
             self._used = {key: until for key, until in self._used.items() if until > now}
             if len(self._used) >= USED_MAX:
                 raise Unavailable("too many have logged in within minutes", hint="try again")

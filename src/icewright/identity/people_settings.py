@@ -28,7 +28,7 @@ def oidc_config(given: Mapping[Key, Given], file: str) -> OidcConfig:
         what = "the secret itself does not belong here"
         raise _wrong(given, ("client_secret",), what, "write env:NAME or file:/path")
     if "openid" not in found["scopes"]:
-        raise _wrong(given, ("scopes",), "openid is missing", 'without it nobody is named: ["openid", "profile"]')
+        raise _wrong(given, ("scopes",), "openid is missing", 'without it no name is known: ["openid", "profile"]')
     if found["audience"] is not None and found["audience"] == found["client_id"]:
         what = "that is oidc.client_id, for which ID tokens are"
         raise _wrong(given, ("audience",), what, "have the provider name this API otherwise in access tokens")

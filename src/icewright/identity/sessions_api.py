@@ -98,10 +98,10 @@ def end_session(access: Gate, session_id: str) -> Response:
 @router.post(
     "/sessions/end",
     dependencies=[_ADMINISTERS],
-    **operation(EndedSessions, accepts=schema_of(SessionsOf), problems={404: "Nobody of that name has a session."}),
+    **operation(EndedSessions, accepts=schema_of(SessionsOf), problems={404: "No session of that name exists."}),
 )
 def end_sessions(access: Gate, body: Annotated[Any, Depends(json_body())]) -> Response:
-    """End all sessions of somebody, and codes that open one, on all servers. Who may still log in may do so again."""
+    """End all sessions of a person, and codes that open one, on all servers. The person may log in again."""
     name = access.person_named(from_json(SessionsOf, body).name)
     ended = access.identities.end_sessions(name)
     if not ended.sessions and not ended.codes:

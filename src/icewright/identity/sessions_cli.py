@@ -57,7 +57,7 @@ def list_sessions(
     def ask(client: Client) -> Page:
         return client.sessions(own=own, name=person, limit=limit, cursor=cursor)
 
-    print_page(invocation, ask, SessionView, _SESSIONS, _cells, none="nobody is logged in", show_api=show_api)
+    print_page(invocation, ask, SessionView, _SESSIONS, _cells, none="no session is open", show_api=show_api)
 
 
 @app.command()
@@ -72,9 +72,9 @@ def end(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Log somebody out, from now on, on all servers: one session, or all of a person's, or all your own.
+    """Log out, effective at once, on all servers: one session, or all of a person's, or all your own.
 
-    Whoever the provider still lets in may log in again: have it lock them out first. Tokens are revoked instead, by
+    A person may log in again as long as the provider admits them: lock them out there first. Tokens are revoked by
     `icewright token revoke`.
     """
     from icewright.model.access.identity import EndedSessions  # noqa: PLC0415 - see above
@@ -90,9 +90,9 @@ def end(
         invocation.terminal.document(ended)
         return
     for one in ended.sessions:
-        invocation.terminal.say(f"{one.session_id} is over: {_who(one)}, logged in since {text.instant(one.begun_at)}")
+        invocation.terminal.say(f"{one.session_id} ended: {_who(one)}, logged in since {text.instant(one.begun_at)}")
     if ended.codes:
-        invocation.terminal.say(f"{text.count(ended.codes, 'one-time code')} that nobody had used: void now")
+        invocation.terminal.say(f"{text.count(ended.codes, 'one-time code')} that were unused: void now")
     elif not ended.sessions:
         invocation.terminal.say("you have no session")
 

@@ -8,7 +8,7 @@ from icewright.audit.port import AuditLog
 from icewright.config.model import OidcConfig
 from icewright.config.secrets import resolve
 from icewright.core.clock import Clock
-from icewright.core.errors import InvalidConfiguration
+from icewright.core.extras import require_extra
 from icewright.identity.logins import Logins
 from icewright.identity.people_settings import role_rules
 from icewright.identity.port import IdentityStore
@@ -28,13 +28,9 @@ def open_logins(
     """
     if oidc.issuer is None or oidc.client_id is None:
         return None
-    try:
-        from icewright.identity.oidc.provider import Client, OidcProvider  # noqa: PLC0415 - its libraries are an extra
-    except ImportError as error:
-        raise InvalidConfiguration(
-            f"people log in by OpenID Connect, whose libraries are missing: {error}",
-            hint="install icewright with its extra: icewright[oidc]",
-        ) from error
+    require_extra("oidc", "log-ins by OpenID Connect")
+    from icewright.identity.oidc.provider import Client, OidcProvider  # noqa: PLC0415 - its libraries are an extra
+
     secret = oidc.client_secret
     if secret is not None:
         secret = resolve(secret, key="oidc.client_secret", environ=environ).strip()

@@ -86,7 +86,7 @@ def _reason(observation: Observation, action: RewriteDataFiles, modelled: int, e
     text += " without deleted rows" if any(group.delete_files for group in action.groups) else ""
     if action.output_files < action.input_files:
         text += f", with {wording.count(action.output_files, 'file')} for {action.input_files:,}, each of which has "
-        text += f"about {wording.size(each_file)} whatever its rows"
+        text += f"about {wording.size(each_file)} for any rows"
     figures: dict[str, int | float | str] = {"modelled_bytes": modelled, "file_bytes": each_file}
     executors = sorted({group.executor for group in action.groups})
     for one in observation.written:

@@ -96,9 +96,9 @@ def span_field(metadata: TableMetadata, policy: Policy) -> SortField | None:
 
 
 def in_use(until: Instant) -> Reason:
-    """Why the files of a spec that somebody may still write equality deletes under are not moved yet."""
+    """Why the files of a spec that may still get equality deletes are not moved yet."""
     text = "equality deletes of its spec may still come, and would not apply to rows that have moved; "
-    return Reason("spec-in-use", f"{text}moved when nobody has written under it for a day, at {wording.instant(until)}")
+    return Reason("spec-in-use", f"{text}moved once the spec was unused for a day, at {wording.instant(until)}")
 
 
 @dataclass(frozen=True, slots=True)

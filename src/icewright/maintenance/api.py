@@ -71,14 +71,14 @@ def list_files(table_store: Service[TableStore], plan_id: str, limit: Limit = 10
 @router.get(
     "/{plan_id}/approval",
     dependencies=[needs(Permission.READ, On.PLAN)],
-    **operation(ApprovalView, problems={404: "No such plan, or nobody has approved it."}),
+    **operation(ApprovalView, problems={404: "No such plan, or it is not approved."}),
 )
 def show_approval(table_store: Service[TableStore], approvals: Service[Approvals], plan_id: str) -> Response:
     """Who approved exactly this plan, and when; the first one who did."""
     plan = table_store.plan(plan_id)
     approval = approvals.given(plan)
     if approval is None:
-        raise NotFound(f"nobody has approved plan {plan_id}", hint="GET /api/v1/plans/waiting lists those that wait")
+        raise NotFound(f"plan {plan_id} is not approved", hint="GET /api/v1/plans/waiting lists those that wait")
     return render(approval_view(approval))
 
 
@@ -114,16 +114,16 @@ def approve_plan(
     plan_id: str,
     body: Annotated[Any, Depends(json_body())],
 ) -> Response:
-    """Let exactly that plan go, and queue it. What cannot be queued is approved all the same.
+    """Approve exactly this plan, and queue it. A plan that cannot be queued is approved nevertheless.
 
-    It has to wait for that, by its mode, by itself or since it is beyond a budget: any other plan is applied. Nobody
-    approves what they asked for themselves, unless the configuration says that the installation is of one person
-    (`server.approvals`); the approval says so.
+    It has to wait for approval, by its mode, by its kind or since it is beyond a budget: any other plan is applied.
+    Another person approves than the one who asked for it, unless the configuration says that the installation is of
+    one person (`server.approvals`); the approval says so.
     """
     given = from_json(ApprovalGiven, body)
     approved_by = named(caller, given.approved_by)
     if caller.name == table_store.asked_by(plan_id):  # whatever the owner says who they are
-        hint = "another person approves it: `icewright token create --role approver --scope SCOPE NAME` lets them in"
+        hint = "another person approves it, with a token of `icewright token create --role approver --scope SCOPE NAME`"
         if not (gate.one_person and caller == OWNER):
             raise Forbidden(f"{caller.name} asked for plan {plan_id}", hint=hint)
         approved_by += ", who asked for it (installation of one person)"

@@ -113,7 +113,7 @@ def list_approvals(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """List approvals that were given, the latest first: who let which plan go, when, and why it had to wait."""
+    """List approvals, the latest first: who approved which plan, when, and why it had to wait."""
     from icewright.approvals.views import ApprovalView  # noqa: PLC0415 - `--help` stays quick
     from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
 
@@ -123,7 +123,7 @@ def list_approvals(
         of_table = None if table is None else client.table(table_name(invocation.config, table))
         return client.approvals(table=of_table, limit=limit, cursor=cursor)
 
-    none = "nobody has approved anything"
+    none = "no approvals yet"
     print_page(invocation, ask, ApprovalView, _GIVEN, approval_cells, none=none, show_api=show_api)
 
 

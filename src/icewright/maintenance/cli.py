@@ -68,7 +68,7 @@ OlderThan = Annotated[
 ]
 RetainLast = Annotated[
     int | None,
-    typer.Option("--retain-last", min=1, metavar="N", help="Keep the last so many of each branch, whatever their age."),
+    typer.Option("--retain-last", min=1, metavar="N", help="Keep this many snapshots of each branch, of any age."),
 ]
 Columns = Annotated[
     str | None,
@@ -128,7 +128,7 @@ def explain(
         invocation.terminal.document({**planned.document, "upkeep": planned.upkeep})
         return
     if planned.problem is not None:
-        invocation.terminal.prose(f"Nothing is queued by itself: {planned.problem.text}.")
+        invocation.terminal.prose(f"Nothing is queued automatically: {planned.problem.text}.")
     for line in (*planned.view.explanation, *(f"{reason.text}." for reason in planned.upkeep)):
         invocation.terminal.prose(line)
 
@@ -201,9 +201,9 @@ def _asked(
         return alone[kind]
     if expiring or computing or action is not None:
         raise Rejected(
-            "these options do not go together",
-            hint="--older-than goes with --action expire-snapshots, expire-data or remove-orphan-files, --retain-last "
-            "with the first, --columns and --snapshot with compute-statistics, and --migrate by itself",
+            "these options cannot be combined",
+            hint="--older-than needs --action expire-snapshots, expire-data or remove-orphan-files, --retain-last "
+            "with the first, --columns and --snapshot with compute-statistics, and --migrate alone",
         )
     return None if migrate is None else RewriteDataFilesRequest(migrate)
 

@@ -50,7 +50,7 @@ def _who_acts(plan: Plan) -> str:
         case Mode.APPROVE:
             return "It waits for a person to approve it."
         case Mode.AUTO:
-            return "It is carried out by itself."
+            return "It runs without approval."
 
 
 def _partitions(plan: Plan) -> list[str]:

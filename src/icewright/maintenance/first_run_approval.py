@@ -167,7 +167,7 @@ class FirstRunApproval:
                 continue
             before = self._tasks.get(task.task_id).action
             if isinstance(before, ExpireData) and not files.isdisjoint(file.path for file in before.files):
-                text = f"files that went with task {task.task_id} came back: look at what would go, and approve it"
+                text = f"files that task {task.task_id} removed were restored: review the plan, and approve it"
                 return Reason("taken-back", text)
         waiting = self._tables.waits(plan.table_id).get(ActionKind.EXPIRE_DATA) if files else None
         return None if waiting is None else waiting.reason
@@ -196,9 +196,7 @@ class FirstRunApproval:
             by_place = any(partition in partitions or specs - {partition.spec_id} for partition in going)
             by_number = number and any(file.data_sequence_number == number for file in action.files)
             if by_place or by_number:
-                text = (
-                    f"task {undo.task_id} inserted rows again that may be of it: look at what would go, and approve it"
-                )
+                text = f"task {undo.task_id} inserted rows again that may be of it: review the plan, and approve it"
                 return Reason("taken-back", text)
         return None
 

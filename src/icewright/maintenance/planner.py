@@ -142,7 +142,7 @@ class Planner:
         metadata = observation.metadata
         record = self.tables.record(metadata.table_id)
         if record is None:
-            return Due(Reason("table-replaced", "nothing, because the name leads to another table by now"))
+            return Due(Reason("table-replaced", "nothing to do: the name now leads to another table"))
         return self._expiries.due(metadata, record.marks, rest.holds(), rest.rested_ms)
 
     def manifests_due(self, observation: Observation, _rest: Rest) -> Due:

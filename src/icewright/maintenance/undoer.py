@@ -33,7 +33,7 @@ class NothingKept:
 
     def keep(self, kept: Kept) -> None:
         """See the port."""
-        raise Unsupported(f"nobody would keep what task {kept.task_id} takes, so that it could not be undone")
+        raise Unsupported(f"nothing would keep what task {kept.task_id} removes, so that it could not be undone")
 
     def kept(self, _task_id: str) -> None:
         """See the port."""
@@ -64,7 +64,7 @@ class Undoer:
         """The plan that takes a task back. It is kept to be applied, and never queued by itself.
 
         Raises ``NotFound``, :class:`NotAllowed` where the task cannot be undone (any more), and what loading the table
-        raises; ``TableReplaced`` where its name leads to another table by now.
+        raises; ``TableReplaced`` where its name now leads to another table.
         """
         return plan_undo(self._plans, self._tasks.get(task_id))
 
@@ -86,7 +86,7 @@ class Undoer:
         def may_try() -> None:
             others = self._namesakes(name, task.table_id.uuid)
             if others:
-                raise Conflict(f"the table is also known as {min(map(str, others))} by now")
+                raise Conflict(f"the table is now also known as {min(map(str, others))}")
             may_commit()
             tried.append(True)
 
@@ -103,7 +103,7 @@ class Undoer:
             first_missing=missing,
         )
         if not tried and task.attempt == 1:
-            raise Conflict("somebody else put all of it back")
+            raise Conflict("another writer put all of it back")
         return Committed(None)
 
     def _carry_out_beside(self, task: Task, action: UndoExpiry, second: SecondTable, may_commit: MayGoOn) -> Result:
@@ -122,7 +122,7 @@ class Undoer:
 
     def _check_time(self, action: UndoExpiry) -> None:
         if self._tasks.now() > action.until:
-            raise Conflict(f"the time to undo task {action.undone_task_id} is over")
+            raise Conflict(f"task {action.undone_task_id} can no longer be undone: its window has ended")
 
     def problem(self, task: Task, metadata: TableMetadata) -> Reason | None:
         """What came back otherwise than it went; None when all is as it was, or has gone again since."""
@@ -139,7 +139,7 @@ class Undoer:
         back = only_back(action, taken)
         for one in back.snapshots:
             if metadata.snapshot(one.snapshot_id) not in (None, one):
-                return Reason(VERIFICATION_FAILED, f"snapshot {one.snapshot_id} did not come back as it was")
+                return Reason(VERIFICATION_FAILED, f"snapshot {one.snapshot_id} was not restored as it was")
         return None
 
 

@@ -33,7 +33,7 @@ class Resent:
 
 @router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(Receivers))
 def list_receivers(notifications: Service[Notifications]) -> Response:
-    """Who is told by messages, of what, and how that goes."""
+    """The receivers of messages, what they receive, and the state of delivery."""
     return render(Receivers(tuple(notifications.views())))
 
 
@@ -51,7 +51,7 @@ def list_dead_letters(notifications: Service[Notifications], limit: Limit = 100,
     **operation(Resent, status=202, problems={404: "No such message.", 409: "It is no dead letter."}),
 )
 def retry_dead_letter(notifications: Service[Notifications], message_id: str) -> Response:
-    """Send a message again that was given up, behind those that wait."""
+    """Send a message again that was given up, after those that wait."""
     stored = notifications.retry(message_id)
     return render(Resent(stored.message.message_id, stored.message.receiver), 202)
 

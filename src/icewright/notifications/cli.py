@@ -22,7 +22,7 @@ app = typer.Typer(help="Receivers of messages: list them, test one, see what did
 _RECEIVERS: Final = (
     Column("receiver"),
     Column("kind"),
-    Column("told of"),
+    Column("facts"),
     Column("under"),
     Column("owners"),
     Column("sent", is_number=True),
@@ -43,11 +43,11 @@ _LETTERS: Final = (
 
 @app.command("list")
 def list_receivers(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
-    """List who is told by messages, of what, and how that goes."""
+    """List the receivers of messages, what they receive, and the state of delivery."""
     from icewright.notifications.service import ReceiverView  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
-    none = "nobody is told by messages: see [receivers.NAME] of the configuration"
+    none = "no receivers: see [receivers.NAME] of the configuration"
 
     def ask(client: Client) -> Page:
         return client.receivers()
@@ -118,7 +118,7 @@ def retry(
     if as_json:
         invocation.terminal.document(resent)
     else:
-        invocation.terminal.say(f"{message_id} is sent again to {resent['receiver']}, behind what waits")
+        invocation.terminal.say(f"{message_id} is sent again to {resent['receiver']}, after what waits")
 
 
 def _cells(one: ReceiverView) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class SqlMessages:
         with writing(self._engine) as connection:
             present = _position(connection, receiver)  # writers take turns: it stays so until this is written
             if present != expected:
-                raise Conflict(f"receiver {receiver} was told as far as {present} by now, not {expected}")
+                raise Conflict(f"receiver {receiver} was sent facts up to {present}, not {expected}")
             now = transactions.now(connection, self._clock)
             moved = {"position": position, "looked_at": now}
             if present is None:

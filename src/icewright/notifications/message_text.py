@@ -34,7 +34,7 @@ _KINDS: Final[Mapping[FactKind, str]] = {
     FactKind.QUEUED: "waits",
     FactKind.STARTED: "started",
     FactKind.SUCCEEDED: "succeeded",
-    FactKind.FAILED: "failed for good",
+    FactKind.FAILED: "failed permanently",
     FactKind.SUPERSEDED: "superseded",
     FactKind.CANCELLED: "cancelled",
     FactKind.DATA_AT_RISK: "DATA AT RISK",
@@ -137,7 +137,7 @@ def _more(message: Message) -> list[str]:
         what = "table" if message.tables == 1 else "tables"
         said.append(f"and {message.more:,} more, of {message.tables:,} {what} in all: `icewright feed`")
     if message.is_behind:
-        said.append("What was told before these is not kept any more, and was not sent.")
+        said.append("Earlier facts are no longer kept, and were not sent.")
     return [line.replace("`", "") for line in said]
 
 

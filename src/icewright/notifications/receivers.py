@@ -58,7 +58,7 @@ RECEIVER: Final = (
     Setting(
         "facts",
         Kind.TEXTS,
-        "Of which kinds of facts it is told.",
+        "Which kinds of facts it receives.",
         default=tuple(kind.value for kind in _USUAL),
         allowed=", ".join(FactKind),
         accepts=lambda value: bool(value) and all(one in tuple(FactKind) for one in value),
@@ -156,7 +156,7 @@ def notifications_config(given: Mapping[Key, Given], file: str) -> Notifications
     if allowed is not None and allowed.origin != file:
         raise InvalidConfiguration(
             f"{allowed.origin}: {_SECTION}.allowed_networks belongs into the configuration file alone",
-            hint="it lets messages reach what only the server can",
+            hint="messages could reach what only the server can",
         )
     networks = tuple(_network(given, text) for text in found["allowed_networks"])
     if found["proxy"] is not None and "@" in found["proxy"] and not is_reference(found["proxy"]):

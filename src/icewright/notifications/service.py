@@ -254,7 +254,7 @@ def _lag_ms(figures: ReceiverFigures, now: Instant) -> int:
 
 def _trouble(figures: ReceiverFigures, now: Instant) -> str:
     if figures.looked_at is not None and now - figures.looked_at > SILENT_MS and not figures.waiting:
-        return "nobody looks at the feed for it"
+        return "no server reads the feed for it"
     if figures.waiting_since is not None and now - figures.waiting_since > LATE_MS:
         return "messages do not arrive"
     return "there are dead letters" if figures.dead_letters else ""

@@ -11,9 +11,10 @@ from typing import Final
 from icewright.config.model import Config, NotificationsConfig, ReceiverConfig
 from icewright.config.secrets import resolve
 from icewright.core.errors import InvalidConfiguration
+from icewright.core.extras import require_extra
 from icewright.model.events.notifications import ReceiverKind
 from icewright.notifications.port import MessageStore, Sender
-from icewright.notifications.senders.by_apprise import Address, AppriseSender, parse_address, require_apprise
+from icewright.notifications.senders.by_apprise import Address, AppriseSender, parse_address
 from icewright.notifications.senders.guard import Guard
 from icewright.notifications.senders.signatures import parse_secret
 from icewright.notifications.senders.urls import Proxy, parse_proxy, parse_url
@@ -91,7 +92,7 @@ def _sender(
     # What cannot be is said at once, and not when something has happened.
     proxy()
     if one.receiver.kind is ReceiverKind.APPRISE:
-        require_apprise()
+        require_extra("notify", "receivers of kind apprise")
         address()
         return AppriseSender(address, guard, proxy=proxy)
     endpoint()

@@ -15,7 +15,7 @@ from icewright.model.actions.actions import Action, Executor, RewriteDataFiles
 from icewright.model.iceberg.layouts import Level
 from icewright.model.iceberg.names import TableId
 from icewright.model.work.jobs import GroupLeft
-from icewright.ports.findings import UNFIT_KEPT_MS, Findings, Unfit
+from icewright.ports.findings import EXCLUSION_KEPT_MS, ExecutorExclusion, Findings
 
 NOT_STITCHABLE: Final = NotStitchable.code
 """Code of failed attempts that found files which cannot be put under one footer."""
@@ -26,7 +26,7 @@ NOT_MERGED: Final = frozenset({"unsupported-column", "unsupported-file"})
 NOT_SORTED: Final = NotSorted.code
 """Code of failed attempts that found files which cannot be merged by their key."""
 
-UNFIT_CODES: Final = frozenset({NOT_STITCHABLE, NOT_SORTED})
+EXCLUSION_CODES: Final = frozenset({NOT_STITCHABLE, NOT_SORTED})
 """What is remembered."""
 
 _MERGING: Final = (Executor.MERGE, Executor.SORT)
@@ -64,10 +64,12 @@ class ExecutorExclusions:
         self._findings, self._clock = findings, clock
 
     def note(self, table_id: TableId, code: str, detail: str) -> None:
-        """Take down what an executor found the files of a table to be, by one of :data:`UNFIT_CODES`."""
-        self._findings.note_unfit(table_id, code, Unfit(self._clock.now(), detail))
+        """Take down what an executor found the files of a table to be, by one of :data:`EXCLUSION_CODES`."""
+        self._findings.note_exclusion(table_id, code, ExecutorExclusion(self._clock.now(), detail))
 
     def why(self, table_id: TableId) -> Mapping[str, str]:
         """What was found lately, by code; nothing where nothing is known against the table's files."""
-        since = self._clock.now() - UNFIT_KEPT_MS
-        return {code: unfit.detail for code, unfit in self._findings.unfit(table_id).items() if unfit.found_at > since}
+        since = self._clock.now() - EXCLUSION_KEPT_MS
+        return {
+            code: unfit.detail for code, unfit in self._findings.exclusions(table_id).items() if unfit.found_at > since
+        }

@@ -207,13 +207,13 @@ def _by_itself(one: Claim, rules: PlaceRules, reserved: Mapping[str, str]) -> li
         text = f"it has files in {wording.quoted(place)}, a link into its own place: these have two names; rewrite them"
         found.append(Reason("linked-place", text))
     if one.uuid is None:
-        text = "it has no uuid, so another table of its name could not be told from it; any commit gives it one"
+        text = "it has no uuid, so it cannot be distinguished from another table of its name; any commit gives it one"
         found.append(Reason("no-uuid", text))
     if one.is_clone:
         text = "it was made by Spark's procedure snapshot and has files of its source; migrate or drop it"
         found.append(Reason("clone", text))
     elif not one.gc_enabled:
-        text = "gc.enabled=false says that others need its files; set it to true once nobody does"
+        text = "gc.enabled=false says that others need its files; set it to true once none does"
         found.append(Reason("gc-disabled", text))
     for root in one.roots:
         found.extend(_of_root(one.name.catalog, root, rules, reserved))

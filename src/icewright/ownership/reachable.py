@@ -123,7 +123,8 @@ class _Walk:
         ids = {snapshot.snapshot_id for snapshot in table.snapshots}
         for ref in table.refs:
             if ref.snapshot_id not in ids:
-                self._gap(ref.name, Reason("missing-snapshot", f"it is at snapshot {ref.snapshot_id}, which is gone"))
+                text = f"it is at snapshot {ref.snapshot_id}, which no longer exists"
+                self._gap(ref.name, Reason("missing-snapshot", text))
         for number, snapshot in enumerate(table.snapshots, start=1):
             kept_by = self._keepers.of(snapshot.snapshot_id)
             for manifest in self._listed(snapshot):

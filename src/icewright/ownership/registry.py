@@ -445,5 +445,5 @@ class Registry:
 
 
 def _no_answer(catalog: str) -> Asked:
-    reason = Reason("no-answer", f"it did not come to an answer within {ASKED_S_MAX} s")
+    reason = Reason("no-answer", f"it did not answer within {ASKED_S_MAX} s")
     return Asked(missing=(Missing(catalog, catalog, reason),))

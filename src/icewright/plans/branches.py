@@ -68,11 +68,7 @@ def main_hold(metadata: TableMetadata, policy: Policy, now: Instant) -> MainHold
 def branch_obstacle(metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:
     """Why nothing is committed onto main now, or None."""
     hold = main_hold(metadata, policy, now)
-    return (
-        None
-        if hold is None
-        else Reason(hold.reason.code, f"nothing yet, because {hold.reason.text}", hold.reason.figures)
-    )
+    return None if hold is None else hold.reason
 
 
 def _unpublished(metadata: TableMetadata) -> Iterator[_Unpublished]:

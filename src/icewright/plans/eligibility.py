@@ -87,17 +87,12 @@ def manifests_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None
     return metadata_obstacle(metadata, policy) or snapshot_obstacle(metadata) or encryption_obstacle(metadata)
 
 
-def nothing_because(code: str, because: str, **figures: int | str) -> Reason:
-    """A reason that is about the whole table."""
-    return Reason(code, f"nothing, because {because}", figures)
-
-
 def identity_obstacle(metadata: TableMetadata) -> Reason | None:
     """Whether it has no uuid."""
     if metadata.has_uuid:
         return None
-    text = "the table has no uuid, so it could not be told from another one of its name; it is only observed"
-    return nothing_because("no-uuid", f"{text}. Any commit by a current writer gives it one")
+    text = "the table has no uuid, so it cannot be distinguished from another one of its name; it is only observed"
+    return Reason("no-uuid", f"{text}. Any commit by a current writer gives it one")
 
 
 def hadoop_obstacle(metadata: TableMetadata) -> Reason | None:
@@ -105,7 +100,7 @@ def hadoop_obstacle(metadata: TableMetadata) -> Reason | None:
     scheme, separator, _ = metadata.metadata_location.partition(":")
     if not _HADOOP_METADATA.search(metadata.metadata_location) or not separator or scheme in _RENAMING_SCHEMES:
         return None
-    return nothing_because(
+    return Reason(
         "hadoop-table",
         f"its metadata is kept as a Hadoop table's ({wording.quoted(metadata.metadata_location)}), and on an object "
         "store two such commits at once can both succeed, so that one is lost",
@@ -120,15 +115,15 @@ def policy_obstacle(policy: Policy) -> Reason | None:
     said = "; ".join(f"{wording.name(problem.key)} ({problem.origin}): {problem.problem}" for problem in first)
     more = len(policy.problems) - len(first)
     said += f"; and {more:,} more" if more else ""
-    return nothing_because("policy-problem", f"a setting cannot be used: {said}", problems=len(policy.problems))
+    return Reason("policy-problem", f"a setting cannot be used: {said}", {"problems": len(policy.problems)})
 
 
 def snapshot_obstacle(metadata: TableMetadata) -> Reason | None:
     """Whether it has no current snapshot."""
     if metadata.current_snapshot_id is None:
-        return nothing_because("no-snapshots", "nothing has been committed to the table yet")
+        return Reason("no-snapshots", "nothing has been committed to the table yet")
     if metadata.current_snapshot is None:
-        return nothing_because(
+        return Reason(
             "snapshot-missing",
             f"the metadata names {metadata.current_snapshot_id} as the current snapshot and does not have it",
         )
@@ -140,7 +135,7 @@ def format_obstacle(metadata: TableMetadata) -> Reason | None:
     if metadata.format_version in FORMAT_VERSIONS:
         return None
     text = f"tables of format version {metadata.format_version} cannot be rewritten yet, only 1 to 3"
-    return nothing_because("format-version", text, format_version=metadata.format_version)
+    return Reason("format-version", text, {"format_version": metadata.format_version})
 
 
 def encryption_obstacle(metadata: TableMetadata) -> Reason | None:
@@ -148,24 +143,24 @@ def encryption_obstacle(metadata: TableMetadata) -> Reason | None:
     key = encryption_property(metadata.properties)
     if key is None:
         return None
-    return nothing_because("encryption", f"the table is encrypted ({wording.name(key)}), which nothing here can do")
+    return Reason("encryption", f"the table is encrypted ({wording.name(key)}), which nothing here can do")
 
 
 def other_optimizer_obstacle(metadata: TableMetadata) -> Reason | None:
     """Whether another optimizer works on it."""
     way_out = f"set {IGNORE_OTHER_OPTIMIZERS_KEY}=true on the table if icewright shall work on it nevertheless"
     if metadata.properties.get(_AMORO_KEY, "").strip().lower() == "true":
-        return nothing_because("other-optimizer", f"Amoro maintains it ({_AMORO_KEY}=true); {way_out}")
+        return Reason("other-optimizer", f"Amoro maintains it ({_AMORO_KEY}=true); {way_out}")
     lineage = metadata.ancestors()
     for snapshot in lineage:
         recent = lineage[0].committed_at - snapshot.committed_at <= FOREIGN_REPLACE_WINDOW_MS
         if recent and is_foreign_rewrite(snapshot):
             engine = wording.name(snapshot.summary.get("engine-name", "another-program"))
-            return nothing_because(
+            return Reason(
                 "other-optimizer",
                 f"{engine} rewrote its files at {wording.instant(snapshot.committed_at)} "
                 f"(snapshot {snapshot.snapshot_id}), and two optimizers get in each other's way; {way_out}",
-                snapshot_id=snapshot.snapshot_id,
+                {"snapshot_id": snapshot.snapshot_id},
             )
     return None
 

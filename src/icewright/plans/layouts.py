@@ -89,7 +89,7 @@ def _own_sort_order(metadata: TableMetadata) -> Layout | Reason:
         if not _keeps_order(field.transform, kind):
             text = (
                 f"the table's sort order {order.order_id} has {wording.name(field.transform)} of {_name(path)}, which "
-                "does not keep the column's order, so that files would not be told apart by it"
+                "does not keep the column's order, so files cannot be distinguished by it"
             )
             return Reason("layout-transform", text, {"transform": wording.cut(field.transform)})
     return Layout(Curve.SORT, order.fields, order.order_id)

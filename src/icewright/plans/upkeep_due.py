@@ -66,12 +66,10 @@ def person_wanted(tasks: Iterable[TaskHead], undos: Iterable[TaskHead]) -> Reaso
     """
     done = max((task.task_id for task in tasks if task.state is TaskState.SUCCEEDED), default=None)
     if done is None:
-        return Reason(
-            "first-expiry", "icewright has never done this to the table: look at what would go, and approve it"
-        )
+        return Reason("first-expiry", "icewright has never done this to the table: review the plan, and approve it")
     for task in undos:
         if task.task_id > done and task.state not in _CAME_TO_NOTHING:
-            text = f"task {task.task_id} took back what had gone: look at what would go now, and approve it"
+            text = f"task {task.task_id} restored what was removed: review what would be removed now, and approve it"
             return Reason("taken-back", text)
     return None
 
@@ -88,7 +86,7 @@ def rolled_back(tasks: Iterable[TaskHead], metadata: TableMetadata) -> Reason | 
             continue
         if made in lineage or metadata.snapshot(made) is None:
             return None
-        text = f"snapshot {made} of task {task.task_id} was rolled back: look at what would go now, and approve it"
+        text = f"snapshot {made} of task {task.task_id} was rolled back: review the new plan, and approve it"
         return Reason("taken-back", text)
     return None
 

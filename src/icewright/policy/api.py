@@ -87,7 +87,7 @@ def preview_policies(policies: Service[PolicyBook], body: Body) -> Response:
         status=201,
         accepts=schema_of(NewRevision),
         problems={
-            412: "The policies are at another revision by now.",
+            412: "The policies are now at another revision.",
             422: "They cannot be applied.",
             428: "There is no `If-Match` with the revision that the difference was shown for.",
         },

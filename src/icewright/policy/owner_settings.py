@@ -24,7 +24,7 @@ OWNER_SETTINGS: Final = (
         parse_owner,
         None,
         f"a name of 1 to {_LENGTH_MAX} characters",
-        "Whose the table is, for those who are [told of it](notifications.md#whose-a-table-is). Without it that is "
+        "Whose the table is, for [notifications](notifications.md#whose-a-table-is). Without it that is "
         "the table's property `owner`, in which many engines write who created it.",
     ),
 )

@@ -54,7 +54,7 @@ SETTINGS: tuple[Setting, ...] = (
         Mode,
         Mode.OBSERVE,
         "observe, approve or auto",
-        "How far icewright may go by itself: `observe` plans and explains, `approve` waits for a person, `auto` acts.",
+        "What icewright does by policy: `observe` plans and explains, `approve` waits for a person, `auto` acts.",
     ),
     Setting(
         TARGET_FILE_SIZE_KEY,
@@ -114,8 +114,8 @@ SETTINGS: tuple[Setting, ...] = (
         ratio,
         0.3,
         "a number above 0, at most 1",
-        "A file with this share of its rows deleted is rewritten whatever its size, as far as its delete files are for "
-        "it alone. Default as Iceberg's `rewrite_data_files`.",
+        "A file of any size with this share of its rows deleted is rewritten, as far as its delete files are for it "
+        "alone. Default as Iceberg's `rewrite_data_files`.",
     ),
     Setting(
         REWRITE_PREFIX + "delete-file-threshold",
@@ -123,8 +123,8 @@ SETTINGS: tuple[Setting, ...] = (
         whole_number(1),
         10,
         "a whole number, at least 1",
-        "A file to which so many delete files apply is rewritten whatever its size. Every reader of the file opens "
-        "each of them, mostly to find little; so Iceberg's own default, never, is not taken over.",
+        "A file of any size to which so many delete files apply is rewritten. Every reader of the file opens each of "
+        "them, mostly to find little; so Iceberg's own default, never, is not taken over.",
     ),
     Setting(
         REWRITE_PREFIX + "migrate-formats",
@@ -132,8 +132,8 @@ SETTINGS: tuple[Setting, ...] = (
         yes_or_no,
         False,
         "true or false",
-        "Rewrite files of another format than the table's own (`write.format.default`, Parquet if not set) whatever "
-        "their size. Without it they are brought into that format when they are rewritten for another reason.",
+        "Rewrite files of any size of another format than the table's own (`write.format.default`, Parquet if not "
+        "set). Without it they are brought into that format when they are rewritten for another reason.",
     ),
     Setting(
         MIGRATE_SPEC_KEY,
@@ -142,8 +142,8 @@ SETTINGS: tuple[Setting, ...] = (
         MigrateSpec.TOUCHED,
         "never, touched or all",
         "Which files of older partition specs are moved to the current one: `touched` those that are rewritten for "
-        "another reason, where that makes fewer files than there were; `all` every one, whatever its size; `never` "
-        "merges them within their own spec. [More](#older-partition-specs).",
+        "another reason, where that makes fewer files than there were; `all` every one of any size; `never` merges "
+        "them within their own spec. [More](#older-partition-specs).",
     ),
     Setting(
         REWRITE_PREFIX + "max-file-group-size-bytes",
@@ -216,7 +216,7 @@ SETTINGS: tuple[Setting, ...] = (
         Trigger,
         Trigger.LEVELS,
         "levels, mse, tiered or cost-benefit",
-        "What tells that the small files of a partition are to be merged. [The four triggers](#triggers).",
+        "When the small files of a partition are merged. [The four triggers](#triggers).",
     ),
     Setting(
         TRIGGER_KEY + ".target-size-bytes",
@@ -285,9 +285,9 @@ SETTINGS: tuple[Setting, ...] = (
         number,
         600.0,
         NUMBERS,
-        "`cost-benefit`: how many queries a day read a partition whole. Nobody tells icewright yet: the default is "
-        "assumed, chosen on the writers of B2 so that no more files are kept there than by an hourly cron of Iceberg's "
-        "procedure.",
+        "`cost-benefit`: how many queries a day read a partition whole. icewright does not measure this yet: the "
+        "default is assumed, chosen on the writers of B2 so that no more files are kept there than by an hourly cron "
+        "of Iceberg's procedure.",
     ),
     Setting(
         PREFIX + "cost-benefit.horizon",
@@ -295,7 +295,7 @@ SETTINGS: tuple[Setting, ...] = (
         duration_ms,
         604_800_000,
         DURATIONS,
-        "`cost-benefit`: how long a merged file is of use, where nothing tells that it is written again sooner.",
+        "`cost-benefit`: how long a merged file is of use, unless it is written again sooner.",
     ),
     Setting(
         PREFIX + "cost-benefit.open-ms",

@@ -14,7 +14,7 @@ from icewright.policy.schema_views import LayoutView, SettingView, layout_view, 
 SAID_OF_MODES: Mapping[Mode, str] = {
     Mode.OBSERVE: f"The table is only observed: nothing follows from this before {MODE_KEY} is approve or auto.",
     Mode.APPROVE: "Plans wait for a person to approve them.",
-    Mode.AUTO: "Plans are carried out by themselves.",
+    Mode.AUTO: "Plans run without approval.",
 }
 
 

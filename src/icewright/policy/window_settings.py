@@ -18,7 +18,7 @@ WINDOW_SETTINGS: Final = (
         parse_cron,
         None,
         "a cron expression of five fields (0 2 * * MON-FRI)",
-        "When the windows open in which upkeep may happen by itself (all that does, but work on data files). Without "
+        "When the windows open in which automatic upkeep may run (everything but work on data files). Without "
         "it that is at any time. [More](#maintenance-windows).",
     ),
     Setting(

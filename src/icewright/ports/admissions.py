@@ -36,10 +36,11 @@ class Admissions(Protocol):
 
         Only tasks of the resource group and of those catalogs; with ``shareable_bytes_max``, only such as were never
         tried and whose action has at most so many ``shareable_bytes``. May run: ``not_before_at`` has passed, and no
-        other task of its table is active, and on these ``terms`` its resource group takes one more, which
+        other task of its table is active beside which it may not be (:data:`icewright.model.actions.traits.BESIDE`),
+        and on these ``terms`` its resource group takes one more, which
         :class:`icewright.work.groups.admission.Admission` tells from what the tasks that run hold. Whose turn it is:
         :func:`icewright.work.groups.rank.turn`. Claims by several callers at once never give out the same task, nor
-        two of one table, nor more than a group may hold.
+        two of one table that hold one slot, nor more than a group may hold.
         """
         ...
 

@@ -14,14 +14,14 @@ from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableId
 from icewright.model.work.storage import AccessRecord, ProbeRequest
 
-UNFIT_KEPT_MS: Final = 24 * 3_600_000
+EXCLUSION_KEPT_MS: Final = 24 * 3_600_000
 """How long it is remembered what a table's files are not; by then they may have been merged away."""
 PROBES_KEPT_MS: Final = 24 * 3_600_000
 """How long a question is kept that no look at a table repeats: each one does, once an hour at least."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class ExecutorExclusion:
     """What a table's files were found to be, and when."""
 
     found_at: Instant
@@ -40,11 +40,11 @@ class Question:
 class Findings(Protocol):
     """Every method is one transaction. Raises :class:`~icewright.core.errors.Unavailable`."""
 
-    def note_unfit(self, table_id: TableId, code: str, unfit: Unfit) -> None:
+    def note_exclusion(self, table_id: TableId, code: str, unfit: ExecutorExclusion) -> None:
         """Remember what an executor found the files of a table to be, in place of what was found before."""
         ...
 
-    def unfit(self, table_id: TableId) -> Mapping[str, Unfit]:
+    def exclusions(self, table_id: TableId) -> Mapping[str, ExecutorExclusion]:
         """What was found of a table's files, by code."""
         ...
 

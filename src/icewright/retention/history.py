@@ -98,7 +98,7 @@ class HistoryProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryKeeper:
+class HistoryWriter:
     """Copies what has ended. Any number of servers may do so: the table lets one of them win."""
 
     tasks: TaskStore

@@ -76,10 +76,10 @@ class PyIcebergHistory:
             catalog = self._catalog()
             table = self._table(catalog)
             if _end(table) != after:  # before anything of it is changed: it may be somebody else's
-                raise Conflict(f"{self.name} has another end by now")
+                raise Conflict(f"{self.name} has another end now")
             table = self._with_columns(catalog, table)
             if _end(table) != after:
-                raise Conflict(f"{self.name} has another end by now")
+                raise Conflict(f"{self.name} has another end now")
             commit = Transaction(table)
             with reading(f"files of table {self.name}"):
                 end = {END_KEY: str(rows[-1].ending)}
@@ -93,9 +93,9 @@ class PyIcebergHistory:
         try:
             catalog.commit_table(table, requirements, prepared._updates)  # noqa: SLF001 - the module's docstring says why
         except CommitFailedException as error:
-            raise Conflict(f"somebody else committed to {self.name}: {error}") from error
+            raise Conflict(f"another writer committed to {self.name}: {error}") from error
         except Exception as error:  # whatever it was, the commit may have been made
-            raise OutcomeUnknown(f"it cannot be told whether {self.name} has grown: {type(error).__name__}") from error
+            raise OutcomeUnknown(f"it is unknown whether {self.name} has grown: {type(error).__name__}") from error
 
     def _catalog(self) -> Catalog:
         return load_catalog(self.entry.name, **self.entry.pyiceberg_properties())
@@ -150,7 +150,7 @@ class PyIcebergHistory:
             with asking(self.entry.name):
                 yield
         except CommitFailedException as error:
-            raise Conflict(f"somebody else committed to {self.name}: {error}") from error
+            raise Conflict(f"another writer committed to {self.name}: {error}") from error
         except RESTError as error:
             raise Unavailable(f"catalog {self.entry.name} does not answer: {error}") from error
 
@@ -160,7 +160,7 @@ def _end(table: Table) -> Ending | None:
     if said is None and table.current_snapshot() is not None:
         raise Unsupported(
             f"{'.'.join(table.name())} has rows and does not say where it ends",
-            hint="it is somebody else's table; set history.table to another name",
+            hint="it is not icewright's table; set history.table to another name",
         )
     return None if said is None else Ending.read(said)
 

@@ -11,7 +11,7 @@ from icewright.config.model import Config
 from icewright.config.secrets import resolve_entry
 from icewright.model.work.retention import DAY_MS
 from icewright.ports.store import TaskStore
-from icewright.retention.history import HistoryKeeper, HistoryProgress
+from icewright.retention.history import HistoryProgress, HistoryWriter
 from icewright.retention.history_table import PyIcebergHistory
 
 _END_S: Final = 10.0
@@ -36,9 +36,9 @@ def keeping_history(
         yield
         return
     table = PyIcebergHistory(resolve_entry(config.catalog(name.catalog), environ), name)
-    keeper = HistoryKeeper(tasks, table, progress)
+    writer = HistoryWriter(tasks, table, progress)
     stop = threading.Event()
-    thread = threading.Thread(target=keeper.run, args=(stop,), name="history", daemon=True)
+    thread = threading.Thread(target=writer.run, args=(stop,), name="history", daemon=True)
     thread.start()
     try:
         yield

@@ -97,13 +97,13 @@ BOUNDED: Final[Mapping[Table, str]] = {
     receivers: "one row for each receiver that is configured, or was",
     servers: "a server that is not heard of is removed by the next one that says it is there",
     submitters: "a submitter that is not heard of is removed by the next one that asks",
-    sessions: "those that are over go when the next one begins",
-    login_codes: "those that are over go when the next one is made",
-    answers: "those that are over go when the next request with a key comes",
+    sessions: "ended ones are deleted when the next one begins",
+    login_codes: "expired ones are deleted when the next one is made",
+    answers: "expired ones are deleted when the next request with a key comes",
     tokens: "one row for each token that an administrator ever made: a name is never given twice",
     halts: "a person makes each and ends it, and there are at most so many",
     turns: "one row for each resource group and owner of tables who ever had a turn",
-    claims: "one row for each table of the catalogs; a name that is gone is forgotten",
+    claims: "one row for each table of the catalogs; a dropped name is deleted",
 }
 """Tables of the database that nothing prunes, and why they do not grow without bound all the same."""
 

@@ -35,7 +35,7 @@ from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.services import build_carriers
 from icewright.maintenance.registry.undo import Undoing
-from icewright.maintenance.table_keeper import TableKeeper
+from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.maintenance.undoer import NothingKept, Undoer
 from icewright.model.actions.actions import FILE_MOVES, ActionKind
 from icewright.model.policy.policy import PolicyRule
@@ -81,7 +81,7 @@ class ControlPlane:
     observer: Observer
     planner: Planner
     dispatcher: Dispatcher
-    keeper: TableKeeper
+    maintainer: TableMaintainer
     registry: Registry
     gone: GoneUuids
     verifier: Verifier
@@ -191,7 +191,7 @@ def build_control_plane(
         removals.store,
         removals.sightings,
     )
-    keeper = TableKeeper(
+    maintainer = TableMaintainer(
         observer,
         planner,
         dispatcher,
@@ -223,7 +223,7 @@ def build_control_plane(
         catalogs,
         tables,
         tasks,
-        keeper,
+        maintainer,
         dispatcher,
         verifier,
         housekeeper,
@@ -243,7 +243,7 @@ def build_control_plane(
         observer,
         planner,
         dispatcher,
-        keeper,
+        maintainer,
         registry,
         GoneUuids(registry),
         verifier,

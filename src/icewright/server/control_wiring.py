@@ -64,7 +64,7 @@ from icewright.store.engine import store_engine
 from icewright.store.query_timing import tell_times
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, require_lead
-from icewright.store_admin.leader_lock import Seat, seat_at
+from icewright.store_admin.leader_lock import LeaderElection, open_leader_election
 from icewright.web.idempotent_answers_port import Answers
 from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.store.table_store import SqlTableStore
@@ -73,16 +73,16 @@ from icewright.work.store.task_store import SqlTaskStore
 
 @dataclass(frozen=True)
 class Opened:
-    """A store at which this process has a seat, and the catalogs: what control planes are made of.
+    """A store at which this process has a election, and the catalogs: what control planes are made of.
 
-    What any server does is written by ``engine``; see :class:`.leader_lock.Seat` for what the leader writes.
+    What any server does is written by ``engine``; see :class:`.leader_lock.LeaderElection` for what the leader writes.
     """
 
     config: Config
     environ: Mapping[str, str]
     entries: Sequence[CatalogEntry]
     engine: Engine
-    seat: Seat
+    election: LeaderElection
     catalogs: Mapping[str, Catalog]
 
     def follow(self, wake: Callable[[], None] = lambda: None) -> ControlPlane:
@@ -219,8 +219,8 @@ def _without_prefix(entries: Sequence[CatalogEntry]) -> Mapping[str, str]:
 def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[Opened]:
     """The store and the catalogs of a configuration, closed behind the block.
 
-    Raises :class:`InvalidConfiguration` without catalogs, and what taking a seat at the store raises
-    (:func:`icewright.store_admin.leader_lock.seat_at`).
+    Raises :class:`InvalidConfiguration` without catalogs, and what taking a election at the store raises
+    (:func:`icewright.store_admin.leader_lock.open_leader_election`).
     """
     if not config.catalogs:
         raise InvalidConfiguration(
@@ -234,8 +234,8 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     engine = store_engine(config.server.store_url, password=password, patience=Timeouts.of_lease(lease_ms))
     tell_times(engine, note_statement)
     try:
-        with seat_at(engine, lease_ms) as seat:
+        with open_leader_election(engine, lease_ms) as election:
             catalogs = {entry.name: PyIcebergCatalog(entry, entries) for entry in entries}
-            yield Opened(config, environ, entries, engine, seat, catalogs)
+            yield Opened(config, environ, entries, engine, election, catalogs)
     finally:
         engine.dispose()

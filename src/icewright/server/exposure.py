@@ -37,7 +37,7 @@ def require_somebody(server: ServerConfig, *, has_tokens: bool, has_people: bool
     """
     if server.is_exposed and not (has_tokens or has_people) and server.token is None:
         raise NotAllowed(
-            f"nobody may come in yet, so this server does not listen on {server.host}",
+            f"no principal has access yet, so this server does not listen on {server.host}",
             hint="give it the token that you chose (server.token), or start it with server.host = 127.0.0.1 and "
             "`icewright token create` one, or configure how people log in ([oidc] with roles)",
         )
@@ -130,9 +130,9 @@ class Certificate:
                 self._read = state
                 self._load_into(_new_context())  # a pair that does not fit would spoil the one in use
                 self._load_into(context)
-                _log.info("certificate read anew", certificate=str(self.certificate))
+                _log.info("certificate read again", certificate=str(self.certificate))
         except InvalidConfiguration as error:
-            _log.warning("certificate not read anew", detail=error.message)
+            _log.warning("certificate not read again", detail=error.message)
 
     def _state(self) -> tuple[int, ...]:
         found = []
@@ -162,4 +162,4 @@ def _new_context() -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    raise ValueError("the key is protected by a password, and nobody is there to type it")
+    raise ValueError("the key is protected by a password, which a server cannot type")

@@ -35,7 +35,7 @@ from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
-from icewright.maintenance.table_keeper import Looked, TableKeeper
+from icewright.maintenance.table_maintainer import Looked, TableMaintainer
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Snapshot
 from icewright.model.plans.plans import Reason
@@ -76,7 +76,7 @@ class Loop:
         catalogs: Mapping[str, Catalog],
         tables: TableStore,
         tasks: TaskStore,
-        keeper: TableKeeper,
+        maintainer: TableMaintainer,
         dispatcher: Dispatcher,
         verifier: Verifier,
         housekeeper: ServerTaskRunner,
@@ -90,7 +90,12 @@ class Loop:
     ) -> None:
         self._pruner, self._tidings = pruner, tidings
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
-        self._keeper, self._dispatcher, self._verifier, self._housekeeper = keeper, dispatcher, verifier, housekeeper
+        self._maintainer, self._dispatcher, self._verifier, self._housekeeper = (
+            maintainer,
+            dispatcher,
+            verifier,
+            housekeeper,
+        )
         self._registry, self._removals, self._pulse = registry, removals, pulse
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -226,10 +231,10 @@ class Loop:
             until = self.paused_until(record.name.catalog)
             if record.name.catalog not in self._catalogs:
                 text = f"catalog {record.name.catalog} is not configured any more"
-                self._keeper.put_aside(record.name, Reason("catalog-not-configured", text))
+                self._maintainer.put_aside(record.name, Reason("catalog-not-configured", text))
             elif until is not None:
                 # Out of the way, or the tables of a catalog that is away would fill every batch.
-                self._keeper.put_off(record.name, until)
+                self._maintainer.put_off(record.name, until)
             else:
                 self._look(record.name)
 
@@ -328,7 +333,7 @@ class Loop:
         snapshots: Sequence[Snapshot] | None = ()
         answers = self._outages.answers(name.catalog)
         try:
-            looked = self._keeper.look(name, plan_anew=plan_anew)
+            looked = self._maintainer.look(name, plan_anew=plan_anew)
         except NotFound as error:
             trouble = _reason(error)
             self.unreadable.pop(name, None)
@@ -340,14 +345,14 @@ class Loop:
         except Conflict as error:
             trouble, snapshots = _reason(error), None
             _log.info("table moved while it was looked at", table=str(name), detail=error.message)
-            self._keeper.put_off(name, self._clock.now() + INTERVAL_MIN_MS)
+            self._maintainer.put_off(name, self._clock.now() + INTERVAL_MIN_MS)
         except IcewrightError as error:
             trouble = _reason(error)
             self._set_aside(name, trouble)
         except Exception as error:  # noqa: BLE001 - the service's loop: a defect met at one table never stops the rest
             _log.exception("look failed", table=str(name))
             trouble = Reason("defect", f"{type(error).__name__}: {error}")
-            self._keeper.put_aside(name, trouble)
+            self._maintainer.put_aside(name, trouble)
             self._set_aside(name, trouble)
         else:
             self.unreadable.pop(name, None)
@@ -373,12 +378,12 @@ class Loop:
             self._put_aside(name, error)
         else:
             self._pause(name.catalog, error)
-            self._keeper.put_off(name, self._clock.now() + CATALOG_PAUSE_MS + 1)  # behind others that show more
+            self._maintainer.put_off(name, self._clock.now() + CATALOG_PAUSE_MS + 1)  # behind others that show more
         return False
 
     def _put_aside(self, name: TableName, error: Unavailable) -> None:
         """A table that alone does not answer waits."""
-        self._keeper.put_off(name, self._clock.now() + STORAGE_PAUSE_MS)
+        self._maintainer.put_off(name, self._clock.now() + STORAGE_PAUSE_MS)
         self._set_aside(name, _reason(error))
 
     def _set_aside(self, name: TableName, reason: Reason) -> None:

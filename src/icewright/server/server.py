@@ -92,7 +92,7 @@ def _serve(
         url = own_url(server, port)
         address = ServerAddress(url, own_token(server, environ), os.getpid())
         leadership = Leadership(
-            opened.seat,
+            opened.election,
             opened.lead,
             opened.servers,
             Server(SystemIds().new("server"), peer_url(server, port), __version__),

@@ -8,7 +8,7 @@ from typing import Final
 from opentelemetry import trace
 
 from icewright import __version__
-from icewright.core.errors import InvalidConfiguration
+from icewright.core.extras import require_extra
 from icewright.core.traces import is_wanted
 
 SERVICE: Final = "icewright"
@@ -21,18 +21,12 @@ def export_spans(environ: Mapping[str, str]) -> None:
     """
     if not is_wanted(environ):
         return
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - an extra
-            OTLPSpanExporter,
-        )
-        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - an extra
-        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - an extra
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise InvalidConfiguration(
-            f"the environment names an endpoint for spans, and their exporter is missing: {error}",
-            hint="install icewright with its extra: icewright[otel]",
-        ) from error
+    require_extra("otel", "spans for the endpoint that the environment names")
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - an extra
+    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - an extra
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - an extra
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - an extra
+
     named = {"service.version": __version__}
     if "OTEL_SERVICE_NAME" not in environ:
         named["service.name"] = SERVICE

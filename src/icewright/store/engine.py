@@ -9,6 +9,7 @@ from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, ProgrammingError
 
 from icewright.core.errors import InvalidConfiguration
+from icewright.core.extras import require_extra
 from icewright.store.migrate import is_behind, upgrade
 from icewright.store.sqlite import sqlite_engine
 from icewright.store.timeouts import Timeouts
@@ -89,11 +90,7 @@ def _engine(url: URL, password: str | None, patience: Timeouts) -> Engine:
 
 
 def _postgresql_engine(url: URL, patience: Timeouts) -> Engine:
-    try:
-        from icewright.store.postgresql import postgresql_engine  # noqa: PLC0415 - its driver is an extra
-    except ImportError as error:
-        raise InvalidConfiguration(
-            f"the store is on PostgreSQL, whose driver is missing: {error}",
-            hint="install icewright with its extra: icewright[postgresql]",
-        ) from error
+    require_extra("postgresql", "stores on PostgreSQL")
+    from icewright.store.postgresql import postgresql_engine  # noqa: PLC0415 - its driver is an extra
+
     return postgresql_engine(url, patience)

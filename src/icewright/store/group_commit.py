@@ -72,7 +72,7 @@ class GroupCommit(Generic[Q, A]):
         if mine.failure is not None:
             raise type(mine.failure)(mine.failure.message, hint=mine.failure.hint) from mine.failure
         if mine.answer is None:
-            raise RuntimeError("whoever asks for several has an answer for the first of them")
+            raise RuntimeError("the caller has an answer for the first of them")
         return mine.answer[0]
 
     def _ask_for_all(self) -> None:
@@ -123,6 +123,7 @@ class GroupCommit(Generic[Q, A]):
             if mine.woken.is_set():
                 return
             if mine not in self._waiting:
-                raise OutcomeUnknown(f"no answer came within {self._wait_s:,.0f} s", hint="look before you try again")
+                hint = "check the outcome before you retry"
+                raise OutcomeUnknown(f"no answer came within {self._wait_s:,.0f} s", hint=hint)
             self._waiting.remove(mine)
         raise StoreUnavailable(f"the store does not answer: others have been asking it for over {self._wait_s:,.0f} s")

@@ -33,8 +33,8 @@ def newest_revision() -> str:
     return known_revisions()[-1]
 
 
-def upgrade(connection: Connection) -> None:
-    """Run the missing migrations in the transaction that ``connection`` is in: all or none.
+def upgrade(connection: Connection, revision: str = "head") -> None:
+    """Run the missing migrations up to one in the transaction that ``connection`` is in: all or none.
 
     That of a store is the lock of all writers, so that two servers that start at once do not both migrate.
 
@@ -50,7 +50,7 @@ def upgrade(connection: Connection) -> None:
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     with _ALEMBIC:
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
 
 
 def is_behind(connection: Connection) -> bool:

@@ -24,6 +24,7 @@ from sqlalchemy import (
     literal_column,
 )
 
+from icewright.model.actions.traits import TableSlot
 from icewright.model.work.lifecycle import LEASED_STATES, LIVE_STATES
 from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
 from icewright.store.schema_access import Key as _Key
@@ -89,6 +90,7 @@ tasks = Table(
     Column("outcome", Text),
     Column("figures", Text),  # of the action; NULL for tasks that are older than the column
     Column("shareable_bytes", BigInteger),  # NULL for tasks that may share no Spark job, or are older than it
+    Column("table_slot", _Key, nullable=False, server_default=TableSlot.TABLE.value),  # by the kind
     PrimaryKeyConstraint("task_id", name="pk_tasks"),
     # A lease is whole or absent, and there is one exactly while an attempt may be at work.
     CheckConstraint(
@@ -105,18 +107,25 @@ def state_is(*states: TaskState, of: FromClause = tasks) -> ColumnElement[bool]:
     return of.c.state.in_([literal_column(f"'{state.value}'") for state in sorted(states)])
 
 
-# The two promises that no code can break: one active task per table, one live task per table and kind of action.
-_ACTIVE = state_is(*ACTIVE_STATES)
+def holds(slot: TableSlot, of: FromClause = tasks) -> ColumnElement[bool]:
+    """A condition on tasks: they hold a slot of their table, alone or with the other one; spelled out as states are."""
+    return of.c.table_slot.in_([literal_column(f"'{held.value}'") for held in (slot, TableSlot.TABLE)])
+
+
+# The promises that no code can break: one active task per table and slot, one live task per table and kind of action.
+SINGLE_SLOTS = (TableSlot.DATA, TableSlot.METADATA)
+_ACTIVE = {slot: and_(state_is(*ACTIVE_STATES), holds(slot)) for slot in SINGLE_SLOTS}
 _LIVE = state_is(*LIVE_STATES)
 _QUEUED = state_is(TaskState.QUEUED)
-Index(
-    "uq_tasks_active_table",
-    tasks.c.catalog,
-    tasks.c.table_uuid,
-    unique=True,
-    sqlite_where=_ACTIVE,
-    postgresql_where=_ACTIVE,
-)
+for _slot, _is_active in _ACTIVE.items():
+    Index(
+        f"uq_tasks_active_{_slot.value}",
+        tasks.c.catalog,
+        tasks.c.table_uuid,
+        unique=True,
+        sqlite_where=_is_active,
+        postgresql_where=_is_active,
+    )
 Index(
     "uq_tasks_live_kind",
     tasks.c.catalog,

@@ -67,8 +67,8 @@ AND datname = current_database() AND pid <> pg_backend_pid())
 """  # noqa: S608 - a name of our own
 
 
-class SessionSeat:
-    """A server's seat at the store until :meth:`close`: a :class:`~icewright.store_admin.leader_lock.Seat`.
+class PostgresLeaderElection:
+    """A :class:`~icewright.store_admin.leader_lock.LeaderElection` of a server, in effect until :meth:`close`.
 
     A store that is to be upgraded is upgraded, where no other server is there. Raises
     :class:`~icewright.core.errors.NotAllowed` where others are, and while somebody has the store alone;
@@ -196,7 +196,7 @@ class SessionSeat:
             try:
                 self._session.execute(_END_LEADER, [_END_MS, LOCKS, LEADER])
             except psycopg.errors.InsufficientPrivilege as error:  # it is fenced off by the epoch all the same
-                _log.warning("the session of the last leader goes on", detail=str(error))
+                _log.warning("the session of the last leader is still open", detail=str(error))
             self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
         except psycopg.Error as error:  # the epoch is this server's: its next check joins again, and tries the lock
             _log.warning("the session of this server ended when it began to lead", detail=str(error))
@@ -211,7 +211,7 @@ class SessionSeat:
 def alone(engine: Engine, *, tried_s: float = _TRIED_S) -> Iterator[Engine]:
     """The engine of a store to write by, at the newest schema, while no server is there and none can come.
 
-    Raises :class:`~icewright.core.errors.NotAllowed` while one is there, and as :class:`SessionSeat`.
+    Raises :class:`~icewright.core.errors.NotAllowed` while one is there, and as :class:`PostgresLeaderElection`.
     """
     with _translated(), closing(_open(engine)) as session:
 

@@ -62,8 +62,8 @@ def writing(engine: Engine) -> Iterator[Connection]:
         except DBAPIError as error:
             if committing and _may_have_happened(error):
                 raise OutcomeUnknown(
-                    f"the store went away in the middle of a commit: {error.orig}",
-                    hint="it may have happened or not; look before you try again",
+                    f"the store stopped answering during a commit: {error.orig}",
+                    hint="the outcome is unknown; check it before you retry",
                 ) from error
             raise
 
@@ -101,7 +101,7 @@ def require_lead(engine: Engine) -> None:
 
 def taken_over() -> StoreTaken:
     """What a server is told that writes as the leader and is not any more."""
-    return StoreTaken("another server leads by now", hint="nothing was written; that server goes on with it")
+    return StoreTaken("another server leads now", hint="nothing was written; that server continues it")
 
 
 def server_epoch(connection: Connection) -> int:

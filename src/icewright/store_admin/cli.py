@@ -25,13 +25,13 @@ _RETENTION: Final = (
     Column("removed", is_number=True),
 )
 
-app = typer.Typer(name="store", help="Copy the server's database, put a copy back, and look through it.")
+app = typer.Typer(name="store", help="Copy the server's database, restore a copy, and check it.")
 
 
 @app.command()
 def backup(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes; nothing may be there.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the copy; the path must not exist.")],
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -56,10 +56,10 @@ def restore(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put a copy in the place of the store, or make fit what PostgreSQL has put back. No server may be running.
+    """Replace the store by a copy, or complete a restore that PostgreSQL has made. No server may be running.
 
-    What waited is planned anew; tasks that ran are looked up in their tables; what a person had approved, or had taken
-    back since, has to be approved again before anything goes.
+    Waiting tasks are planned again; tasks that ran are looked up in their tables; what a person had approved, or had
+    undone since, has to be approved again before anything is removed.
     """
     from icewright.core.codec import to_json  # noqa: PLC0415 - `--help` stays quick
     from icewright.core.system_clock import SystemClock  # noqa: PLC0415 - `--help` stays quick
@@ -67,7 +67,7 @@ def restore(
 
     invocation = begin(context, as_json=as_json)
     if not yes:
-        invocation.terminal.say("the store would be replaced, and kept beside it; nothing is done without --yes")
+        invocation.terminal.say("the store would be replaced, and the old one kept; nothing is done without --yes")
         raise typer.Exit(1)
     done = put_back(invocation.config, os.environ, file, SystemClock().now())
     if as_json:
@@ -75,7 +75,7 @@ def restore(
         invocation.terminal.document({**to_json(done.found), "kept": kept})
         return
     found = done.found
-    invocation.terminal.say(f"{text.number(found.superseded)} tasks that waited are planned anew")
+    invocation.terminal.say(f"{text.number(found.superseded)} waiting tasks are planned again")
     invocation.terminal.say(f"{text.number(found.in_doubt)} that ran are looked up in their tables by the next server")
     invocation.terminal.say(f"{text.number(found.to_verify)} that had committed are verified by it")
     if done.kept is not None:
@@ -117,7 +117,7 @@ def _retention_row(one: KindKept) -> list[str]:
     if one.kept_count is not None:
         kept = f"{one.kept_count} of each table"
     else:
-        kept = "for good" if one.kept_days is None else text.count(one.kept_days, "day")
+        kept = "forever" if one.kept_days is None else text.count(one.kept_days, "day")
     instants = [text.instant(at) for at in (one.oldest_at, one.pruned_at)]
     setting = one.setting or "none: as long as it can be undone"
     return [one.kind.value, kept, setting, text.number(one.rows), *instants, text.number(one.removed)]

@@ -1,4 +1,4 @@
-"""A server's seat at its store: beside others on PostgreSQL, where one of them leads, and alone on SQLite.
+"""A server's election at its store: beside others on PostgreSQL, where one of them leads, and alone on SQLite.
 
 And the store without any server, for whoever puts a backup in place. Why so: ``docs/decisions``, 0049.
 """
@@ -19,7 +19,7 @@ from icewright.core.servers import LEADER_LEASE_MS
 from icewright.store.engine import upgrade_store
 
 
-class Seat(Protocol):
+class LeaderElection(Protocol):
     """How a server is there, and comes to lead."""
 
     def lead(self) -> Engine | None:
@@ -39,7 +39,7 @@ class Seat(Protocol):
         """Make sure that the server is still there, and still leads if it did; renew its lease.
 
         Raises :class:`~icewright.core.errors.StoreTaken` when another server leads in its place,
-        ``StoreUnavailable`` while that cannot be told, and what taking the seat raises when it
+        ``StoreUnavailable`` while that cannot be told, and what taking the election raises when it
         was lost and cannot be had again.
         """
         ...
@@ -49,8 +49,8 @@ class Seat(Protocol):
         ...
 
 
-class FileSeat:
-    """The only seat at a store on SQLite, whose lock the kernel keeps as long as the process lives."""
+class SqliteLeaderElection:
+    """The only election at a store on SQLite, whose lock the kernel keeps as long as the process lives."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -68,8 +68,8 @@ class FileSeat:
 
 
 @contextmanager
-def seat_at(engine: Engine, lease_ms: int = LEADER_LEASE_MS) -> Iterator[Seat]:
-    """This process's seat at a store, which is at the newest schema; let go of when the process ends, however it ends.
+def open_leader_election(engine: Engine, lease_ms: int = LEADER_LEASE_MS) -> Iterator[LeaderElection]:
+    """This process's election at a store, which is at the newest schema; it ends with the process, however that ends.
 
     Where it is one of several, it leads for ``lease_ms`` at a time.
 
@@ -78,12 +78,12 @@ def seat_at(engine: Engine, lease_ms: int = LEADER_LEASE_MS) -> Iterator[Seat]:
     """
     if engine.dialect.name == "sqlite":
         with alone_with(engine) as own:
-            yield FileSeat(own)
+            yield SqliteLeaderElection(own)
         return
-    from icewright.store.session_lock import SessionSeat  # noqa: PLC0415 - PostgreSQL's driver is an extra
+    from icewright.store.session_lock import PostgresLeaderElection  # noqa: PLC0415 - PostgreSQL's driver is an extra
 
-    with closing(SessionSeat(engine, lease_ms=lease_ms)) as seat:
-        yield seat
+    with closing(PostgresLeaderElection(engine, lease_ms=lease_ms)) as election:
+        yield election
 
 
 @contextmanager

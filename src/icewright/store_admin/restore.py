@@ -125,7 +125,7 @@ def _move_feed_ahead(connection: Connection) -> None:
 
 def _supersede_waiting(connection: Connection, at: int) -> Iterator[str]:
     """End the tasks that wait: what was done of them since, their tables tell; what is still due is planned anew."""
-    reason = Reason(RESTORED, "the store was restored from a backup; the table is planned anew")
+    reason = Reason(RESTORED, "the store was restored from a backup; the table is planned again")
     waiting = queries.WHOLE.where(state_is(TaskState.QUEUED)).order_by(tasks.c.task_id).limit(_PAGE)
     while page := queries.whole(connection, waiting):
         for task in page:

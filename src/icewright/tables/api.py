@@ -14,7 +14,7 @@ from icewright.explain.service import Explanations
 from icewright.footprint.unneeded_views import UnneededView, unneeded_view
 from icewright.identity.authorization import On, needs
 from icewright.maintenance.explain import plan_view
-from icewright.maintenance.table_keeper import TableKeeper
+from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.model.access.permissions import Permission
 from icewright.model.iceberg.files import Partition
 from icewright.model.plans.plans import Plan
@@ -102,7 +102,7 @@ def which_wins(policies: Service[PolicyBook], lookups: Looked, uuid: str, catalo
 def list_observations(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """What looks at the table have seen: the last one alone, since no other is kept.
 
-    Its `first_seen` marks tell of looks before it.
+    Its `first_seen` marks are from looks before it.
     """
     return page([lookups.observation(lookups.record(uuid, catalog))], None)
 
@@ -211,38 +211,38 @@ def list_plans(
 @router.post(
     "/{uuid}/plan",
     dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
-    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
+    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name now leads to another table."}),
 )
 def plan_table(
-    keeper: Led[TableKeeper],
+    maintainer: Led[TableMaintainer],
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
 ) -> Response:
-    """Look at the table now and plan it anew. In mode ``auto`` the plan is also queued, as after a commit."""
-    return render(_looked_at(keeper, lookups.record(uuid, catalog)))
+    """Look at the table now and plan it again. In mode ``auto`` the plan is also queued, as after a commit."""
+    return render(_looked_at(maintainer, lookups.record(uuid, catalog)))
 
 
 @router.post(
     "/{uuid}/unpark",
     dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
-    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
+    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name now leads to another table."}),
 )
 def unpark_table(
-    keeper: Led[TableKeeper],
+    maintainer: Led[TableMaintainer],
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
 ) -> Response:
     """Resume the table, which was parked after repeated failures, and look at it as `plan` does."""
     record = lookups.record(uuid, catalog)
-    keeper.unpark(record.table_id)
-    return render(_looked_at(keeper, record))
+    maintainer.unpark(record.table_id)
+    return render(_looked_at(maintainer, record))
 
 
-def _looked_at(keeper: TableKeeper, record: TableRecord) -> LookAnswer:
+def _looked_at(maintainer: TableMaintainer, record: TableRecord) -> LookAnswer:
     """What a look at the table comes to that is taken now."""
-    looked = keeper.look(record.name, plan_anew=True)
+    looked = maintainer.look(record.name, plan_anew=True)
     _same_table(record, looked.plan)
     queued = looked.enqueued
     task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
@@ -256,24 +256,24 @@ def _looked_at(keeper: TableKeeper, record: TableRecord) -> LookAnswer:
         PlanView,
         status=201,
         accepts=schema_of(Asked),
-        problems={**_NOT_FOUND, 409: "The name leads to another table by now."},
+        problems={**_NOT_FOUND, 409: "The name now leads to another table."},
     ),
 )
 def plan_asked(
-    keeper: Led[TableKeeper],
+    maintainer: Led[TableMaintainer],
     lookups: Looked,
     uuid: str,
     body: Annotated[Any, Depends(json_body())],
     catalog: OfCatalog = None,
 ) -> Response:
-    """Plan what is asked for, and nothing else. It is never queued by itself: apply the plan by its id."""
+    """Plan what is asked for, and nothing else. It is never queued automatically: apply the plan by its id."""
     record = lookups.record(uuid, catalog)
     asked: Asked = from_json(cast("Any", Asked), body)
-    return render(plan_view(keeper.plan_asked(record.name, asked, record.table_id)), 201)
+    return render(plan_view(maintainer.plan_asked(record.name, asked, record.table_id)), 201)
 
 
 def _same_table(record: TableRecord, plan: Plan) -> Plan:
     """The plan, if it is of the table that was asked for. Raises ``TableReplaced``."""
     if plan.table_id != record.table_id:
-        raise TableReplaced(f"{record.name} is another table by now (uuid {plan.table_id.uuid})")
+        raise TableReplaced(f"{record.name} is another table now (uuid {plan.table_id.uuid})")
     return plan

@@ -80,7 +80,7 @@ def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
 def unpark(context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
     """Resume a table that was parked after repeated failures, and have the server look at it now.
 
-    What came to nothing until now does not count any more. Look first why it did: `icewright why` says so.
+    Earlier failures no longer count. First see why they happened: `icewright why`.
     """
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.terminal.invocation import table_name  # noqa: PLC0415 - see above
@@ -149,9 +149,9 @@ def declare_gone(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Declare a table gone for good that lay in the place of TABLE before it. Only said without --yes.
+    """Declare a former table in the place of TABLE gone. Only shown without --yes.
 
-    A table that was dropped without purge and made anew at its location leaves its files there. Nothing in that place
+    A table that was dropped without purge and created again at its location leaves files there. Nothing in that place
     goes while metadata of another table lies in it, since a catalog that is not configured may have that one. Once an
     administrator has named it, its files are orphans of TABLE: none for seven days, and each by approval. The
     declaration is in the audit; it does not count where the table was committed to in the seven days before, or since.
@@ -163,8 +163,8 @@ def declare_gone(
     name = str(table_name(invocation.config, table))
     if not withdraw and not (yes and in_no_catalog):
         invocation.terminal.say(
-            f"files of table {uuid} in the place of {name} could go, by approval, from seven days on; if no catalog "
-            "has that table, also none that icewright does not know, --in-no-catalog --yes declares it gone"
+            f"files of table {uuid} in the place of {name} could be removed, by approval, from seven days on; if no "
+            "catalog has that table, also none that icewright does not know, --in-no-catalog --yes declares it gone"
         )
         raise typer.Exit(FOUND)
     with server(invocation, show_api=show_api) as client:
@@ -175,7 +175,7 @@ def declare_gone(
     if as_json:
         invocation.terminal.document(answer)
     elif withdraw:
-        invocation.terminal.say(f"{uuid} is not declared gone any more: nothing in the place of {name} goes")
+        invocation.terminal.say(f"{uuid} is no longer declared gone: nothing in the place of {name} is removed")
     else:
         invocation.terminal.say(f"{uuid} is declared gone: its files in the place of {name} are orphans of it")
 
@@ -334,7 +334,7 @@ def _reported(reporting: Reporting | None) -> str:
     told = [f"{count:,} by {channel.value}" for channel, count in sorted(reporting.told.items()) if count]
     said = [*told, f"{reporting.sweep_only:,} found by the sweep alone"]
     if reporting.untold:
-        said.append(f"{len(reporting.untold):,} not told of yet")
+        said.append(f"{len(reporting.untold):,} not reported yet")
     return f"commits since {text.instant(reporting.since)}: {', '.join(said)}"
 
 

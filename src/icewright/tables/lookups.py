@@ -71,7 +71,7 @@ class Lookups(TablesByUuid):
         """
         metadata = self._observer.catalog(record.name.catalog).load(record.name)
         if metadata.table_id != record.table_id:
-            raise TableReplaced(f"{record.name} is another table by now (uuid {metadata.table_id.uuid})")
+            raise TableReplaced(f"{record.name} is another table now (uuid {metadata.table_id.uuid})")
         return metadata
 
     def policy(self, record: TableRecord) -> Policy:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
@@ -23,6 +25,7 @@ from icewright.terminal.invocation import AsJson, Invocation, begin
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
+    from icewright.config.model import Config
     from icewright.maintenance.offline import Offline
     from icewright.model.iceberg.names import TableName
     from icewright.model.work.figures import FiguresView
@@ -49,6 +52,8 @@ class ScanRow:
 _Looked: TypeAlias = "tuple[ScanRow, Claim | Missing]"
 """A table, and the places that it lays claim to; or that these are not known, with why."""
 
+_GIVEN = "lake"
+"""The name of the catalog of ``--uri``."""
 _NAMED_MAX = 5
 _COLUMNS = (
     Column("table"),
@@ -66,6 +71,15 @@ def scan(
     context: typer.Context,
     *,
     catalog: Annotated[list[str] | None, typer.Option("--catalog", help="Only this catalog; may be repeated.")] = None,
+    uri: Annotated[
+        str | None,
+        typer.Option(
+            "--uri",
+            help="A catalog that no configuration names: https://... (REST), thrift://... (Hive), sqlite:////... or "
+            "postgresql://...; only it is read, as the catalog `lake`.",
+        ),
+    ] = None,
+    warehouse: Annotated[str | None, typer.Option("--warehouse", help="The warehouse of --uri.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Look at all tables: files, bytes, share of small files, deletes, and what is wrong. Changes nothing.
@@ -81,17 +95,28 @@ def scan(
 
     invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal
-    if not reads_here(invocation):
+    if uri is None and warehouse is not None:
+        raise typer.BadParameter("--warehouse goes with --uri")
+    if uri is None and not reads_here(invocation):
         _show(invocation, _with_orphans(invocation, list(_served(invocation, catalog))), [])
-    chosen = [invocation.config.catalog(name).name for name in catalog or ()]
-    names = chosen or [entry.name for entry in invocation.config.catalogs]
-    offline = Offline(invocation.config, invocation.rules)
+    config = invocation.config if uri is None else _config_of(invocation, uri, warehouse)
+    chosen = [config.catalog(name).name for name in catalog or ()]
+    names = chosen or [entry.name for entry in config.catalogs]
+    offline = Offline(config, invocation.rules if uri is None else ())
     looked = list(_with_progress(terminal, offline, names))
-    others = [entry.name for entry in invocation.config.catalogs if entry.name not in names]
+    others = [entry.name for entry in config.catalogs if entry.name not in names]
     owned = _ownership(looked, others, offline)
     rows = [row if isinstance(one, Missing) else _with_places(row, one, owned) for row, one in looked]
     missing = [one for of_catalog in owned.missing.values() for one in of_catalog]
-    _show(invocation, _with_orphans(invocation, rows), missing)
+    _show(invocation, _with_orphans(invocation, rows) if uri is None else rows, missing)
+
+
+def _config_of(invocation: Invocation, uri: str, warehouse: str | None) -> Config:
+    """A configuration with the catalog of ``--uri`` alone; no server knows it."""
+    from icewright.configuration.load import load_config, with_one_catalog  # noqa: PLC0415 - `--help` stays quick
+
+    config = load_config(invocation.config_path, os.environ, Path.cwd())
+    return with_one_catalog(config, _GIVEN, uri, warehouse, os.environ)
 
 
 def _show(invocation: Invocation, rows: list[ScanRow], missing: list[Missing]) -> NoReturn:
@@ -247,7 +272,7 @@ def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: lis
         names = ", ".join(cut(one.what) for one in missing[:_NAMED_MAX]) + (
             ", ..." if len(missing) > _NAMED_MAX else ""
         )
-        said = f"{names}: the places of these tables are unknown, so no file is removed where theirs may lie"
+        said = f"{names}: the places of these tables are unknown, so no file is removed where theirs may be"
         for line in wrap(said, _WIDTH):
             terminal.say(line)
 

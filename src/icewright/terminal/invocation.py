@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +14,7 @@ import typer
 from icewright.terminal.cli import Terminal
 
 if TYPE_CHECKING:
+    from icewright.config.layers import Given
     from icewright.config.model import Config
     from icewright.core.errors import InvalidConfiguration
     from icewright.model.iceberg.names import TableName
@@ -46,13 +47,15 @@ class Invocation:
     config_path: Path | None
     verbose: bool
     terminal: Terminal
+    flags: dict[tuple[str, ...], Given] = field(default_factory=dict)
+    """Settings that options of the command give, above all others; set before the configuration is read."""
 
     @cached_property
     def config(self) -> Config:
         """The configuration, read on first use; says where catalogs come from if not from icewright.toml."""
         from icewright.configuration.load import load_config  # noqa: PLC0415 - `--help` stays quick
 
-        config = load_config(self.config_path, os.environ, Path.cwd())
+        config = load_config(self.config_path, os.environ, Path.cwd(), self.flags)
         for note in config.notes:
             self.terminal.note(note)
         return config
@@ -130,4 +133,4 @@ def logged_in() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError) as error:  # a container runs as a number that has no name
-        raise Rejected("it cannot be told who approves", hint="say so: --by NAME") from error
+        raise Rejected("the approver is unknown", hint="say so: --by NAME") from error

@@ -30,6 +30,11 @@ class Until:
         """Whether to end now, with what there is."""
         return self._gone.is_set() or time.monotonic() >= self._end_at
 
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self._gone.is_set()
+
     def leave(self) -> None:
         """Nobody waits for the answer any more."""
         self._gone.set()
@@ -54,13 +59,16 @@ class BoundedRead(Response):
         """Answer one request. Raises what ``read`` raises."""
         answer: Response | None = None
         failure: IcewrightError | None = None
+        until = Until(self._reads.seconds)
         async with anyio.create_task_group() as group:
-            group.start_soon(self._until_gone, receive, until := Until(self._reads.seconds), group.cancel_scope)
+            group.start_soon(self._until_gone, receive, until, group.cancel_scope)
             try:
                 answer = await anyio.to_thread.run_sync(self._read, until, limiter=self._reads.turns)
             except IcewrightError as error:  # out of the group, which would wrap it up
                 failure = error
             group.cancel_scope.cancel()
+        if until.is_left:
+            return
         if failure is not None:
             raise failure
         if answer is not None:

@@ -44,6 +44,6 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
             ]
         }
     },
-    "apply_policies": {"none": {"policies": {"rules": []}, "applied_by": "Ada", "note": "begin anew"}},
+    "apply_policies": {"none": {"policies": {"rules": []}, "applied_by": "Ada", "note": "start over"}},
     "purge_of_gone_table": {"by name": {"purged_by": "Ada"}},
 }

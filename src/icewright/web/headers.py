@@ -44,13 +44,13 @@ SECURITY_SCHEMES: Final[Mapping[str, Any]] = {
 }
 TAGS: Final = [
     {"name": "server", "description": "Whether it is well, and what it does."},
-    {"name": "access", "description": "Who may come in, and who did what."},
+    {"name": "access", "description": "Who has access, and who did what."},
     {"name": "tables", "description": "What is known of each table, and looks at it."},
-    {"name": "plans", "description": "What should be done, and letting it go."},
+    {"name": "plans", "description": "What should be done, and approving it."},
     {"name": "policies", "description": "What owners want, from files kept in git."},
     {"name": "tasks", "description": "What is being done, and was."},
     {"name": "queue", "description": "What of it is paused, draining or stopped."},
-    {"name": "quarantine", "description": "Files that were removed and can come back."},
+    {"name": "quarantine", "description": "Removed files that can be restored."},
     {"name": "feed", "description": "What happened, in its order."},
     {"name": "events", "description": "What others say that they committed."},
     {"name": "optimizers", "description": "The side of those who carry tasks out."},

@@ -55,7 +55,7 @@ _NO_KEY: Final = Problem(
     "a UUID is a good one",
 )
 _TOO_LARGE: Final = Problem(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"the body is over {BYTES_MAX:,} bytes", "send it without a key"
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"the body exceeds {BYTES_MAX:,} bytes", "send it without a key"
 )
 
 
@@ -141,7 +141,7 @@ def begin(request: Request, answers: Answers | None) -> None:
             raise BadRequest(problem)
         case UnderWay():
             detail = "a request with that key is being carried out, or a server died over it"
-            hint = "ask again in a moment; where it stays so, look whether it happened, and take a new key"
+            hint = "ask again in a moment; if this persists, check the outcome, and use a new key"
             raise BadRequest(Problem(HTTPStatus.CONFLICT, "in-progress", detail, hint))
 
 
@@ -155,7 +155,7 @@ def _on_repeated(request: Request, error: Exception) -> Response:
     answer = error.answer
     if answer.body is None:
         detail = f"that was carried out before, with the status {answer.status}, and its answer is not kept"
-        problem = Problem(HTTPStatus.CONFLICT, "not-kept", detail, "look what became of it")
+        problem = Problem(HTTPStatus.CONFLICT, "not-kept", detail, "check the outcome")
         return problem_response(problem, request.url.path)
     return Response(answer.body, answer.status, {**answer.headers, REPEATED: "true"})
 
@@ -218,7 +218,7 @@ def _end(answers: Answers, request: KeyedRequest, answer: Answer) -> None:
 def _unkept(error: IcewrightError, path: str) -> Iterator[Message]:
     """The answer where the store went away between the change and the note of it: nobody can be sure of either."""
     unknown = OutcomeUnknown(
-        f"it was carried out, and that could not be noted: {error.message}", hint="look what became of it"
+        f"it was carried out, and that could not be noted: {error.message}", hint="check the outcome"
     )
     response = problem_response(problem_of(unknown), path)
     yield {"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers}

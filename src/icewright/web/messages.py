@@ -80,7 +80,7 @@ def json_body(max_bytes: int = BODY_BYTES_MAX) -> Callable[[Request], Awaitable[
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > max_bytes:
-                    too_large = f"the body is over {max_bytes:,} bytes"
+                    too_large = f"the body exceeds {max_bytes:,} bytes"
                     raise BadRequest(Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", too_large))
         except ClientDisconnect as error:  # nobody is there to be answered, and it is no defect of ours
             raise BadRequest(Problem(HTTPStatus.BAD_REQUEST, "invalid-request", "the body broke off")) from error

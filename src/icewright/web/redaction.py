@@ -30,7 +30,7 @@ def shown_to(caller: Principal, words: Words, document: Any) -> Any:
     return document if sees_all(caller) else words.within(document, partial(caller.may, Permission.READ))
 
 
-class Worded:
+class RedactionMiddleware:
     """An ASGI middleware that says the sentences of JSON answers in words for whoever asked."""
 
     def __init__(self, app: ASGIApp, words: Words) -> None:
@@ -45,7 +45,7 @@ class Worded:
         begun: Message | None = None
         body = bytearray()
 
-        async def worded(message: Message) -> None:
+        async def redacted(message: Message) -> None:
             nonlocal begun
             if message["type"] == "http.response.start" and _is_json(message):
                 begun = message  # its length is known at the end
@@ -63,7 +63,7 @@ class Worded:
             await send({**begun, "headers": headers.raw})
             await send({"type": "http.response.body", "body": said})
 
-        await self._app(scope, receive, worded)
+        await self._app(scope, receive, redacted)
 
 
 def _is_json(message: Message) -> bool:

@@ -45,13 +45,13 @@ def expire_data(
     check_table(table, spec)
     now = int(clock() * 1000)
     if now + CLOCK_SLACK_MS < action.as_of:
-        raise Conflict(f"ages were told as of {action.as_of}, and it is {now} here: one of two clocks is wrong")
+        raise Conflict(f"ages were computed as of {action.as_of}, and it is {now} here: one of two clocks is wrong")
     phase.name = "proving"
     with cost.proof():
         found = found_files(table, action)
     gone = gone_files(action, found)
     if gone:
-        raise Conflict(f"{gone[0]} is not in the table any more as it was planned (of {len(gone)} such files)")
+        raise Conflict(f"{gone[0]} is no longer in the table as it was planned (of {len(gone)} such files)")
     receipt = Receipt(
         ONE_GROUP,
         METHOD,

@@ -75,7 +75,7 @@ class Carrier(Protocol):
         """What became of each group, in their order. What is no typed error arrives as Spark's own."""
 
 
-class Alone:
+class SingleAttemptCarrier:
     """A Spark job for the groups of one attempt, in the job group of its thread."""
 
     def __init__(self, context: SparkContext) -> None:

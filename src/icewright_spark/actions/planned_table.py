@@ -17,4 +17,4 @@ def check_table(table: SparkTable, spec: TaskSpec, versions: Collection[int] = F
     if table.uuid != spec.table_id.uuid:
         raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
     if table.format_version not in versions:
-        raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
+        raise Conflict(f"{spec.table_name} now has format version {table.format_version}")

@@ -26,7 +26,14 @@ from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE
 from icewright.model.iceberg.writer_settings import writer_settings
 from icewright.model.work.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupFigures, GroupLeft, Receipt, TaskSpec
-from icewright_spark.actions.groups import OF_ONE_GROUP, Alone, Carrier, Job, failure, results_and_failures
+from icewright_spark.actions.groups import (
+    OF_ONE_GROUP,
+    Carrier,
+    Job,
+    SingleAttemptCarrier,
+    failure,
+    results_and_failures,
+)
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
 from icewright_spark.actions.stitching import stitch_jobs
@@ -78,7 +85,9 @@ def rewrite_data_files(
     check_metadata_directory(table, spec)
     outputs = OwnOutputs(table, spec.rewrite)
     with room_for(table, spec.rewrite.input_bytes), outputs.taken_back():
-        return _rewritten(spark, table, spec, phase, may_commit, carrier or Alone(spark.sparkContext), outputs)
+        return _rewritten(
+            spark, table, spec, phase, may_commit, carrier or SingleAttemptCarrier(spark.sparkContext), outputs
+        )
 
 
 def _rewritten(
@@ -162,7 +171,7 @@ def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
     action = spec.rewrite
     check_table(table, spec)
     if not table.has_snapshot(action.base_snapshot_id):
-        raise Conflict(f"the planned snapshot {action.base_snapshot_id} is gone")
+        raise Conflict(f"the planned snapshot {action.base_snapshot_id} no longer exists")
     if table.schema_id != action.schema_id:
         raise Conflict(f"the schema changed from {action.schema_id} to {table.schema_id} since the plan was made")
     check_spec(table, action)

@@ -59,7 +59,7 @@ def rewrite_manifests(
     found, format_version = SnapshotManifests(table), table.format_version
     gone = found.missing(action)
     if gone:
-        raise Conflict(f"{gone[0]} is no manifest of the table any more")
+        raise Conflict(f"{gone[0]} is no longer a manifest of the table")
     # The next commit of anybody gives such rows their ids, which would be others where ours came behind it.
     if format_version >= ROW_LINEAGE_SINCE and found.without_row_ids(action):
         raise Conflict(

@@ -97,7 +97,7 @@ def _why_lost(index: _Index, group: FileGroup, file: InputFile, entry: DataEntry
     if entry is None:
         return f"{file.path} was removed from the table"
     if (entry.data_sequence_number, entry.first_row_id) != (file.data_sequence_number, file.first_row_id):
-        return f"{file.path} was added to the table anew"
+        return f"{file.path} was added to the table again"
     try:
         applying = index.applying(file.path, group.partition, entry.data_sequence_number)
     except Unsupported as error:

@@ -389,7 +389,7 @@ def first_line(error: BaseException) -> str:
     exception = getattr(error, "java_exception", None)
     text = told(lambda: error if exception is None else exception.toString())
     if text is None:
-        return f"{type(error).__name__}, and Spark's JVM is gone with what it had to say"
+        return f"{type(error).__name__}, and Spark's JVM has ended"
     return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
 
 

@@ -45,7 +45,7 @@ def worker_storage(spark: SparkSession, java_io: Any, location: str) -> Storage:
     scheme = address(location).scheme
     if scheme not in _KNOWN.get(implementation, frozenset()):
         raise UnsupportedLocation(
-            f"Python workers cannot stand in for {implementation} on {scheme}: locations",
+            f"Python workers cannot replace {implementation} on {scheme}: locations",
             hint="such tables are rewritten by Spark's own reader and writer",
         )
     try:

@@ -30,22 +30,22 @@ from icewright_spark.actions.rewrite_manifests import rewrite_manifests
 from icewright_spark.actions.rewrite_position_deletes import rewrite_position_deletes
 from icewright_spark.actions.undo_expire_data import undo_expire_data
 from icewright_spark.iceberg.java_api import SparkTable
-from icewright_spark.optimizer.batch import Seat
-from icewright_spark.optimizer.lease import LeaseKeeper
+from icewright_spark.optimizer.batch import BatchMember
+from icewright_spark.optimizer.lease import LeaseRenewer
 
 A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a job is given. ``seat`` is the attempt's place in a batch, None where it shares no Spark job."""
+    """What a job is given. ``member`` is the attempt's place in a batch, None where it shares no Spark job."""
 
     spark: SparkSession
     table: SparkTable
     spec: TaskSpec
     phase: Phase
-    lease: LeaseKeeper
-    seat: Seat | None
+    lease: LeaseRenewer
+    member: BatchMember | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _by_driver(job: DriverJob) -> Done:
 
 def _rewrite_data_files(given: Given, _action: RewriteDataFiles) -> Done:
     done = rewrite_data_files(
-        given.spark, given.table, given.spec, given.phase, given.lease.may_commit, carrier=given.seat
+        given.spark, given.table, given.spec, given.phase, given.lease.may_commit, carrier=given.member
     )
     return Done(done.result, done.receipts, done.figures, done.left)
 

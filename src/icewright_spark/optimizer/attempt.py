@@ -31,9 +31,9 @@ from icewright.model.work.jobs import (
 from icewright_spark.actions.phase import Phase
 from icewright_spark.iceberg.java_api import SparkTable, first_line
 from icewright_spark.optimizer.action_types import Done, Given, groups_in, run_job
-from icewright_spark.optimizer.batch import Seat
+from icewright_spark.optimizer.batch import BatchMember
 from icewright_spark.optimizer.engine_failure import engine_failure
-from icewright_spark.optimizer.lease import HeartbeatServer, LeaseKeeper
+from icewright_spark.optimizer.lease import HeartbeatServer, LeaseRenewer
 from icewright_spark.session.session import activate, cancel_job_group, jvm_exit_code
 
 _LOOKS_MAX: Final = 5
@@ -52,7 +52,7 @@ class Attempt:
     """Runs one spec in this process's Spark session, with the lease kept all the while.
 
     ``claimed_s`` is when the task was asked for, by the monotonic clock. ``pool`` is the FAIR pool of its jobs: Spark
-    keeps every pool that it has ever heard of, so that there must be few names. ``seat`` is the attempt's place in a
+    keeps every pool that it has ever heard of, so that there must be few names. ``member`` is the attempt's place in a
     batch, None where it shares no Spark job.
     """
 
@@ -64,12 +64,12 @@ class Attempt:
         *,
         claimed_s: float | None = None,
         pool: str = "icewright",
-        seat: Seat | None = None,
+        member: BatchMember | None = None,
     ) -> None:
-        self._spark, self._server, self._spec, self._pool, self._seat = spark, server, spec, pool, seat
+        self._spark, self._server, self._spec, self._pool, self._member = spark, server, spec, pool, member
         self._job_group = f"{spec.task_id}/{spec.attempt}"
         self._phase = Phase(groups_in(spec.action))
-        self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s)
+        self.lease = LeaseRenewer(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s)
 
     def run(self) -> TaskReport:
         """Carry the task out and say how it ended, whatever happens."""
@@ -116,7 +116,7 @@ class Attempt:
         table = SparkTable(self._spark, self._spec.table_name)
         self._check_same_table(table)
         fault(Fault.TABLE_CHECKED)
-        return run_job(Given(self._spark, table, self._spec, self._phase, self.lease, self._seat))
+        return run_job(Given(self._spark, table, self._spec, self._phase, self.lease, self._member))
 
     def _check_same_table(self, table: SparkTable) -> None:
         """Server and Spark must look at the same table through their two catalogs. Raises :class:`Conflict`."""
@@ -132,8 +132,8 @@ class Attempt:
 
     def _stop(self) -> None:
         """End what runs for this attempt alone, and what it may be about to start; leave what it shares."""
-        if self._seat is not None:
-            self._seat.leave()
+        if self._member is not None:
+            self._member.leave()
         cancel_job_group(self._spark, self._job_group)
 
 

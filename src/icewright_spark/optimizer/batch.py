@@ -46,7 +46,7 @@ class SparkJobs(Protocol):
         """End the job of that name, or see to it that it never begins."""
 
 
-class Seat:
+class BatchMember:
     """An attempt's place in a batch, and its way to have its groups carried out."""
 
     def __init__(self, batch: Batch) -> None:
@@ -55,9 +55,9 @@ class Seat:
         self.job: _SharedJob | None = None
 
     def carry(self, jobs: Sequence[Job], phase: Phase) -> list[Outcome]:
-        """See :class:`~icewright_spark.actions.groups.Carrier`; once per seat.
+        """See :class:`~icewright_spark.actions.groups.Carrier`; once per member.
 
-        Raises :class:`LeaseLost` when the seat was left meanwhile.
+        Raises :class:`LeaseLost` when the member was left meanwhile.
         """
         return self._batch.carry(self, jobs, phase)
 
@@ -68,7 +68,7 @@ class Seat:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Handed:
-    seat: Seat
+    member: BatchMember
     jobs: Sequence[Job]
     phase: Phase
 
@@ -100,18 +100,18 @@ class Batch:
         self._wait_s, self._shared_s_max, self._turn_s_max = wait_s, shared_s_max, turn_s_max
         self._changed = threading.Condition()
         self._open = True
-        self._awaited: set[Seat] = set()
+        self._awaited: set[BatchMember] = set()
         self._waiting: list[_Handed] = []
         self._first_s = 0.0
         self._jobs = 0
         self._one_is_alone = False
 
-    def seat(self) -> Seat:
+    def member(self) -> BatchMember:
         """A place for one more attempt, which is awaited from now on until it hands in or leaves."""
         with self._changed:
-            seat = Seat(self)
-            self._awaited.add(seat)
-            return seat
+            member = BatchMember(self)
+            self._awaited.add(member)
+            return member
 
     def close(self) -> None:
         """Nobody else will come."""
@@ -119,29 +119,29 @@ class Batch:
             self._open = False
             self._changed.notify_all()
 
-    def carry(self, seat: Seat, jobs: Sequence[Job], phase: Phase) -> list[Outcome]:
-        """See :meth:`Seat.carry`."""
+    def carry(self, member: BatchMember, jobs: Sequence[Job], phase: Phase) -> list[Outcome]:
+        """See :meth:`BatchMember.carry`."""
         if not jobs:
-            self.leave(seat)
+            self.leave(member)
             return []
-        mine = _Handed(seat, jobs, phase)
+        mine = _Handed(member, jobs, phase)
         job = self._hand_in(mine)
         if len(job.handed) == 1:
             return self._spark.alone(jobs, phase)
         outcomes = self._wait_for(job, mine)
         if outcomes is not None:
             return outcomes
-        with self._being_alone(seat):
+        with self._being_alone(member):
             return self._spark.alone(apart(jobs), phase)
 
-    def leave(self, seat: Seat) -> None:
-        """See :meth:`Seat.leave`. A job that nobody wants any more is ended."""
+    def leave(self, member: BatchMember) -> None:
+        """See :meth:`BatchMember.leave`. A job that nobody wants any more is ended."""
         with self._changed:
-            seat.gone = True
-            self._awaited.discard(seat)
-            job = seat.job
+            member.gone = True
+            self._awaited.discard(member)
+            job = member.job
             shared = job is not None and len(job.handed) > 1 and not job.over
-            unwanted = shared and job is not None and all(handed.seat.gone for handed in job.handed)
+            unwanted = shared and job is not None and all(handed.member.gone for handed in job.handed)
             self._changed.notify_all()
         if unwanted and job is not None:
             self._spark.cancel(job.name)
@@ -150,13 +150,13 @@ class Batch:
         """Wait for the others; the job that the groups are in, which this thread began if it was the one to notice."""
         begun: _SharedJob | None = None
         with self._changed:
-            self._awaited.discard(mine.seat)
+            self._awaited.discard(mine.member)
             if not self._waiting:
                 self._first_s = self._clock()
             self._waiting.append(mine)
             self._changed.notify_all()
-            while mine.seat.job is None:
-                if mine.seat.gone:
+            while mine.member.job is None:
+                if mine.member.gone:
                     self._waiting.remove(mine)
                     raise _left()
                 left_s = self._first_s + self._wait_s - self._clock()
@@ -164,7 +164,7 @@ class Batch:
                     begun = self._gather()
                 else:
                     self._changed.wait(left_s)
-            job = mine.seat.job
+            job = mine.member.job
         if begun is not None and len(begun.handed) > 1:
             self._begin(begun)
         return job
@@ -175,7 +175,7 @@ class Batch:
         job = _SharedJob(f"{self._name}/{self._jobs}", tuple(self._waiting))
         self._waiting.clear()
         for handed in job.handed:
-            handed.seat.job = job
+            handed.member.job = job
         self._changed.notify_all()
         return job
 
@@ -195,7 +195,7 @@ class Batch:
             _log.info("tasks share a job", tasks=len(groups), groups=sum(map(len, groups)))
             outcomes = self._spark.together(job.name, groups, [handed.phase for handed in job.handed])
         except Exception as error:  # noqa: BLE001 - whatever Spark throws, each attempt meets its own share of it alone
-            _log.warning("a shared job failed, its tasks go on alone", code=engine_failure(error).code)
+            _log.warning("a shared job failed, its tasks continue alone", code=engine_failure(error).code)
         finally:
             self._end(job, outcomes)
 
@@ -211,20 +211,20 @@ class Batch:
     def _wait_for(self, job: _SharedJob, mine: _Handed) -> list[Outcome] | None:
         """What became of the groups, None where Spark failed or takes too long."""
         with self._changed:
-            in_time = self._changed.wait_for(lambda: job.over or mine.seat.gone, self._shared_s_max)
-            if mine.seat.gone:
+            in_time = self._changed.wait_for(lambda: job.over or mine.member.gone, self._shared_s_max)
+            if mine.member.gone:
                 raise _left()
         if not in_time and self._end(job, None):
-            _log.warning("a shared job takes too long, its tasks go on alone")
+            _log.warning("a shared job takes too long, its tasks continue alone")
             self._spark.cancel(job.name)
         return None if job.outcomes is None else job.outcomes[job.handed.index(mine)]
 
     @contextmanager
-    def _being_alone(self, seat: Seat) -> Iterator[None]:
+    def _being_alone(self, member: BatchMember) -> Iterator[None]:
         """One attempt at a time: the neighbours of what brought a job down are not to meet it again."""
         with self._changed:
-            its_turn = self._changed.wait_for(lambda: seat.gone or not self._one_is_alone, self._turn_s_max)
-            if seat.gone:
+            its_turn = self._changed.wait_for(lambda: member.gone or not self._one_is_alone, self._turn_s_max)
+            if member.gone:
                 raise _left()
             self._one_is_alone = True
         try:

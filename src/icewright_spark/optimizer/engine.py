@@ -16,7 +16,7 @@ from icewright.model.work.storage import ProbeReport, ProbeRequest
 from icewright_spark.actions.groups import Job, Outcome, run_jobs
 from icewright_spark.actions.phase import Phase
 from icewright_spark.optimizer.attempt import Attempt, AttemptServer
-from icewright_spark.optimizer.batch import Batch, Seat
+from icewright_spark.optimizer.batch import Batch, BatchMember
 from icewright_spark.optimizer.cluster_executors import Executors
 from icewright_spark.optimizer.engine_failure import engine_failure
 from icewright_spark.optimizer.environment import worker_environment
@@ -43,7 +43,7 @@ class Engine(Protocol):
     def alive(self) -> bool:
         """Whether attempts can be carried out at all; once it is not, it never is again."""
 
-    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, seat: Seat | None = None) -> TaskReport:
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, member: BatchMember | None = None) -> TaskReport:
         """Carry out one attempt; see :class:`~icewright_spark.optimizer.attempt.Attempt`."""
 
     def batch(self, name: str, *, pool: str) -> Batch:
@@ -83,9 +83,9 @@ class SparkEngine:
         except (Py4JError, OSError):  # py4j passes on what the socket says
             return False
 
-    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, seat: Seat | None = None) -> TaskReport:
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, member: BatchMember | None = None) -> TaskReport:
         """See :class:`Engine`."""
-        attempt = Attempt(self._spark, self._server, spec, claimed_s=claimed_s, pool=pool, seat=seat)
+        attempt = Attempt(self._spark, self._server, spec, claimed_s=claimed_s, pool=pool, member=member)
         with self._watchdog.watching(f"task {spec.task_id}", attempt.lease):
             return attempt.run()
 
@@ -113,7 +113,7 @@ class FailedEngine:
         """See :class:`Engine`."""
         return True
 
-    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, seat: Seat | None = None) -> TaskReport:  # noqa: ARG002 - the protocol's
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, member: BatchMember | None = None) -> TaskReport:  # noqa: ARG002 - the protocol's
         """See :class:`Engine`."""
         wall_ms = int((time.monotonic() - claimed_s) * 1000)
         return TaskReport(

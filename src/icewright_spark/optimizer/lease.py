@@ -31,7 +31,7 @@ class HeartbeatServer(Protocol):
         ...
 
 
-class LeaseKeeper:
+class LeaseRenewer:
     """Beats in a thread of its own until it is closed; calls ``stop`` once when the task must end early."""
 
     def __init__(

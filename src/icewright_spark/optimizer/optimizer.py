@@ -27,7 +27,7 @@ from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, 
 from icewright.model.work.optimizers import OptimizerSettings
 from icewright.model.work.storage import ProbeReports, ProbeRequest
 from icewright_spark.iceberg.java_api import first_line
-from icewright_spark.optimizer.batch import Seat
+from icewright_spark.optimizer.batch import BatchMember
 from icewright_spark.optimizer.engine import Engine
 from icewright_spark.optimizer.telemetry import attempting
 
@@ -202,7 +202,7 @@ class Optimizer:
         left_bytes, spec = self._settings.batch_bytes, first
         try:
             for left_tasks in reversed(range(self._settings.batch_tasks)):
-                self._start(slot, spec, claimed_s, batch.seat())
+                self._start(slot, spec, claimed_s, batch.member())
                 left_bytes -= shareable_bytes(spec.action) or 0
                 if self._stopping or not left_tasks:
                     return
@@ -214,8 +214,8 @@ class Optimizer:
         finally:
             batch.close()
 
-    def _start(self, slot: int, spec: TaskSpec, claimed_s: float, seat: Seat | None = None) -> None:
-        arguments = (spec, claimed_s, slot, seat)
+    def _start(self, slot: int, spec: TaskSpec, claimed_s: float, member: BatchMember | None = None) -> None:
+        arguments = (spec, claimed_s, slot, member)
         thread = InheritableThread(target=self._carry_out, args=arguments, name=f"task-{spec.task_id}")
         thread.start()
         self._running.setdefault(slot, []).append(thread)
@@ -238,20 +238,20 @@ class Optimizer:
             reports = self._engine.probe(requests)
             self._server.probed(self._settings.optimizer_id, ProbeReports(tuple(reports)))
         except Exception as error:  # noqa: BLE001 - whatever Spark throws: nothing was learned, and the server asks again
-            _log.warning("probes came to nothing", tables=len(requests), detail=first_line(error))
+            _log.warning("probes failed", tables=len(requests), detail=first_line(error))
             return
         refused = [str(report.table_name) for report in reports if report.access is WorkerAccess.REFUSED]
         _log.info("storages tried out", tables=len(reports), refused=refused)
 
-    def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int, seat: Seat | None) -> None:
+    def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int, member: BatchMember | None) -> None:
         with attempting(spec) as span:
             fault(Fault.TASK_CLAIMED)
             _log.info("task started", action=spec.action.kind, names=names_in(spec.action))
             try:
-                report = self._engine.attempt(spec, claimed_s=claimed_s, pool=_pool(slot), seat=seat)
+                report = self._engine.attempt(spec, claimed_s=claimed_s, pool=_pool(slot), member=member)
             finally:
-                if seat is not None:
-                    seat.leave()
+                if member is not None:
+                    member.leave()
             span.set_attribute(RESULT, report.result.kind)
             _log.info("task ended", result=report.result.kind, wall_ms=report.wall_ms, cpu_ms=report.cpu_ms)
             fault(Fault.REPORT_READY)

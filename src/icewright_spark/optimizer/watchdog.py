@@ -94,7 +94,7 @@ class Watchdog:
         with self._lock:
             held = list(self._held.values())
         late = [what for what, lease in held if now_s >= lease.must_have_ended_at_s]
-        return f"{', '.join(late)} went on after the lease was lost" if late else None
+        return f"{', '.join(late)} continued after the lease was lost" if late else None
 
     def _run(self) -> None:
         while not self._closed.wait(_LOOK_S):

@@ -75,7 +75,7 @@ def _struct(data: bytes, position: int, depth: int) -> tuple[Struct, int]:
             number, position = _varint(data, position)
             field_id = (number >> 1) ^ -(number & 1)
         if field_id in fields:
-            raise Malformed(f"field {field_id} stands twice in a struct")
+            raise Malformed(f"field {field_id} is twice in a struct")
         if kind in (I32, I64):
             number, position = _varint(data, position)
             fields[field_id] = (kind, (number >> 1) ^ -(number & 1))

@@ -61,7 +61,7 @@ class Outbox:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if len(self._names()) >= WAITING_MAX:
-                raise Unavailable(f"the outbox {self._folder} is full", hint="flush it, or see why nobody listens")
+                raise Unavailable(f"the outbox {self._folder} is full", hint="flush it, or check that a server runs")
             fresh = self._folder / f".{name}"
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "w", encoding="ascii") as file:

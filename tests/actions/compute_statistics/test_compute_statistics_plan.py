@@ -219,7 +219,7 @@ class TestDue:
         silent = with_statistics(table((snapshot(1), snapshot(2))), blob(1))
         because = due_because(silent, 0.1)
         assert because is not None
-        assert "nobody can tell" in because.text
+        assert "the changes are unknown" in because.text
 
     def test_statistics_of_a_snapshot_that_was_rolled_back_count_for_nothing(self) -> None:
         aside = replace(snapshot(3), parent_id=1)

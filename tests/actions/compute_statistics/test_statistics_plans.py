@@ -50,6 +50,6 @@ def test_the_shortcut_only_shows_it() -> None:
 def test_a_plan_is_for_one_thing(more: tuple[str, str]) -> None:
     said = icewright("plan", "lake.db.events", "--action", "compute-statistics", *more)
     assert said.status != 0
-    assert "these options do not go together" in said.err
+    assert "these options cannot be combined" in said.err
     alone = icewright("plan", "lake.db.events", "--columns", "id")
-    assert "these options do not go together" in alone.err
+    assert "these options cannot be combined" in alone.err

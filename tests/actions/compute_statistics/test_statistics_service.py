@@ -47,7 +47,7 @@ def house() -> Lakehouse:
 
 
 def claim(house: Lakehouse) -> TaskSpec:
-    house.control.dispatcher.apply(house.control.keeper.plan_asked(NAME, ASKED).plan_id)
+    house.control.dispatcher.apply(house.control.maintainer.plan_asked(NAME, ASKED).plan_id)
     return Worker(house).claimed()
 
 
@@ -108,7 +108,7 @@ def test_c1_one_that_was_not_made_leaves_everything_to_be_planned_again(house: L
     house.rounds(2)
     (task,) = statistics_tasks(house)
     assert task.state is TaskState.SUPERSEDED
-    assert not house.control.keeper.plan_asked(NAME, ASKED).is_empty
+    assert not house.control.maintainer.plan_asked(NAME, ASKED).is_empty
 
 
 def test_w7_a_report_of_statistics_that_are_not_there_is_not_believed(house: Lakehouse) -> None:
@@ -154,7 +154,7 @@ def test_e9_statistics_that_expired_with_their_snapshot_are_no_alarm(house: Lake
 
 
 def test_what_somebody_else_computed_first_is_nobodys_work(house: Lakehouse) -> None:
-    task = house.control.dispatcher.apply(house.control.keeper.plan_asked(NAME, ASKED).plan_id)
+    task = house.control.dispatcher.apply(house.control.maintainer.plan_asked(NAME, ASKED).plan_id)
     compute(house, TaskSpec(PROTOCOL_VERSION, "theirs", 1, 1, task.table_id, NAME, task.action, 1))
     assert Worker(house).claim_if_any() is None
     found = house.control.tasks.get(task.task_id)
@@ -164,11 +164,11 @@ def test_what_somebody_else_computed_first_is_nobodys_work(house: Lakehouse) -> 
 
 
 def test_those_of_somebody_else_end_a_waiting_task(house: Lakehouse) -> None:
-    plan = house.control.keeper.plan_asked(NAME, ASKED)
+    plan = house.control.maintainer.plan_asked(NAME, ASKED)
     task = house.control.dispatcher.apply(plan.plan_id)
     other = PartitionStatisticsFile(house.metadata().current_snapshot_id or 0, "p9", 9)
     house.catalog.set_statistics(NAME, None, other)
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     found = house.control.tasks.get(task.task_id)
     assert found.state is TaskState.SUPERSEDED
     assert found.outcome is not None
@@ -187,7 +187,7 @@ def test_those_of_somebody_else_end_a_waiting_task(house: Lakehouse) -> None:
 )
 def test_what_cannot_be_asked_for_is_said(house: Lakehouse, asked: ComputeStatisticsRequest) -> None:
     with pytest.raises(InvalidMessage):
-        house.control.keeper.plan_asked(NAME, asked)
+        house.control.maintainer.plan_asked(NAME, asked)
 
 
 def test_a_plan_that_the_second_opinion_refuses_is_kept_nowhere(
@@ -195,16 +195,16 @@ def test_a_plan_that_the_second_opinion_refuses_is_kept_nowhere(
 ) -> None:
     monkeypatch.setattr(statistics_planner, "statistics_violations", lambda *_: [("wrong", "as a test says")])
     with pytest.raises(PlanRejected, match="as a test says"):
-        house.control.keeper.plan_asked(NAME, ASKED)
+        house.control.maintainer.plan_asked(NAME, ASKED)
     own = lakehouse(BY_ITSELF)
-    looked = own.control.keeper.look(NAME)
+    looked = own.control.maintainer.look(NAME)
     assert looked.upkeep.enqueued == ()
     assert looked.upkeep.problem is not None
 
 
 class TestByItself:
     def test_nothing_is_computed_without_being_let(self, house: Lakehouse) -> None:
-        assert house.control.keeper.look(NAME).upkeep.enqueued == ()
+        assert house.control.maintainer.look(NAME).upkeep.enqueued == ()
 
     def test_they_are_computed_when_enough_changed_and_not_too_often(self) -> None:
         house = lakehouse(BY_ITSELF)
@@ -228,9 +228,9 @@ class TestByItself:
 
     def test_an_owner_who_changes_their_mind_is_heard(self) -> None:
         house = lakehouse(BY_ITSELF)
-        (queued,) = house.control.keeper.look(NAME).upkeep.enqueued
+        (queued,) = house.control.maintainer.look(NAME).upkeep.enqueued
         house.catalog.set_properties(NAME, {"icewright.compute-statistics.enabled": "false"})
-        house.control.keeper.look(NAME)
+        house.control.maintainer.look(NAME)
         task = house.control.tasks.get(queued.task.task_id)
         assert task.state is TaskState.SUPERSEDED
         assert task.outcome is not None

@@ -46,13 +46,13 @@ def test_a_commit_that_is_as_it_should_be() -> None:
     ("changes", "said"),
     [
         ({"kept": frozenset([GONE[0].path])}, "1 planned file still listed"),
-        ({"expired": frozenset([GONE[0].path])}, "1 planned file did not go with it as planned"),
+        ({"expired": frozenset([GONE[0].path])}, "1 planned file not removed as planned"),
         ({"after": live_entries(STAYS[:1], ())}, "2 data and 0 delete files were live in them, and 1 and 0 are"),
         ({"after": live_entries([*STAYS, GONE[0]], ())}, "and 3 and 0 are"),
         ({"after": live_entries([replace(STAYS[0], data_sequence_number=7), STAYS[1]], ())}, "entries changed"),
         ({"after": live_entries([STAYS[0], replace(STAYS[1], first_row_id=7)], ())}, "entries changed"),
         ({"added_deletes": (position_deletes(month(2), 0),)}, "1 delete file was added"),
-        ({"lost_deletes": (position_deletes(month(2), 0),)}, "1 delete file went that would still apply"),
+        ({"lost_deletes": (position_deletes(month(2), 0),)}, "1 delete file removed that would still apply"),
     ],
 )
 def test_x4_w2_what_changed_beyond_the_plan(changes: dict[str, Any], said: str) -> None:

@@ -77,7 +77,7 @@ def test_x1_an_age_below_a_day_or_of_no_unit_is_refused(age: str) -> None:
 def test_a_plan_is_for_one_thing() -> None:
     said = icewright("plan", "lake.db.events", "--action", "expire-data", "--retain-last", "3")
     assert said.status != 0
-    assert "these options do not go together" in said.err
+    assert "these options cannot be combined" in said.err
 
 
 def test_an_undo_says_what_is_inserted_again_and_from_where() -> None:

@@ -58,7 +58,7 @@ def house() -> Lakehouse:
 
 
 def plan(house: Lakehouse, asked: ExpireDataRequest = ASKED) -> Plan:
-    return house.control.keeper.plan_asked(NAME, asked)
+    return house.control.maintainer.plan_asked(NAME, asked)
 
 
 def claim(house: Lakehouse) -> TaskSpec:
@@ -249,7 +249,7 @@ class TestVerification:
         spec = claim(house)
         tag(house, spec)
         snapshot = delete(house, spec, [action_of(spec).files[0].path])
-        assert "did not go with it as planned" in self.wrong(house, spec, snapshot)
+        assert "not removed as planned" in self.wrong(house, spec, snapshot)
 
     def test_another_file_of_the_same_path(self, house: Lakehouse) -> None:
         """It was removed and written anew by somebody else: not what was planned."""
@@ -259,7 +259,7 @@ class TestVerification:
         house.catalog.delete(NAME, [file.path])
         house.catalog.append(NAME, [MemoryFile(file.path, partition, file.size_bytes, file.record_count)])
         tag(house, spec)
-        assert "did not go with it as planned" in self.wrong(house, spec, delete(house, spec))
+        assert "not removed as planned" in self.wrong(house, spec, delete(house, spec))
 
     def test_no_tag(self, house: Lakehouse) -> None:
         spec = claim(house)
@@ -304,7 +304,7 @@ class TestVerification:
         signed = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: "1", PROOF_KEY: "memory"}
         house.catalog.delete(NAME, [file.path for file in action_of(spec).files])
         snapshot = house.catalog.append(NAME, house.files(1, day(house, 0)), summary=signed)
-        assert "did not go with it as planned" in self.wrong(house, spec, snapshot)
+        assert "not removed as planned" in self.wrong(house, spec, snapshot)
 
     def test_w2_delete_files_stay_and_are_no_matter(self, house: Lakehouse) -> None:
         """Those of an expired file apply to nothing any more."""

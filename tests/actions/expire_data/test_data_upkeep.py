@@ -1,4 +1,4 @@
-"""Data expires by itself where its owner lets it, a little at a time, and never what somebody took back."""
+"""Automatic expiry of data where its owner lets it, a little at a time, and never what somebody took back."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def tasks(house: Lakehouse) -> list[Task]:
 
 
 def said(house: Lakehouse) -> str:
-    (reason,) = house.control.keeper.look(NAME, plan_anew=True).upkeep.reasons
-    assert reason.text.startswith("Data expires by itself: ")
+    (reason,) = house.control.maintainer.look(NAME, plan_anew=True).upkeep.reasons
+    assert reason.text.startswith("Automatic expiry of data: ")
     return reason.code
 
 
@@ -177,7 +177,7 @@ def test_x3_an_owner_is_heard_by_what_is_queued_and_by_what_waits(
     house.catalog.set_properties(NAME, ENABLED)
     house.control.loop.round()
     house.catalog.set_properties(NAME, changed)
-    with pytest.raises(Conflict, match="the owner"):
+    with pytest.raises(Conflict, match="the policy"):
         house.approve_all()
     assert (tasks(house), list(house.tables.waiting(limit=9))) == ([], [])  # it does not wait to be refused again
     house.catalog.set_properties(NAME, {**ENABLED, "icewright.expire-data.older-than": "P30D"})

@@ -35,7 +35,7 @@ def house() -> Lakehouse:
 
 
 def planned(house: Lakehouse, asked: ExpireSnapshotsRequest = ASKED) -> Plan:
-    return house.control.keeper.plan_asked(NAME, asked)
+    return house.control.maintainer.plan_asked(NAME, asked)
 
 
 def ids(house: Lakehouse) -> list[int]:
@@ -136,7 +136,7 @@ def test_l4_nothing_is_planned_or_kept_of_another_table_of_the_name(house: Lakeh
     house.catalog.drop(NAME)
     house.create()
     with pytest.raises(TableReplaced):
-        house.control.keeper.plan_asked(NAME, ASKED, table_id)
+        house.control.maintainer.plan_asked(NAME, ASKED, table_id)
     assert house.tables.plans(house.catalog.load(NAME).table_id, limit=9) == []
 
 

@@ -38,7 +38,7 @@ def overwritten(house: House, **properties: str) -> Table:
 
 def expired(house: House, table: Table) -> Task:
     """All snapshots but the current one, at a person's word."""
-    plan = house.control.keeper.plan_asked(table_name(table), ExpireSnapshotsRequest("PT0S", 1))
+    plan = house.control.maintainer.plan_asked(table_name(table), ExpireSnapshotsRequest("PT0S", 1))
     task = house.control.dispatcher.apply(plan.plan_id)
     house.round()
     found = house.control.tasks.get(task.task_id)

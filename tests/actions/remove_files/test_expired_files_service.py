@@ -39,7 +39,7 @@ def commit(house: Lakehouse, *, remove: tuple[CanonicalPath, ...] = ()) -> Canon
 def expire_all_but_the_last(house: Lakehouse) -> str:
     """The id of the task that did."""
     house.pass_time(MINUTE_MS)
-    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
+    plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     task = house.control.dispatcher.apply(plan.plan_id)
     house.rounds(4)
     assert len(house.metadata().snapshots) == 1
@@ -164,7 +164,7 @@ def test_a_folder_that_nobody_may_list_keeps_what_expired_and_the_log_says_what_
 
     def closed(objects: MemoryObjects, root: CanonicalPath) -> Iterator[Listed]:
         if around and not root.startswith(own):
-            raise Unreadable("S3 refuses to tell of it: AccessDenied")
+            raise Unreadable("S3 denies access to it: AccessDenied")
         if not around and root.startswith(f"{own}metadata"):
             raise Unsupported("it is reached through a symbolic link")
         return listing(objects, root)

@@ -127,7 +127,7 @@ def test_a_person_who_asks_for_the_earlier_one_has_the_later_one_looked_after_fi
 
 
 def many(world: World, run_id: str, count: int) -> None:
-    """So many files go into quarantine, and have been there for long enough."""
+    """So many files move into quarantine, and have been there for long enough."""
     paths = world.garbage(count, run_id)
     world.deleter().begin(world.plan(paths, plan_id=f"plan-of-{run_id}"), run_id)
     world.run_to_its_end(run_id)

@@ -38,14 +38,14 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
         "held": (0, 0),
     }
     said = icewright("remove-orphan-files", "db.events", "--yes")
-    assert (said.status, "nothing may go by now: 1 file that nothing needs was seen" in said.out) == (0, True)
+    assert (said.status, "no file may be removed yet: 1 file that nothing needs was seen" in said.out) == (0, True)
     assert icewright("approve").out == "no plan waits for approval\n"
     assert unneeded()["waiting"] == (1, 22)
     house.days(10)
     assert unneeded()["removable"] == (1, 22)
     told = icewright("table", "storage", "db.events")
-    (row,) = [line for line in told.out.splitlines() if line.startswith("orphans that may go")]
-    assert (" ".join(row.split()), told.status) == ("orphans that may go 1 22 B seen for long enough", 0)
+    (row,) = [line for line in told.out.splitlines() if line.startswith("removable orphans")]
+    assert (" ".join(row.split()), told.status) == ("removable orphans 1 22 B seen for long enough", 0)
     assert "icewright remove-orphan-files lake.db.events" in told.out
     listed = icewright("approve")
     assert (listed.status, "no file of this table was ever removed" in listed.out) == (1, True)
@@ -99,7 +99,7 @@ def test_l4_files_of_a_table_that_is_gone_wait_for_a_persons_word(house: House) 
     house.days(9, a_day=2)
     assert files(house.held) == held
     said = icewright("quarantine", "list")
-    assert ("not by itself" in said.out, "lake.db.events is gone since" in said.err) == (True, True)
+    assert ("not automatically" in said.out, "lake.db.events is gone since" in said.err) == (True, True)
     shown = icewright("quarantine", "purge-gone", task_id)
     assert (shown.status, left.name in shown.out, files(house.held)) == (1, True, held)
     writer(house.entry).register_table(("db", "again"), at)
@@ -124,7 +124,7 @@ def test_who_waits_for_a_purge_is_told_what_keeps_it(house: House) -> None:
     assert icewright("quarantine", "list").err == ""
     house.days(1, a_day=2)
     listed = icewright("quarantine", "list")
-    assert f"over their time by more than a day; `icewright quarantine purge {task_id}` says" in listed.err
+    assert f"past their window by more than a day; `icewright quarantine purge {task_id}` says" in listed.err
     purged = icewright("quarantine", "purge", task_id)
     (why,) = [line for line in purged.out.splitlines() if line.startswith("but ")]
     assert ("belongs to this table alone, and stay: " in why, "lake.db.around" in why) == (True, True)
@@ -163,7 +163,7 @@ def test_before_the_first_search_orphans_are_not_known(house: House) -> None:
     house.round()
     assert icewright("table", "storage", "db.events", "--json").json["unneeded"]["orphans"] is None
     told = icewright("table", "storage", "db.events").out
-    assert "not known: no search for them has come to its end" in told
+    assert "not known: no search for them is complete" in told
     assert "icewright remove-orphan-files lake.db.events" in told
 
 

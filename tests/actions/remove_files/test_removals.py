@@ -104,7 +104,7 @@ def test_after_the_window_it_is_purged_and_cannot_come_back(house: House) -> Non
     assert len(files(house.held)) == 1
     house.days(3)
     assert files(house.held) == {}
-    with pytest.raises(NotAllowed, match="1 were purged and are gone"):
+    with pytest.raises(NotAllowed, match="1 were purged"):
         house.undo(task.task_id)
     assert (left.exists(), all_there(table)) == (False, True)
     assert house.control.deletions.tally(task.task_id)[IntentState.PURGED].files == 1

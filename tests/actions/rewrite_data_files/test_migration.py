@@ -58,9 +58,9 @@ def test_what_a_task_cannot_have_remains_and_is_told() -> None:
 @each_case(
     ("migration", "said"),
     [
-        (Migration.SPEC, "nothing, because all files are of the current partition spec"),
-        (Migration.FORMATS, "nothing, because all files are of the table's own format"),
-        (Migration.ALL, "nothing, because all files are of the current partition spec and of the table's own format"),
+        (Migration.SPEC, "nothing to do: all files are of the current partition spec"),
+        (Migration.FORMATS, "nothing to do: all files are of the table's own format"),
+        (Migration.ALL, "nothing to do: all files are of the current partition spec and of the table's own format"),
     ],
 )
 def test_where_there_is_nothing_to_migrate_it_says_so(migration: Migration, said: str) -> None:

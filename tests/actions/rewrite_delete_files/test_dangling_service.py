@@ -40,7 +40,7 @@ def house() -> Lakehouse:
 
 
 def claim(house: Lakehouse) -> TaskSpec:
-    plan = house.control.keeper.plan_asked(NAME, ASKED)
+    plan = house.control.maintainer.plan_asked(NAME, ASKED)
     house.control.dispatcher.apply(plan.plan_id)
     return Worker(house).claimed()
 
@@ -69,8 +69,8 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
     task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet"))
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
-    assert task.outcome.reason.text.startswith("2 delete files that applied to nothing went")
-    again = house.control.keeper.plan_asked(NAME, ASKED)
+    assert task.outcome.reason.text.startswith("2 delete files that applied to no data file were removed")
+    again = house.control.maintainer.plan_asked(NAME, ASKED)
     assert again.reason.code == "none-dangling"
     with pytest.raises(NotAllowed):
         house.control.dispatcher.apply(again.plan_id)
@@ -101,7 +101,7 @@ def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse)
     [
         (("d0.parquet", "d1.parquet", "d2.parquet"), {}, "that still apply"),
         (("d0.parquet",), {}, "d1.parquet is still listed"),
-        (("d0.parquet", "d1.parquet", "f00000.parquet"), {}, "1 data files went"),
+        (("d0.parquet", "d1.parquet", "f00000.parquet"), {}, "1 data files were removed"),
         (("d0.parquet", "d1.parquet"), {PROOF_KEY: "memory"}, "its proof says"),
         (("d0.parquet", "d1.parquet"), {PROOF_KEY: "delete-application;removed=2;applying=1"}, "its proof says"),
     ],
@@ -146,23 +146,23 @@ def test_w5_o13_a_data_file_that_was_not_read_is_no_smaller_table(
         lambda *of, **more: (file for file in read(*of, **more) if file.partition != KYOTO),
     )
     with pytest.raises(Unreadable, match="2 data files were read from its manifests, and its inventory has 3"):
-        house.control.keeper.plan_asked(NAME, ASKED)
+        house.control.maintainer.plan_asked(NAME, ASKED)
     monkeypatch.setattr(delete_planner, "_counted", lambda files, *_: files)
-    (action,) = house.control.keeper.plan_asked(NAME, ASKED).actions
+    (action,) = house.control.maintainer.plan_asked(NAME, ASKED).actions
     assert isinstance(action, RemoveDanglingDeletes)
     assert len(action.deletes) == 3
 
 
 def test_what_is_planned_by_itself_leaves_it_alone(house: Lakehouse) -> None:
-    plan = house.control.keeper.plan_asked(NAME, ASKED)
+    plan = house.control.maintainer.plan_asked(NAME, ASKED)
     task = house.control.dispatcher.apply(plan.plan_id)
     house.append(1)
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     assert house.control.tasks.get(task.task_id).state is TaskState.QUEUED
 
 
 def test_it_still_applies_after_whatever_leaves_its_specs(house: Lakehouse) -> None:
-    action = house.control.keeper.plan_asked(NAME, ASKED).actions[0]
+    action = house.control.maintainer.plan_asked(NAME, ASKED).actions[0]
     metadata = house.metadata()
     house.append(1)
     assert still_applies(action, metadata.table_id, house.metadata()) is None

@@ -37,7 +37,7 @@ def test_a_table_without_deletes_has_nothing_to_be_done(action: str) -> None:
 def test_a_plan_is_for_one_thing(action: str) -> None:
     said = icewright("plan", "lake.db.events", "--action", action, "--migrate", "all")
     assert said.status != 0
-    assert "these options do not go together" in said.err
+    assert "these options cannot be combined" in said.err
 
 
 def test_what_readers_open_is_said_before_and_after() -> None:

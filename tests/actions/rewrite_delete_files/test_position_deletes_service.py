@@ -37,7 +37,7 @@ def house() -> Lakehouse:
 
 
 def claim(house: Lakehouse) -> TaskSpec:
-    plan = house.control.keeper.plan_asked(NAME, ASKED)
+    plan = house.control.maintainer.plan_asked(NAME, ASKED)
     house.control.dispatcher.apply(plan.plan_id)
     return Worker(house).claimed()
 
@@ -84,14 +84,14 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
         "4 position delete files became 2, and delete the same rows; a scan of their partitions opens 3 delete files "
         "instead of 6"
     )
-    assert house.control.keeper.plan_asked(NAME, ASKED).reason.code == "position-deletes-in-order"
+    assert house.control.maintainer.plan_asked(NAME, ASKED).reason.code == "position-deletes-in-order"
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ({"remove": GONE[1:]}, "around0 is still listed"),
-        ({"remove": (*GONE, "f00000.parquet")}, "1 data files went"),
+        ({"remove": (*GONE, "f00000.parquet")}, "1 data files were removed"),
         ({"add": CAME[:1]}, "no new delete file came for f00002.parquet"),
         ({"add": (*CAME, deletes("more", BONN, 1))}, "more is of no group"),
         ({"add": (CAME[0], deletes("new1", KYOTO, 3, "f00002.parquet"))}, "new1 has 3 positions, those replaced 2"),
@@ -119,11 +119,11 @@ def test_w5_another_delete_file_that_went_and_applies_is_an_alarm(house: Lakehou
     spec = claim(house)
     task = verified(house, spec, commit(house, spec, remove=(*GONE, "e")))
     assert task.outcome is not None
-    assert "1 delete files went that still apply, first e" in task.outcome.reason.text
+    assert "1 delete files are lost that still apply: e" in task.outcome.reason.text
 
 
 def test_an_upgrade_is_not_to_be_overlooked(house: Lakehouse) -> None:
-    action = house.control.keeper.plan_asked(NAME, ASKED).actions[0]
+    action = house.control.maintainer.plan_asked(NAME, ASKED).actions[0]
     metadata = house.metadata()
     house.append(1)
     assert still_applies(action, metadata.table_id, house.metadata()) is None

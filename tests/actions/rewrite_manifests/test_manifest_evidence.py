@@ -123,7 +123,7 @@ class TestManifests:
     def test_w8_one_that_went_though_nobody_planned_it(self) -> None:
         other = ManifestKey("file:/lake/t/metadata/7.avro", 4000, 7)
         text = problem(replace(CHANGED, went=frozenset([*OLD, other])))
-        assert text == f"1 manifest went though not planned, first {other.path}"
+        assert text == f"1 manifest removed though not planned, first {other.path}"
 
     def test_more_or_fewer_than_planned(self) -> None:
         assert problem(replace(CHANGED, came=frozenset(NEW[:1]))) == "1 manifests came, the action says 2"

@@ -47,4 +47,4 @@ def test_where_it_would_not_help_the_plan_says_why() -> None:
 def test_a_plan_is_for_one_thing() -> None:
     said = icewright("plan", "lake.db.events", "--action", "rewrite-manifests", "--migrate", "all")
     assert said.status != 0
-    assert "these options do not go together" in said.err
+    assert "these options cannot be combined" in said.err

@@ -29,7 +29,7 @@ def house() -> Lakehouse:
 
 
 def claim(house: Lakehouse) -> TaskSpec:
-    plan = house.control.keeper.plan_asked(NAME, ASKED)
+    plan = house.control.maintainer.plan_asked(NAME, ASKED)
     house.control.dispatcher.apply(plan.plan_id)
     return Worker(house).claimed()
 
@@ -44,7 +44,7 @@ def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
 
 
 def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
-    assert house.control.keeper.look(NAME).plan.is_empty
+    assert house.control.maintainer.look(NAME).plan.is_empty
     spec = claim(house)
     assert isinstance(spec.action, RewriteManifests)
     assert len(spec.action.manifests) == 5
@@ -53,7 +53,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
     assert task.outcome.reason.text == "5 manifests became 1, with the same 5 entries"
-    again = house.control.keeper.plan_asked(NAME, ASKED)
+    again = house.control.maintainer.plan_asked(NAME, ASKED)
     assert again.reason.code == "manifests-in-order"
     with pytest.raises(NotAllowed):
         house.control.dispatcher.apply(again.plan_id)
@@ -83,15 +83,15 @@ def test_w8_a_commit_that_lost_an_entry_is_found_out(house: Lakehouse) -> None:
 
 
 def test_what_is_planned_by_itself_leaves_it_alone(house: Lakehouse) -> None:
-    plan = house.control.keeper.plan_asked(NAME, ASKED)
+    plan = house.control.maintainer.plan_asked(NAME, ASKED)
     task = house.control.dispatcher.apply(plan.plan_id)
     house.append(1)
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     assert house.control.tasks.get(task.task_id).state is TaskState.QUEUED
 
 
 def test_it_still_applies_after_whatever_leaves_its_specs(house: Lakehouse) -> None:
-    action = house.control.keeper.plan_asked(NAME, ASKED).actions[0]
+    action = house.control.maintainer.plan_asked(NAME, ASKED).actions[0]
     metadata = house.metadata()
     house.append(1)
     assert still_applies(action, metadata.table_id, house.metadata()) is None

@@ -1,4 +1,4 @@
-"""Manifests are rewritten by themselves where the owner lets that happen, behind work on files."""
+"""Automatic rewrite of manifests where the owner lets that happen, behind work on files."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def rewrites(house: Lakehouse) -> list[Task]:
 
 
 def said(house: Lakehouse) -> str:
-    looked = house.control.keeper.look(NAME, plan_anew=True)
+    looked = house.control.maintainer.look(NAME, plan_anew=True)
     (reason,) = looked.upkeep.reasons
-    assert reason.text.startswith("Manifests are rewritten by themselves: ")
+    assert reason.text.startswith("Automatic rewrite of manifests: ")
     assert reason.figures["kind"] == "rewrite_manifests"
     return reason.code
 
@@ -115,7 +115,7 @@ def test_what_waits_is_withdrawn_when_the_owner_turns_it_off_and_not_when_a_pers
         house.control.loop.round()
         if asked:
             house.control.dispatcher.cancel(rewrites(house)[0].task_id)
-            plan = house.control.keeper.plan_asked(NAME, RewriteManifestsRequest())
+            plan = house.control.maintainer.plan_asked(NAME, RewriteManifestsRequest())
             house.control.dispatcher.apply(plan.plan_id)
         house.catalog.set_properties(NAME, {"icewright.rewrite-manifests.enabled": "false"})
         house.pass_time(HOUR_MS)
@@ -133,7 +133,7 @@ def test_work_on_data_files_comes_first() -> None:
     house.rounds(2)
     (task,) = house.all_tasks()
     assert task.kind is ActionKind.REWRITE_DATA_FILES
-    looked = house.control.keeper.look(NAME)
+    looked = house.control.maintainer.look(NAME)
     assert [reason.code for reason in looked.upkeep.reasons] == ["after-data-files"]
     assert said(house) == "after-data-files"
 
@@ -149,7 +149,7 @@ def test_they_have_their_turn_when_the_work_on_data_files_came_to_nothing_and_no
     assert said(house) == "rewrite-manifests"
     house.control.dispatcher.cancel(rewrites(house)[0].task_id)
     house.pass_time(HOUR_MS + 1)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert house.metadata().metadata_location == metadata
     assert len(rewrites(house)) == 2
 
@@ -199,7 +199,7 @@ def test_w9_what_keeps_losing_against_writers_is_parked_and_expiries_are_not() -
             report(house, spec, Conflicted("one of the planned manifests is gone"))
         house.pass_time(HOUR_MS + 1)
     assert tried == 5
-    looked = house.control.keeper.look(NAME, plan_anew=True)
+    looked = house.control.maintainer.look(NAME, plan_anew=True)
     assert [reason.code for reason in looked.upkeep.reasons] == ["nothing-expires", "parked"]
 
 
@@ -215,17 +215,17 @@ def test_tables_where_nothing_is_due_cost_no_read_of_their_manifests(monkeypatch
     monkeypatch.setattr(ManifestsPlanner, "_decide", counted)
     write(house, 3)
     for _ in range(5):
-        house.control.keeper.look(NAME)
+        house.control.maintainer.look(NAME)
         house.pass_time(HOUR_MS)
     assert read == []
     write(house, 2)
     for _ in range(90):
-        house.control.keeper.look(NAME)
+        house.control.maintainer.look(NAME)
         house.pass_time(MINUTE_MS)
     assert len(read) == 1  # it is as it was
     house.catalog.set_properties(NAME, {"owner": "somebody else"})
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert len(read) == 2
     monkeypatch.setattr(upkeep, "_REMEMBERED_MAX", 1)  # what is remembered is bounded, and losing it costs a read
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     assert len(read) == 3

@@ -40,7 +40,7 @@ def table(house: Lakehouse) -> TableMetadata:
 
 
 def planned(house: Lakehouse, to_snapshot: int | None = None, to_time: str | None = None) -> Plan:
-    return house.control.keeper.plan_asked(NAME, RollbackRequest(to_snapshot, to_time))
+    return house.control.maintainer.plan_asked(NAME, RollbackRequest(to_snapshot, to_time))
 
 
 def done(house: Lakehouse, plan: Plan) -> Task:
@@ -80,7 +80,7 @@ def test_nobody_but_a_person_applies_it(house: Lakehouse) -> None:
 def test_i4_a_commit_after_the_preview_is_not_lost(house: Lakehouse) -> None:
     plan = planned(house, ids(house)[1])
     newest = house.append(1)
-    with pytest.raises(Conflict, match="by now"):
+    with pytest.raises(Conflict, match="main is at snapshot"):
         house.control.dispatcher.apply(plan.plan_id)
     plan = planned(house, ids(house)[1])
     task = house.control.dispatcher.apply(plan.plan_id)
@@ -117,7 +117,7 @@ def test_e5_what_main_left_stays_for_its_age_from_then_on(house: Lakehouse) -> N
     house.pass_time(30 * HOUR_MS)
     lost = ids(house)[2:]
     task = done(house, planned(house, ids(house)[1]))
-    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT20H", 1))
+    plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT20H", 1))
     if plan.actions:
         done(house, plan)
     assert lost[-1] in ids(house)
@@ -151,7 +151,7 @@ def test_e11_what_is_no_instant_with_a_zone_is_refused(house: Lakehouse, wrong: 
 def test_it_is_to_one_place(house: Lakehouse) -> None:
     for both in (RollbackRequest(), RollbackRequest(1, "2026-11-22T10:00:00Z")):
         with pytest.raises(InvalidMessage):
-            house.control.keeper.plan_asked(NAME, both)
+            house.control.maintainer.plan_asked(NAME, both)
 
 
 def test_a_mode_of_observe_forbids_it(house: Lakehouse) -> None:

@@ -192,7 +192,7 @@ class TestByItself:
         assert said(house) == "taken-back"
         house.rounds(3, every_ms=HOUR_MS)
         assert [task.kind for task in house.all_tasks()].count(ActionKind.EXPIRE_DATA) == 1
-        found = house.control.keeper.plan_asked(NAME, ExpireDataRequest())
+        found = house.control.maintainer.plan_asked(NAME, ExpireDataRequest())
         house.control.dispatcher.apply(found.plan_id)
         spec = Worker(house).claimed()
         assert isinstance(spec.action, ExpireData)
@@ -230,7 +230,7 @@ class TestByItself:
         )
         house.append(1, day(house, 100))
         asked = ExpireDataRequest("P60D")
-        house.control.dispatcher.apply(house.control.keeper.plan_asked(NAME, asked).plan_id)
+        house.control.dispatcher.apply(house.control.maintainer.plan_asked(NAME, asked).plan_id)
         spec = Worker(house).claimed()
         tag(house, spec, age_ms=120 * DAY_MS)
         other = verified(house, spec, delete(house, spec))
@@ -274,7 +274,7 @@ class TestEvidence:
     @each_case(
         ("changed", "said"),
         [
-            (replace(CHANGED, manifests_gone=1), "1 manifest that had been there went"),
+            (replace(CHANGED, manifests_gone=1), "1 manifest of before were removed"),
             (replace(CHANGED, other_entries=1), "more than new data files"),
             (Inserted({**CHANGED.shares, old_day(3): Share(1, 1)}), "and 0 were planned at most"),
             (Inserted({**CHANGED.shares, old_day(40): Share(2, ROWS)}), "and 1 were planned at most"),

@@ -54,7 +54,7 @@ def test_too_late_nothing_is_registered(house: Lakehouse) -> None:
     task = house.control.dispatcher.apply(plan.plan_id)
     house.pass_time(UNDO_WINDOW_MS + 1)
     task = ended(house, task)
-    assert (task.state, "is over" in said(task), door.calls) == (TaskState.SUPERSEDED, True, [])
+    assert (task.state, "can no longer be undone" in said(task), door.calls) == (TaskState.SUPERSEDED, True, [])
 
 
 def test_l6_a_third_name_is_said_once_what_is_registered_is_guarded(house: Lakehouse) -> None:

@@ -21,7 +21,7 @@ def test_the_plan_the_task_and_the_preview_name_the_second_table_and_what_it_mea
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     house = lakehouse(monkeypatch, ALL_AUTO)
-    asked = house.control.keeper.plan_asked(NAME, ALL_OLD)
+    asked = house.control.maintainer.plan_asked(NAME, ALL_OLD)
     before = table(house).metadata_location
     said = plan_text(capsys, asked)
     expiry = ended(house, house.control.dispatcher.apply(asked.plan_id))

@@ -106,7 +106,7 @@ def test_o8_l6_what_a_later_expiry_left_stays_while_the_second_table_shows_it(ho
     table = overwritten(house)
     house.days(0.25)
     seen = read(table)
-    asked = house.control.keeper.plan_asked(table_name(table), ExpireSnapshotsRequest("PT0S", 4))
+    asked = house.control.maintainer.plan_asked(table_name(table), ExpireSnapshotsRequest("PT0S", 4))
     task = house.control.dispatcher.apply(asked.plan_id)
     house.round()
     expired(house, table)

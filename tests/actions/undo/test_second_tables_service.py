@@ -124,7 +124,7 @@ def test_s_14_what_expired_is_there_as_a_second_table_and_the_plans_said_so(
     house.restart()
     house.catalog.set_ref(NAME, "v1", ids(house)[1], kind=RefKind.TAG, max_ref_age_ms=1)
     before = table(house)
-    asked = house.control.keeper.plan_asked(NAME, ALL_OLD)
+    asked = house.control.maintainer.plan_asked(NAME, ALL_OLD)
     expiry = ended(house, house.control.dispatcher.apply(asked.plan_id))
     after = table(house)
     plan = planned(house, expiry)
@@ -160,9 +160,9 @@ def test_asked_for_twice_it_is_registered_once(house: Lakehouse) -> None:
     first, stale = planned(house, expiry), planned(house, expiry)
     assert undone(house, first).state is TaskState.SUCCEEDED
     seen = state(house)
-    assert planned(house, expiry).reason.text == f"nothing, because it is registered as {second_of(first)} already"
+    assert planned(house, expiry).reason.text == f"nothing to do: it is registered as {second_of(first)} already"
     task = undone(house, stale)
-    assert (task.state, "somebody else registered" in said(task)) == (TaskState.SUPERSEDED, True)
+    assert (task.state, "another client registered" in said(task)) == (TaskState.SUPERSEDED, True)
     assert (state(house), len(door.registered)) == (seen, 1)
 
 
@@ -271,7 +271,7 @@ class TestRefusals:
 
     def test_i3_what_another_expiry_took_since_is_asked_for_as_well(self, house: Lakehouse) -> None:
         """The second table shows it again, and its files may be gone."""
-        plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT3H", 1))
+        plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT3H", 1))
         first = ended(house, house.control.dispatcher.apply(plan.plan_id))
         last = table(house).snapshots[-2].manifest_list
         expired(house)
@@ -291,7 +291,7 @@ class TestRefusals:
     def test_two_expiries_are_undone_as_two_tables(self, house: Lakehouse) -> None:
         """The file of before the first has what the second took as well, whose files must be back by then."""
         before = table(house)
-        asked = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT3H", 1))
+        asked = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT3H", 1))
         first = ended(house, house.control.dispatcher.apply(asked.plan_id))
         house.pass_time(HOUR_MS)
         plans = [planned(house, expiry) for expiry in (expired(house), first)]
@@ -370,7 +370,7 @@ def test_l6_nothing_is_removed_and_nothing_expires_of_either_while_both_are_ther
         assert not isinstance(place, Complete) or "shared-uuid" in {one.code for one in place.value.findings}
         for asked in (ALL_OLD, RemoveOrphanFilesRequest()):
             with pytest.raises(IcewrightError):
-                house.control.dispatcher.apply(house.control.keeper.plan_asked(name, asked).plan_id)
+                house.control.dispatcher.apply(house.control.maintainer.plan_asked(name, asked).plan_id)
     before, tasks = state(house), len(house.all_tasks())
     live_on(house, 12 * 24)
     after = state(house)
@@ -401,8 +401,8 @@ def test_l6_the_first_name_is_looked_after_and_the_second_is_left_alone(house: L
     assert {task.table_name for task in house.all_tasks()} == {NAME}
     assert second in house.control.loop.unreadable
     for ask in (
-        house.control.keeper.look,
-        lambda name: house.control.keeper.plan_asked(name, RewriteManifestsRequest()),
+        house.control.maintainer.look,
+        lambda name: house.control.maintainer.plan_asked(name, RewriteManifestsRequest()),
     ):
         with pytest.raises(NotAllowed, match=r"has the uuid of lake\.db\.events"):
             ask(second)
@@ -417,7 +417,7 @@ def test_once_the_second_is_dropped_the_first_is_as_any_table(house: Lakehouse) 
     house.catalog.set_properties(NAME, {GC: "true"})
     house.rounds(3, every_ms=10 * MINUTE_MS)
     with pytest.raises(NotFound):
-        house.control.keeper.look(second)
+        house.control.maintainer.look(second)
     assert house.control.registry.namesakes(NAME, table(house).table_id.uuid) == frozenset()
     assert expired(house).state is TaskState.SUCCEEDED
 
@@ -428,6 +428,6 @@ def test_a_second_whose_first_is_dropped_is_looked_after_in_its_place(house: Lak
     undone(house, plan)
     house.catalog.drop(NAME)
     with pytest.raises((NotFound, Conflict)):
-        house.control.keeper.look(NAME)
-    house.control.keeper.look(second)
+        house.control.maintainer.look(NAME)
+    house.control.maintainer.look(second)
     assert house.record(second).name == second

@@ -86,7 +86,7 @@ def test_g15_an_expiry_and_the_removal_of_orphans_are_taken_back_byte_for_byte(t
 
     orphans = removed(house, ActionKind.REMOVE_ORPHAN_FILES)
     assert orphans.state is TaskState.SUCCEEDED
-    plan = house.control.keeper.plan_asked(table_name(table), ExpireSnapshotsRequest("PT0S", 1))
+    plan = house.control.maintainer.plan_asked(table_name(table), ExpireSnapshotsRequest("PT0S", 1))
     expiry = ended(house, house.control.dispatcher.apply(plan.plan_id).task_id)
     assert (expiry.state, len(table.refresh().metadata.snapshots)) == (TaskState.SUCCEEDED, 1)
     assert removed(house, ActionKind.REMOVE_EXPIRED_FILES).state is TaskState.SUCCEEDED

@@ -56,7 +56,7 @@ def table(house: Lakehouse) -> TableMetadata:
 
 
 def expired(house: Lakehouse, asked: ExpireSnapshotsRequest = ALL_OLD) -> Task:
-    plan = house.control.keeper.plan_asked(NAME, asked)
+    plan = house.control.maintainer.plan_asked(NAME, asked)
     task = ended(house, house.control.dispatcher.apply(plan.plan_id))
     assert task.state is TaskState.SUCCEEDED
     return task
@@ -181,7 +181,7 @@ def test_of_very_many_that_are_over_each_round_forgets_some(house: Lakehouse) ->
 
 
 def test_what_nobody_keeps_does_not_expire(house: Lakehouse) -> None:
-    plan = house.control.keeper.plan_asked(NAME, ALL_OLD)
+    plan = house.control.maintainer.plan_asked(NAME, ALL_OLD)
 
     def full(kept: Kept) -> None:
         NothingKept().keep(kept)
@@ -204,7 +204,7 @@ def test_without_what_was_kept_it_is_refused(house: Lakehouse) -> None:
 def test_nothing_else_can_be_undone_and_it_is_said_what_can_be_done(house: Lakehouse) -> None:
     with pytest.raises(NotFound):
         house.control.undoer.plan("task-none")
-    plan = house.control.keeper.plan_asked(NAME, ALL_OLD)
+    plan = house.control.maintainer.plan_asked(NAME, ALL_OLD)
     waiting = house.control.dispatcher.apply(plan.plan_id)
     with pytest.raises(NotAllowed, match="once it is verified"):
         house.control.undoer.plan(waiting.task_id)
@@ -215,7 +215,7 @@ def test_nothing_else_can_be_undone_and_it_is_said_what_can_be_done(house: Lakeh
     undo = undone(house, house.control.undoer.plan(expiry.task_id))
     with pytest.raises(NotAllowed, match="it was an undo"):
         house.control.undoer.plan(undo.task_id)
-    assert not house.control.keeper.plan_asked(NAME, RewriteManifestsRequest()).actions
+    assert not house.control.maintainer.plan_asked(NAME, RewriteManifestsRequest()).actions
 
 
 def test_l4_another_table_of_the_name_gets_nothing(house: Lakehouse) -> None:
@@ -411,7 +411,7 @@ def test_w11_what_somebody_expires_anew_while_the_server_is_down_is_not_put_back
     task = undone(house, house.control.undoer.plan(expiry.task_id))
     assert (task.state, stumbling.carried, len(ids(house))) == (TaskState.SUCCEEDED, 1, 1)
     assert task.outcome is not None
-    assert "gone again since" in task.outcome.reason.text
+    assert "missing again since" in task.outcome.reason.text
 
 
 def test_w11_a_server_that_dies_when_it_has_written_down_what_it_takes_has_taken_nothing(house: Lakehouse) -> None:

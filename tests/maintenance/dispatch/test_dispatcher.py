@@ -41,7 +41,7 @@ def dispatcher(house: Lakehouse) -> Dispatcher:
 
 def planned(house: Lakehouse, mode: str) -> Plan:
     house.catalog.set_properties(NAME, {"icewright.mode": mode})
-    return house.control.keeper.look(NAME).plan
+    return house.control.maintainer.look(NAME).plan
 
 
 def last_attempt(house: Lakehouse, task: Task) -> AttemptState:
@@ -66,20 +66,20 @@ def test_a_plan_still_applies_after_appends(house: Lakehouse) -> None:
 
 def test_an_approval_counts_whenever_the_plan_was_made(house: Lakehouse) -> None:
     """Planned in mode auto; then its owner wants to approve, and does."""
-    plan = house.control.keeper.look(NAME).plan
+    plan = house.control.maintainer.look(NAME).plan
     house.catalog.set_properties(NAME, {"icewright.mode": "approve"})
     task = dispatcher(house).apply(plan.plan_id)
-    assert house.control.keeper.look(NAME).plan.mode is Mode.APPROVE
+    assert house.control.maintainer.look(NAME).plan.mode is Mode.APPROVE
     spec = Worker(house).claimed()
     assert (spec.task_id, spec.rewrite) == (task.task_id, plan.rewrites[0])
     assert not Worker(house).beat(spec, "committing").cancel
 
 
 def test_x4_an_approval_is_of_one_plan_and_not_of_what_takes_its_place(house: Lakehouse) -> None:
-    task = dispatcher(house).apply(house.control.keeper.look(NAME).plan.plan_id)
+    task = dispatcher(house).apply(house.control.maintainer.look(NAME).plan.plan_id)
     house.append(2)
     house.pass_time(10 * MINUTE_MS)
-    enqueued = house.control.keeper.look(NAME).enqueued
+    enqueued = house.control.maintainer.look(NAME).enqueued
     assert enqueued is not None
     assert (enqueued.coalesced, enqueued.task.task_id) == (True, task.task_id)
     house.catalog.set_properties(NAME, {"icewright.mode": "approve"})
@@ -112,7 +112,7 @@ def test_a_mode_that_cannot_be_read_is_observe(house: Lakehouse) -> None:
 def test_a_plan_to_do_nothing_is_not_applied() -> None:
     house = Lakehouse()
     house.create()
-    plan = house.control.keeper.look(NAME).plan
+    plan = house.control.maintainer.look(NAME).plan
     with pytest.raises(NotAllowed, match="nothing has been committed"):
         dispatcher(house).apply(plan.plan_id)
 
@@ -137,11 +137,11 @@ def test_l4_a_plan_for_a_table_that_was_replaced_is_refused(house: Lakehouse) ->
 
 
 def test_a_plan_is_refused_while_another_task_runs(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     Worker(house).claimed()
     house.append(8)
     house.pass_time(10 * MINUTE_MS)
-    plan = house.control.keeper.look(NAME).plan
+    plan = house.control.maintainer.look(NAME).plan
     with pytest.raises(Conflict, match="under way already"):
         dispatcher(house).apply(plan.plan_id)
 
@@ -176,7 +176,7 @@ def test_another_version_is_refused(house: Lakehouse) -> None:
 
 
 def test_an_optimizer_that_a_server_of_another_version_knew_is_refused(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     house.tables.optimizer_seen(hello("optimizer-a", protocol=PROTOCOL_VERSION - 1))
     with pytest.raises(VersionMismatch):
         dispatcher(house).claim("optimizer-a")
@@ -184,7 +184,7 @@ def test_an_optimizer_that_a_server_of_another_version_knew_is_refused(house: La
 
 
 def test_a_claim_gives_all_that_an_attempt_needs(house: Lakehouse) -> None:
-    looked = house.control.keeper.look(NAME)
+    looked = house.control.maintainer.look(NAME)
     spec = Worker(house).claimed()
     task = house.only_task()
     assert task.lease is not None
@@ -201,37 +201,37 @@ def test_what_an_owner_approved_is_given_out(house: Lakehouse) -> None:
 
 
 def test_stale_work_is_not_given_out_and_planned_again(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
     assert Worker(house).claim_if_any() is None
     house.pass_time(2 * HOUR_MS)
-    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.control.maintainer.look(NAME).enqueued is not None
     assert Worker(house).claimed().rewrite.input_files == 7
 
 
 def test_claims_of_stale_work_do_not_park_a_table(house: Lakehouse) -> None:
     for _ in range(FAILURES_MAX):
-        house.control.keeper.look(NAME, plan_anew=True)
+        house.control.maintainer.look(NAME, plan_anew=True)
         house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
         assert Worker(house).claim_if_any() is None
         house.catalog.set_properties(NAME, {"icewright.mode": "auto"})
     assert [task.state for task in house.all_tasks()] == [TaskState.SUPERSEDED] * FAILURES_MAX
-    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.control.maintainer.look(NAME).enqueued is not None
     assert house.record().problem is None
 
 
 def test_work_behind_stale_work_is_given_out(house: Lakehouse) -> None:
     other = TableName("lake", ("db",), "other")
     house.ready_table(other)
-    house.control.keeper.look(NAME)
-    house.control.keeper.look(other)
+    house.control.maintainer.look(NAME)
+    house.control.maintainer.look(other)
     house.catalog.drop(NAME)
     assert Worker(house).claimed().table_name == other
     assert {task.state for task in house.all_tasks()} == {TaskState.SUPERSEDED, TaskState.RUNNING}
 
 
 def test_of_a_catalog_that_is_away_what_is_known_counts(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     task = house.only_task()
     house.catalog.available = False
     spec = Worker(house).claimed()
@@ -246,21 +246,21 @@ def test_of_a_catalog_that_is_away_what_is_known_counts(house: Lakehouse) -> Non
 
 
 def test_work_of_a_catalog_that_is_not_configured_any_more_waits(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     house.restart(without=frozenset({"lake"}))
     assert Worker(house).claim_if_any() is None
     assert house.only_task().state is TaskState.QUEUED
 
 
 def test_work_of_catalogs_out_of_reach_is_not_given_out(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     worker.introduce("elsewhere")
     assert worker.claim() is None
 
 
 def test_a_heartbeat_extends_the_lease_and_hears_of_a_cancel(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     for _ in range(5):
@@ -288,7 +288,7 @@ VETOES = [
 def test_what_the_owner_does_not_want_any_more_is_not_committed(
     house: Lakehouse, properties: dict[str, str], code: str
 ) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     assert not worker.beat(spec, "committing").cancel
@@ -304,7 +304,7 @@ def test_what_the_owner_does_not_want_any_more_is_not_committed(
 def test_what_the_owner_does_not_want_any_more_is_not_begun(
     house: Lakehouse, properties: dict[str, str], code: str
 ) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     house.catalog.set_properties(NAME, properties)
     assert Worker(house).claim_if_any() is None
     task = house.only_task()
@@ -321,7 +321,7 @@ def test_what_the_owner_does_not_want_any_more_is_not_applied(
     house.catalog.set_properties(NAME, properties)
     with pytest.raises(Conflict, match="does not hold any more"):
         dispatcher(house).apply(plan.plan_id)
-    assert code in str(house.control.keeper.look(NAME).plan.reason)
+    assert code in str(house.control.maintainer.look(NAME).plan.reason)
 
 
 def test_what_its_executor_cannot_do_any_more_is_not_applied(house: Lakehouse) -> None:
@@ -329,11 +329,11 @@ def test_what_its_executor_cannot_do_any_more_is_not_applied(house: Lakehouse) -
     house.catalog.set_properties(NAME, {"write.parquet.bloom-filter-enabled.column.id": "true"})
     with pytest.raises(Conflict, match="a bloom filter, which a merge would drop"):
         dispatcher(house).apply(plan.plan_id)
-    assert house.control.keeper.look(NAME).plan.reason.text.endswith("staged for Spark")
+    assert house.control.maintainer.look(NAME).plan.reason.text.endswith("staged for Spark")
 
 
 def test_without_a_word_from_the_catalog_nothing_is_committed(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     house.catalog.available = False
@@ -344,7 +344,7 @@ def test_without_a_word_from_the_catalog_nothing_is_committed(house: Lakehouse) 
 
 
 def test_whether_the_table_fits_is_left_to_the_commit(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
@@ -356,7 +356,7 @@ def test_whether_the_table_fits_is_left_to_the_commit(house: Lakehouse) -> None:
 
 
 def test_what_an_earlier_attempt_committed_and_the_owner_rolled_back_does_not_come_again(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     zombie, worker = Worker(house), Worker(house, "optimizer-b")
     slow = zombie.claimed()
     lose_attempt(house)
@@ -386,7 +386,7 @@ def test_what_an_earlier_attempt_committed_and_the_owner_rolled_back_does_not_co
 def test_reports_of_a_first_attempt(
     house: Lakehouse, result: Result, state: TaskState, attempt: AttemptState, code: str
 ) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     if result is STOPPED:
@@ -422,7 +422,7 @@ def test_a_failure_comes_to_what_the_error_tree_says_on_whichever_try(
     house: Lakehouse, tries: int, code: str, state: TaskState, cause: Cause
 ) -> None:
     """An attempt may always say that the same might do better. On a later try the table is looked at first."""
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     for _ in range(tries - 1):
         worker.claimed()
@@ -437,7 +437,7 @@ def test_a_failure_comes_to_what_the_error_tree_says_on_whichever_try(
 
 
 def test_a_last_try_that_might_do_better_was_the_last_all_the_same(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     for _ in range(2):
         worker.claimed()
@@ -451,7 +451,7 @@ def test_a_last_try_that_might_do_better_was_the_last_all_the_same(house: Lakeho
 @pytest.mark.parametrize("result", [Conflicted("gone"), FINAL, STOPPED], ids=lambda result: result.kind)
 def test_no_later_attempt_ends_a_task_by_its_report_alone(house: Lakehouse, result: Result) -> None:
     """The first attempt, thought dead, may have been faster than the second."""
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     zombie, worker = Worker(house), Worker(house, "optimizer-b")
     slow = zombie.claimed()
     lose_attempt(house)
@@ -467,7 +467,7 @@ def test_no_later_attempt_ends_a_task_by_its_report_alone(house: Lakehouse, resu
 
 
 def test_a_retryable_failure_is_tried_again_after_a_while_and_not_for_ever(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     for attempt in (1, 2):
         task = worker.report(worker.claimed(), RETRYABLE)
@@ -484,7 +484,7 @@ def test_a_retryable_failure_is_tried_again_after_a_while_and_not_for_ever(house
 
 
 def test_a_failure_of_a_task_that_was_asked_to_stop_is_its_end(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     dispatcher(house).cancel(spec.task_id)
@@ -492,7 +492,7 @@ def test_a_failure_of_a_task_that_was_asked_to_stop_is_its_end(house: Lakehouse)
 
 
 def test_a_report_after_the_lease_is_lost(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     house.pass_time(LEASE_MS)
@@ -505,7 +505,7 @@ def test_a_report_after_the_lease_is_lost(house: Lakehouse) -> None:
 
 
 def test_a_report_of_a_former_attempt_is_lost(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     first, second = Worker(house), Worker(house, "optimizer-b")
     old = first.claimed()
     lose_attempt(house)
@@ -519,7 +519,7 @@ def test_a_report_of_a_former_attempt_is_lost(house: Lakehouse) -> None:
 
 
 def test_a_report_of_another_version_is_refused(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     spec = Worker(house).claimed()
     with pytest.raises(VersionMismatch):
         dispatcher(house).report(
@@ -531,7 +531,7 @@ def test_a_report_of_another_version_is_refused(house: Lakehouse) -> None:
 def test_a_task_that_changes_while_its_report_is_read_is_lost(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     check_lease = house.tasks.check_lease
@@ -550,7 +550,7 @@ def test_a_task_that_changes_while_its_report_is_read_is_lost(
 
 
 def test_a_waiting_task_is_cancelled_at_once(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     task = dispatcher(house).cancel(house.only_task().task_id)
     assert task.state is TaskState.CANCELLED
     assert Worker(house).claim_if_any() is None
@@ -559,15 +559,15 @@ def test_a_waiting_task_is_cancelled_at_once(house: Lakehouse) -> None:
 
 
 def test_a_cancelled_task_stays_so_until_the_table_changes(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     dispatcher(house).cancel(house.only_task().task_id)
-    assert house.control.keeper.look(NAME).enqueued is None
+    assert house.control.maintainer.look(NAME).enqueued is None
     house.append(1)
-    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.control.maintainer.look(NAME).enqueued is not None
 
 
 def test_a_failed_or_cancelled_task_can_be_queued_again(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     failed = worker.report(worker.claimed(), FINAL)
     assert dispatcher(house).retry(failed.task_id).state is TaskState.QUEUED
@@ -581,7 +581,7 @@ def test_a_failed_or_cancelled_task_can_be_queued_again(house: Lakehouse) -> Non
 
 
 def test_a_waiting_task_that_is_taken_back_is_superseded(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     task = dispatcher(house).withdraw(house.only_task(), Reason("why", "because"))
     assert task.state is TaskState.SUPERSEDED
     with pytest.raises(Conflict):

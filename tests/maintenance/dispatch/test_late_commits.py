@@ -19,7 +19,7 @@ OTHER = TableName("lake", ("db",), "other")
 def house() -> Lakehouse:
     house = Lakehouse()
     house.ready_table()
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     return house
 
 
@@ -76,20 +76,20 @@ def test_it_waits_while_the_table_has_another_task_under_way(house: Lakehouse) -
     task = zombie.commit_unknown(late)
     house.pass_time(LEASE_MS)
     house.control.verifier.settle(task)
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     spec = worker.claimed()
     zombie.commit(late)
-    assert house.control.keeper.look(NAME).late == ()
+    assert house.control.maintainer.look(NAME).late == ()
 
     worker.report(spec, worker.try_commit(spec))
-    assert [found.task_id for found in house.control.keeper.look(NAME).late] == [late.task_id]
+    assert [found.task_id for found in house.control.maintainer.look(NAME).late] == [late.task_id]
 
 
 def test_a_task_that_knows_of_its_commit_is_not_taken_up_again(house: Lakehouse) -> None:
     Worker(house).carry_out()
     house.rounds(1)
     assert house.only_task().state is TaskState.SUCCEEDED
-    assert house.control.keeper.look(NAME).late == ()
+    assert house.control.maintainer.look(NAME).late == ()
 
 
 def test_an_alarm_is_raised_once(house: Lakehouse) -> None:
@@ -97,7 +97,7 @@ def test_an_alarm_is_raised_once(house: Lakehouse) -> None:
     house.rounds(1)
     assert house.only_task().state is TaskState.FAILED
     house.control = house.restart()
-    assert house.control.keeper.look(NAME).late == ()
+    assert house.control.maintainer.look(NAME).late == ()
 
 
 def test_task_ids_that_an_owner_made_up_or_copied_concern_nobody(house: Lakehouse) -> None:
@@ -116,7 +116,7 @@ def test_task_ids_that_an_owner_made_up_or_copied_concern_nobody(house: Lakehous
             add=house.files(1),
             summary={TASK_ID_KEY: task_id},
         )
-    assert house.control.keeper.look(OTHER).late == ()
+    assert house.control.maintainer.look(OTHER).late == ()
     assert house.tasks.get(spec.task_id).state is TaskState.FAILED
 
 

@@ -65,7 +65,7 @@ def expiries(house: Lakehouse) -> list[Task]:
 
 
 def said(house: Lakehouse) -> Reason:
-    (reason,) = house.control.keeper.look(NAME, plan_anew=True).upkeep.reasons
+    (reason,) = house.control.maintainer.look(NAME, plan_anew=True).upkeep.reasons
     return reason
 
 
@@ -116,7 +116,7 @@ def test_the_table_is_looked_at_as_its_window_opens_however_quiet_it_is() -> Non
     assert opens is not None
     assert house.record().next_look_at <= opens
     house.clock.advance(opens - 30_000 - house.clock.now())
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert house.record().next_look_at == opens
 
 
@@ -126,7 +126,7 @@ def test_a_table_whose_orphans_alone_are_removed_is_looked_at_as_its_window_open
     opens = windows.opens_at(window(house), house.clock.now())
     assert opens is not None
     house.clock.advance(opens - 30_000 - house.clock.now())
-    looked = house.control.keeper.look(NAME)
+    looked = house.control.maintainer.look(NAME)
     assert (looked.upkeep.reasons, looked.upkeep.look_at) == ((), opens)
     assert house.record().next_look_at == opens
 
@@ -187,11 +187,11 @@ def test_a_claim_is_answered_however_many_were_left_out(monkeypatch: pytest.Monk
             house.append(name=name)
         house.pass_time(6 * HOUR_MS)
         for name in names:
-            house.control.keeper.look(name)
+            house.control.maintainer.look(name)
     while len(expiries(house)) < len(names):
         house.pass_time(MINUTE_MS)
         for name in names:
-            house.control.keeper.look(name)
+            house.control.maintainer.look(name)
     house.pass_time(HOUR_MS)
     for left in (2, 0):
         assert house.control.dispatcher.claim_own(SERVER, frozenset({"lake"})) is None
@@ -201,7 +201,7 @@ def test_a_claim_is_answered_however_many_were_left_out(monkeypatch: pytest.Monk
 def test_a_person_and_work_on_data_files_wait_for_no_window() -> None:
     house = lakehouse()
     live_on(house, 4 * 24, round_too=False)
-    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest())
+    plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest())
     task = house.control.dispatcher.apply(plan.plan_id)
     house.rounds(2)
     assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED
@@ -216,7 +216,7 @@ def test_a_window_that_cannot_be_read_lets_nothing_happen_and_is_shown(value: st
     house = lakehouse({"icewright.maintenance-window.cron": value})
     live_on(house, 4 * 24, every_ms=HOUR_MS)
     assert house.all_tasks() == []
-    plan = house.control.keeper.look(NAME, plan_anew=True).plan
+    plan = house.control.maintainer.look(NAME, plan_anew=True).plan
     assert plan.reason.code == "policy-problem"
     assert "icewright.maintenance-window.cron (catalog lake)" in plan.reason.text
 
@@ -230,7 +230,7 @@ def test_tables_of_one_window_are_not_looked_at_together() -> None:
     for day in (21, 24):  # both times at one minute to two
         house.clock.advance(round(datetime(2026, 3, day, 1, 59, tzinfo=BERLIN).timestamp() * 1000) - house.clock.now())
         for name in names:
-            house.control.keeper.look(name)
+            house.control.maintainer.look(name)
     looks = sorted(house.record(name).next_look_at for name in names)
     assert len(set(looks)) == len(names)
     assert looks[-1] - looks[0] > 10 * MINUTE_MS

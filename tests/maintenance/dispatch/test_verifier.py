@@ -27,7 +27,7 @@ from tests.doubles.lake import MemoryFile
 def house() -> Lakehouse:
     house = Lakehouse()
     house.ready_table()
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     return house
 
 
@@ -94,7 +94,7 @@ def test_an_unknown_commit_that_is_not_there_is_planned_again(house: Lakehouse) 
     house.pass_time(LEASE_MS)
     settled = house.control.verifier.settle(task)
     assert (settled.state, code(settled)) == (TaskState.SUPERSEDED, "not-committed")
-    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.control.maintainer.look(NAME).enqueued is not None
 
 
 @pytest.mark.parametrize("doubt", [in_doubt, lost])
@@ -253,7 +253,7 @@ def test_a_renamed_table_is_verified_under_its_new_name(house: Lakehouse, replac
     task = Worker(house).carry_out()
     renamed = TableName("lake", ("db",), "renamed")
     house.catalog.rename(NAME, renamed)
-    house.control.keeper.look(renamed)
+    house.control.maintainer.look(renamed)
     if replaced:
         house.create()
     verified = house.control.verifier.verify(task)
@@ -270,7 +270,7 @@ def test_commits_that_nobody_can_verify_do_not_park_the_table(house: Lakehouse) 
         house.catalog.rename(renamed, NAME)
         house.append(8)
         house.pass_time(HOUR_MS)
-        assert house.control.keeper.look(NAME).enqueued is not None
+        assert house.control.maintainer.look(NAME).enqueued is not None
 
 
 def test_an_expired_snapshot_cannot_be_verified(house: Lakehouse) -> None:
@@ -378,7 +378,7 @@ def two_groups() -> tuple[Lakehouse, Worker, TaskSpec]:
     files = house.files(8, KYOTO)
     house.catalog.append(NAME, files)
     house.pass_time(HOUR_MS)
-    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.control.maintainer.look(NAME).enqueued is not None
     worker = Worker(house)
     spec = worker.claimed()
     assert [group.partition for group in spec.rewrite.groups] == [BONN, KYOTO]
@@ -397,7 +397,7 @@ def test_w7_the_groups_that_met_no_other_commit_are_verified_and_the_others_plan
     assert task.outcome.reason.figures["groups_committed"] == 1
     assert task.outcome.reason.figures["data_files_removed"] == 8
     house.pass_time(HOUR_MS)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     (again,) = [t for t in house.all_tasks() if t.state is TaskState.QUEUED]
     assert [group.partition for group in again.rewrite.groups] == [KYOTO]
     house.control.verifier.verify(worker.carry_out())
@@ -512,7 +512,7 @@ def planned_with_deletes(format_version: int) -> Lakehouse:
     house.catalog.append(NAME, files)
     house.catalog.overwrite(NAME, add=[deletes_of(files[n], n + 1, format_version) for n in range(2)], remove=[])
     house.pass_time(2 * HOUR_MS)
-    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.control.maintainer.look(NAME).enqueued is not None
     return house
 
 
@@ -532,7 +532,7 @@ def test_rows_that_deletes_remove_may_be_gone(format_version: int) -> None:
     assert (task.outcome.reason.figures["records"], task.outcome.reason.figures["deleted_records"]) == (77, 3)
     left = [file.path for file in house.catalog.live_files(NAME) if file.content is not FileContent.DATA]
     assert len(left) == (2 if format_version == 2 else 0)
-    assert house.control.keeper.look(NAME, plan_anew=True).plan.is_empty
+    assert house.control.maintainer.look(NAME, plan_anew=True).plan.is_empty
 
 
 @each_case(("format_version", "lost"), [(2, 1), (2, -4), (3, 1), (3, -1)])
@@ -618,7 +618,7 @@ def test_w5_delete_files_may_go_that_apply_to_nothing_and_no_others(deleted_from
     action: RewriteDataFiles = house.only_task().rewrite
     empty = replace(action, groups=())
     proof = replace(snapshot, summary={PROOF_KEY: "m;groups=0;records=0"})
-    assert problem_of(empty, proof, changes) == "1 delete files went that still apply, first new"
+    assert problem_of(empty, proof, changes) == "1 delete files are lost that still apply: new"
     assert problem_of(empty, proof, replace(changes, lost_deletes=())) is None
 
 

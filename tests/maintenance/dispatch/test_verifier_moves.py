@@ -34,7 +34,7 @@ def house() -> Lakehouse:
 
 
 def carried_out(house: Lakehouse) -> Task:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     return house.control.verifier.verify(Worker(house).carry_out())
 
 
@@ -45,7 +45,7 @@ def test_rows_that_moved_are_verified_beside_files_that_were_merged(house: Lakeh
     assert task.outcome is not None
     assert task.outcome.reason.text == "18 files became 7, the same 180 rows"
     assert {file.partition.spec_id for file in house.catalog.live_files(NAME)} == {1}
-    assert house.control.keeper.look(NAME, plan_anew=True).plan.is_empty
+    assert house.control.maintainer.look(NAME, plan_anew=True).plan.is_empty
 
 
 @pytest.mark.parametrize("place", [KYOTO, Partition(0, '["Oslo"]'), BONN])
@@ -62,7 +62,7 @@ def test_rows_that_end_up_in_the_old_spec_are_an_alarm(
 
 
 def test_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     worker.lost_rows = 1
@@ -72,7 +72,7 @@ def test_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
 
 def moved(house: Lakehouse) -> tuple[RewriteDataFiles, Snapshot, Changes]:
     """What a right commit says and does."""
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     snapshot = worker.commit(spec)

@@ -13,7 +13,7 @@ import pytest
 from icewright.core.errors import Forbidden, InvalidConfiguration, Rejected, Unavailable
 from icewright.notifications.port import Outgoing
 from icewright.notifications.senders.apprise_process import INSIDE
-from icewright.notifications.senders.by_apprise import SCHEMES, AppriseSender, parse_address, require_apprise
+from icewright.notifications.senders.by_apprise import SCHEMES, AppriseSender, parse_address
 from icewright.notifications.senders.guard import Guard
 from tests.cases import each_case
 from tests.servers.hooks import hooks
@@ -112,14 +112,6 @@ def test_every_service_that_is_known_here_is_known_to_the_library() -> None:
         text=True,
     )
     assert set(found.split()) >= SCHEMES
-
-
-def test_the_library_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    require_apprise()
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(InvalidConfiguration) as refused:
-        require_apprise()
-    assert "icewright[notify]" in refused.value.hint
 
 
 @each_case(

@@ -20,7 +20,7 @@ def merged() -> tuple[Lakehouse, Task]:
     """A table of which eight files have become one."""
     house = Lakehouse()
     house.ready_table()
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     return house, house.control.verifier.verify(Worker(house).carry_out())
 
 
@@ -40,7 +40,7 @@ def test_the_manifests_tell_what_was_written_and_the_next_plan_goes_by_it() -> N
     assert written([task]) == (Written(Level.LEVEL_0, Executor.MERGE, 1, modelled, file.size_bytes),)
     house.append(8)
     house.pass_time(5 * MINUTE_MS)
-    plan = house.control.keeper.look(NAME).plan
+    plan = house.control.maintainer.look(NAME).plan
     assert plan.prediction is not None
     assert "since its latest 1 commit of level-0 wrote" in estimated(plan).output_reason.text
 

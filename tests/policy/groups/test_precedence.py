@@ -38,7 +38,7 @@ def test_what_is_applied_is_above_the_configuration_as_a_whole() -> None:
 def test_a_group_of_the_configuration_alone() -> None:
     win = group_win(ORDERS, ETL, (), (applied(), configured(ResourceGroup("etl", cores=9))))
     assert (win.named_by, win.defined_by) == ("table property", "[groups.etl] of icewright.toml")
-    assert (win.because, win.over) == ("nobody else defines it", ())
+    assert (win.because, win.over) == ("no other definition", ())
 
 
 def test_a_group_of_files_says_where_it_stands() -> None:
@@ -50,7 +50,7 @@ def test_a_group_that_nobody_defines() -> None:
     win = group_win(ORDERS, ETL, (), (applied(), configured()))
     assert (win.defined_by, win.group, win.tenant_caps) == (None, None, None)
     assert win.because == (
-        "nobody defines it, neither revision 7 of the policies nor icewright.toml: no task of the table starts"
+        "it is not defined, neither revision 7 of the policies nor icewright.toml: no task of the table starts"
     )
 
 

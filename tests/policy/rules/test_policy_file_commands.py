@@ -84,14 +84,14 @@ class TestWhichWins:
         make_table(lake, ("db", "big"), properties={"icewright.resource-group": "etl", "owner": "sales"})
         said = icewright("policy", "test", "db.big")
         assert said.status == 1  # nothing of it would start
-        assert "cannot be used: resource group etl: nobody defines it, neither revision 0 of the policies" in said.out
+        assert "cannot be used: resource group etl: it is not defined, neither revision 0 of the policies" in said.out
         with (tmp_path / "icewright.toml").open("a") as file:
             file.write("\n[groups.etl]\ncores = 8\n")
         said = icewright("policy", "test", "db.big")
         lines = [" ".join(line.split()) for line in said.out.splitlines()]
         assert said.status == 0
         assert "resource group etl, from table property" in lines
-        assert f"defined [groups.etl] of {tmp_path / 'icewright.toml'} (nobody else defines it)" in lines
+        assert f"defined [groups.etl] of {tmp_path / 'icewright.toml'} (no other definition)" in lines
         assert "caps cores 8" in lines
         assert "owner sales, without caps of its own" in lines
         groups = "groups:\n  etl:\n    tasks: 4\n    tenants:\n      sales:\n        tasks: 2\n"

@@ -203,7 +203,7 @@ def test_one_server_asks_another_by_the_token_that_they_share() -> None:
 @pytest.mark.parametrize(("status", "code"), [(401, "unauthenticated"), (421, "wrong-host")])
 def test_a_leader_that_does_not_let_its_followers_in_says_what_is_wrong(status: int, code: str) -> None:
     transport = httpx2.MockTransport(lambda _request: httpx2.Response(status, json={"code": code}))
-    with pytest.raises(Unavailable, match="does not let this one in") as raised:
+    with pytest.raises(Unavailable, match="denies access to this one") as raised:
         ask("https://10.0.0.1:7077", "t" * 43, QUESTION, transport=transport)
     assert "server.token" in raised.value.hint
 

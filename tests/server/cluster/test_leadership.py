@@ -37,16 +37,16 @@ def soon(holds: Callable[[], object]) -> None:
 
 @dataclass
 class Store:
-    """What the seats of one store share."""
+    """What the elections of one store share."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     epoch: int = 0
-    leader: FakeSeat | None = None
+    leader: FakeLeaderElection | None = None
 
 
 @dataclass(eq=False)
-class FakeSeat:
-    """A seat as the database's are, whose trouble a test makes."""
+class FakeLeaderElection:
+    """A election as the database's are, whose trouble a test makes."""
 
     store: Store
     epoch: int | None = None
@@ -65,7 +65,7 @@ class FakeSeat:
             raise self.trouble
         if self.epoch is not None and self.epoch != self.store.epoch:
             self.epoch = None
-            raise StoreTaken("another server leads by now")
+            raise StoreTaken("another server leads now")
 
     def resign(self) -> None:
         with self.store.lock:
@@ -91,9 +91,9 @@ class Machine:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        self.seat = FakeSeat(self.store)
+        self.election = FakeLeaderElection(self.store)
         self.leadership = Leadership(
-            self.seat,
+            self.election,
             lambda _engine: self.house.restart(),
             self.book,
             Server(self.name, f"http://127.0.0.1:1/{self.name}", "0.1.0"),
@@ -160,12 +160,12 @@ def test_who_loses_the_lead_follows_and_may_lead_again_with_nothing_remembered(
     with first.leadership:
         soon(lambda: first.leads)
         remembered = first.leadership.led
-        first.seat.is_robbed()
+        first.election.is_robbed()
         with second.leadership:
             soon(lambda: second.leads)
             soon(lambda: not first.leads)
             soon(lambda: first.beside == ["begun", "ended"])
-            soon(lambda: first.seat.epoch is None)
+            soon(lambda: first.election.epoch is None)
             assert not first.ended.is_set()
         soon(lambda: first.leads)
         assert first.leadership.led is not remembered
@@ -177,9 +177,9 @@ def test_a_leader_whose_store_is_away_leads_on_until_it_can_be_told(machines: tu
     first, _ = machines
     with first.leadership:
         soon(lambda: first.leads)
-        first.seat.trouble = StoreUnavailable("for a while")
+        first.election.trouble = StoreUnavailable("for a while")
         soon(lambda: first.leads)
-        first.seat.trouble = None
+        first.election.trouble = None
         soon(lambda: first.leads)
     assert first.beside == ["begun", "ended"]
 
@@ -189,7 +189,7 @@ def test_a_server_that_may_be_none_any_more_ends(machines: tuple[Machine, Machin
     gone = RuntimeError("the schema is a newer one")
     with first.leadership:
         soon(lambda: first.leads)
-        first.seat.trouble = gone
+        first.election.trouble = gone
         assert first.ended.wait(WAIT_S)
     assert first.leadership.failure is gone
     assert first.beside == ["begun", "ended"]
@@ -205,7 +205,7 @@ def test_a_server_whose_loop_ends_by_itself_ends_as_well(machines: tuple[Machine
         assert led is not None
         led.loop.stop()
         assert first.ended.wait(WAIT_S)
-    assert "ended by itself" in str(first.leadership.failure)
+    assert "ended unexpectedly" in str(first.leadership.failure)
 
 
 def test_what_cannot_be_begun_is_tried_again(machines: tuple[Machine, Machine]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icewright.core.errors import LookLost
-from icewright.maintenance.table_keeper import LOOKS_MAX
+from icewright.maintenance.table_maintainer import LOOKS_MAX
 from icewright.model.plans.plans import Plan
 from icewright.model.work.jobs import Conflicted
 from icewright.model.work.tasks import TaskState
@@ -18,7 +18,7 @@ from tests.builders.worker import Worker
 def house() -> Lakehouse:
     house = Lakehouse()
     house.ready_table()
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     return house
 
 
@@ -32,7 +32,7 @@ def looked_meanwhile(house: Lakehouse, monkeypatch: pytest.MonkeyPatch, times: i
             monkeypatch.setattr(house.tables, "apply_inventory", apply)
             other = house.restart()
             house.append(4)
-            other.keeper.look(NAME)
+            other.maintainer.look(NAME)
             house.append(4)
             monkeypatch.setattr(house.tables, "apply_inventory", late)
         apply(update)
@@ -54,10 +54,10 @@ def test_q1_of_two_looks_by_two_servers_the_late_one_writes_no_wrong_sum(
     first = house.control
     house.append(4)
     looked_meanwhile(house, monkeypatch, times=1)
-    first.keeper.look(NAME)
+    first.maintainer.look(NAME)
     assert data_files(house) == len(house.catalog.live_files(NAME)) == 20
     assert house.record().snapshot_id == house.metadata().current_snapshot_id
-    house.restart().keeper.look(NAME)
+    house.restart().maintainer.look(NAME)
     assert data_files(house) == 20
 
 
@@ -66,7 +66,7 @@ def test_q1_a_look_that_loses_again_and_again_is_put_off(house: Lakehouse, monke
     house.append(4)
     looked_meanwhile(house, monkeypatch, times=LOOKS_MAX)
     with pytest.raises(LookLost):
-        first.keeper.look(NAME)
+        first.maintainer.look(NAME)
     assert data_files(house) == len(house.catalog.live_files(NAME)) - 4
     assert house.record().problem is None
     house.append(4)
@@ -84,10 +84,10 @@ def test_q1_a_look_that_loses_again_and_again_is_put_off(house: Lakehouse, monke
 def test_q2_a_plan_of_another_server_is_not_taken_for_ones_own(house: Lakehouse) -> None:
     """Each server knows what its own plans were made from, and of no other."""
     first = house.control
-    mine = first.keeper.look(NAME).plan
-    other = house.restart().keeper.look(NAME)
+    mine = first.maintainer.look(NAME).plan
+    other = house.restart().maintainer.look(NAME)
     assert other.is_new
-    again = first.keeper.look(NAME)
+    again = first.maintainer.look(NAME)
     assert again.is_new
     assert again.plan.plan_id not in {mine.plan_id, other.plan.plan_id}
 
@@ -116,8 +116,8 @@ def test_q2_a_wish_during_a_look_is_not_forgotten(house: Lakehouse, monkeypatch:
         house.tables.look_at_once(NAME)
 
     monkeypatch.setattr(house.tables, "save_plan", saved_and_wished)
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     assert [record.name for record in house.tables.due(AT_ONCE, 9)] == [NAME]
     monkeypatch.setattr(house.tables, "save_plan", save)
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     assert house.tables.due(AT_ONCE, 9) == []

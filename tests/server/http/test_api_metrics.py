@@ -128,7 +128,7 @@ def test_looks_are_timed_and_late_commits_told_by_their_lag(served: Served) -> N
     before = families(served)
     served.append(TableName("lake", ("db",), "events"), "late")
     served.clock.advance(40_000)
-    served.control.keeper.look(TableName("lake", ("db",), "events"))
+    served.control.maintainer.look(TableName("lake", ("db",), "events"))
     found = families(served)
 
     def more(sample: str, **labels: str) -> float:
@@ -137,7 +137,7 @@ def test_looks_are_timed_and_late_commits_told_by_their_lag(served: Served) -> N
     assert more("icewright_step_duration_seconds_count", step="look", outcome="ok") == 1
     assert more("icewright_look_lag_seconds_sum") == 40
     assert more("icewright_look_lag_seconds_count") == 1
-    served.control.keeper.look(TableName("lake", ("db",), "events"))
+    served.control.maintainer.look(TableName("lake", ("db",), "events"))
     again = families(served)
     assert value(again, "icewright_look_lag_seconds_count") == value(found, "icewright_look_lag_seconds_count")
 

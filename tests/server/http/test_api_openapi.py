@@ -427,7 +427,7 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     served.control.loop.round()
     yield call("POST", "/optimizers/{optimizer_id}/probes", optimizer_id="optimizer-1")
     served.lake.set_properties(EVENTS, {"write.data.path": ROOT})
-    served.control.keeper.look(EVENTS)
+    served.control.maintainer.look(EVENTS)
     yield call("POST", "/optimizers/{optimizer_id}/probes", optimizer_id="optimizer-1")
     found = ProbeReports((probe_report(spec.table_id, WorkerAccess.PROVED),))
     yield call("POST", "/optimizers/{optimizer_id}/probe-reports", found, optimizer_id="optimizer-1")

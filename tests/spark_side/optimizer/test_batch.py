@@ -15,7 +15,7 @@ from icewright.model.work.jobs import GroupFigures, Receipt
 from icewright_spark.actions.groups import Job, Outcome, Refusal, results_and_failures
 from icewright_spark.actions.phase import Phase
 from icewright_spark.executors.merge.merge import MergeJob, MergeResult
-from icewright_spark.optimizer.batch import Batch, Seat
+from icewright_spark.optimizer.batch import Batch, BatchMember
 from icewright_spark.parquet.errors import FileUnreadable, ProofFailed
 from tests.builders.specs import group
 
@@ -110,8 +110,8 @@ def until(condition: Callable[[], object]) -> None:
     raise AssertionError("waited in vain")
 
 
-def hands_in(pool: ThreadPoolExecutor, seat: Seat, *group_ids: int) -> Future[Found]:
-    return pool.submit(seat.carry, jobs(*group_ids), Phase(len(group_ids)))
+def hands_in(pool: ThreadPoolExecutor, member: BatchMember, *group_ids: int) -> Future[Found]:
+    return pool.submit(member.carry, jobs(*group_ids), Phase(len(group_ids)))
 
 
 def done(future: Future[Found]) -> list[int]:
@@ -122,9 +122,9 @@ def done(future: Future[Found]) -> list[int]:
 
 def test_everybody_gets_their_own_from_one_job(spark: Spark, pool: ThreadPoolExecutor) -> None:
     batch = Batch(spark, "batch-1")
-    seats = [batch.seat() for _ in range(3)]
+    members = [batch.member() for _ in range(3)]
     batch.close()
-    futures = [hands_in(pool, seat, 10 * place, 10 * place + 1) for place, seat in enumerate(seats)]
+    futures = [hands_in(pool, member, 10 * place, 10 * place + 1) for place, member in enumerate(members)]
     assert [done(future) for future in futures] == [[0, 1], [10, 11], [20, 21]]
     (shared,) = spark.shared
     assert sorted(shared) == [[0, 1], [10, 11], [20, 21]]
@@ -133,7 +133,7 @@ def test_everybody_gets_their_own_from_one_job(spark: Spark, pool: ThreadPoolExe
 
 def test_nothing_begins_while_others_may_come_or_are_awaited(spark: Spark, pool: ThreadPoolExecutor) -> None:
     batch = Batch(spark, "batch-1", clock=lambda: 0.0)
-    first, second = batch.seat(), batch.seat()
+    first, second = batch.member(), batch.member()
     one, two = hands_in(pool, first, 1), None
     time.sleep(0.02)
     assert not one.done()
@@ -147,9 +147,9 @@ def test_nothing_begins_while_others_may_come_or_are_awaited(spark: Spark, pool:
 
 def test_alone_in_a_batch_it_runs_in_its_own_thread_with_its_own_paths(spark: Spark) -> None:
     batch = Batch(spark, "batch-1")
-    seat = batch.seat()
+    member = batch.member()
     batch.close()
-    assert ids_of(seat.carry(jobs(5), Phase(1))) == [5]
+    assert ids_of(member.carry(jobs(5), Phase(1))) == [5]
     assert (spark.shared, spark.single, spark.paths) == ([], [[5]], ["/out-5.parquet"])
 
 
@@ -159,7 +159,7 @@ def ids_of(found: Found) -> list[int]:
 
 def test_one_that_ended_early_or_has_nothing_to_merge_is_not_waited_for(spark: Spark, pool: ThreadPoolExecutor) -> None:
     batch = Batch(spark, "batch-1", clock=lambda: 0.0)
-    ended, empty, first, second = (batch.seat() for _ in range(4))
+    ended, empty, first, second = (batch.member() for _ in range(4))
     batch.close()
     futures = [hands_in(pool, first, 1), hands_in(pool, second, 2)]
     ended.leave()
@@ -173,7 +173,7 @@ def test_one_that_ended_early_or_has_nothing_to_merge_is_not_waited_for(spark: S
 def test_who_is_late_is_not_waited_for_long_and_shares_the_next_job(spark: Spark, pool: ThreadPoolExecutor) -> None:
     now = [0.0]
     batch = Batch(spark, "batch-1", wait_s=5.0, clock=lambda: now[0])
-    prompt, late = [batch.seat() for _ in range(2)], [batch.seat() for _ in range(2)]
+    prompt, late = [batch.member() for _ in range(2)], [batch.member() for _ in range(2)]
     batch.close()
     futures = [hands_in(pool, prompt[0], 1)]
     until(lambda: batch._waiting)
@@ -188,9 +188,9 @@ def test_who_is_late_is_not_waited_for_long_and_shares_the_next_job(spark: Spark
 
 def test_the_one_that_waits_notices_by_itself_that_it_has_waited(spark: Spark, pool: ThreadPoolExecutor) -> None:
     batch = Batch(spark, "batch-1", wait_s=0.01)
-    seat, _never = batch.seat(), batch.seat()
+    member, _never = batch.member(), batch.member()
     batch.close()
-    assert done(hands_in(pool, seat, 1)) == [1]
+    assert done(hands_in(pool, member, 1)) == [1]
 
 
 def test_a_typed_error_is_of_its_own_attempt_alone(spark: Spark, pool: ThreadPoolExecutor) -> None:
@@ -199,9 +199,11 @@ def test_a_typed_error_is_of_its_own_attempt_alone(spark: Spark, pool: ThreadPoo
         3: Refusal(3, ProofFailed, "not the same rows", "stop"),
     }
     batch = Batch(spark, "batch-1")
-    seats = [batch.seat() for _ in range(3)]
+    members = [batch.member() for _ in range(3)]
     batch.close()
-    well, partly, badly = (hands_in(pool, seat, *its) for seat, its in zip(seats, [(1,), (2, 4), (3,)], strict=True))
+    well, partly, badly = (
+        hands_in(pool, member, *its) for member, its in zip(members, [(1,), (2, 4), (3,)], strict=True)
+    )
     assert done(well) == [1]
     results, (left,) = results_and_failures(partly.result(60))
     assert ([one.receipt.group_id for one in results], left.group_id, left.code) == ([4], 2, "file-unreadable")
@@ -215,9 +217,9 @@ def test_after_an_error_of_sparks_each_goes_alone_and_only_the_bad_one_fails(
 ) -> None:
     spark.bad = frozenset({3})
     batch = Batch(spark, "batch-1")
-    seats = [batch.seat() for _ in range(6)]
+    members = [batch.member() for _ in range(6)]
     batch.close()
-    futures = [hands_in(pool, seat, number) for number, seat in enumerate(seats)]
+    futures = [hands_in(pool, member, number) for number, member in enumerate(members)]
     for number, future in enumerate(futures):
         if number == 3:
             with pytest.raises(RuntimeError, match="Python worker exited"):
@@ -234,7 +236,7 @@ def test_after_an_error_of_sparks_each_goes_alone_and_only_the_bad_one_fails(
 def test_who_leaves_takes_nothing_along_and_the_others_go_on(spark: Spark, pool: ThreadPoolExecutor) -> None:
     spark.go.clear()
     batch = Batch(spark, "batch-1")
-    leader, other = batch.seat(), batch.seat()
+    leader, other = batch.member(), batch.member()
     batch.close()
     futures = [hands_in(pool, leader, 1), hands_in(pool, other, 2)]
     until(lambda: spark.shared)
@@ -249,12 +251,12 @@ def test_who_leaves_takes_nothing_along_and_the_others_go_on(spark: Spark, pool:
 def test_a_job_that_nobody_waits_for_any_more_is_ended(spark: Spark, pool: ThreadPoolExecutor) -> None:
     spark.go.clear()
     batch = Batch(spark, "batch-1")
-    seats = [batch.seat(), batch.seat()]
+    members = [batch.member(), batch.member()]
     batch.close()
-    futures = [hands_in(pool, seat, number) for number, seat in enumerate(seats)]
+    futures = [hands_in(pool, member, number) for number, member in enumerate(members)]
     until(lambda: spark.shared)
-    for seat in seats:
-        seat.leave()
+    for member in members:
+        member.leave()
     for future in futures:
         with pytest.raises(LeaseLost):
             future.result(60)
@@ -264,7 +266,7 @@ def test_a_job_that_nobody_waits_for_any_more_is_ended(spark: Spark, pool: Threa
 
 def test_who_leaves_before_the_job_begins_is_not_in_it(spark: Spark, pool: ThreadPoolExecutor) -> None:
     batch = Batch(spark, "batch-1", clock=lambda: 0.0)
-    gone, other = batch.seat(), batch.seat()
+    gone, other = batch.member(), batch.member()
     lost = hands_in(pool, gone, 1)
     until(lambda: batch._waiting)
     gone.leave()
@@ -278,12 +280,12 @@ def test_who_leaves_before_the_job_begins_is_not_in_it(spark: Spark, pool: Threa
 def test_who_leaves_while_the_others_go_alone_does_not_go(spark: Spark, pool: ThreadPoolExecutor) -> None:
     spark.bad = frozenset({1})
     batch = Batch(spark, "batch-1")
-    seats = [batch.seat() for _ in range(2)]
+    members = [batch.member() for _ in range(2)]
     batch.close()
-    with batch._being_alone(batch.seat()):
-        futures = [hands_in(pool, seats[0], 1), hands_in(pool, seats[1], 2)]
-        until(lambda: seats[1].job is not None and seats[1].job.over)
-        seats[1].leave()
+    with batch._being_alone(batch.member()):
+        futures = [hands_in(pool, members[0], 1), hands_in(pool, members[1], 2)]
+        until(lambda: members[1].job is not None and members[1].job.over)
+        members[1].leave()
         with pytest.raises(LeaseLost):
             futures[1].result(60)
     with pytest.raises(RuntimeError):
@@ -295,9 +297,9 @@ def test_a_job_that_hangs_is_ended_and_only_what_hangs_goes_on_hanging(spark: Sp
     spark.go.clear()
     spark.hangs = 1
     batch = Batch(spark, "batch-1", shared_s_max=0.05, turn_s_max=0.05)
-    seats = [batch.seat() for _ in range(4)]
+    members = [batch.member() for _ in range(4)]
     batch.close()
-    futures = [hands_in(pool, seat, number) for number, seat in enumerate(seats)]
+    futures = [hands_in(pool, member, number) for number, member in enumerate(members)]
     for number in (0, 2, 3):
         assert done(futures[number]) == [number]
     assert not futures[1].done()
@@ -310,15 +312,15 @@ def test_a_job_that_hangs_is_ended_and_only_what_hangs_goes_on_hanging(spark: Sp
 def test_the_shared_job_has_a_thread_of_its_own(spark: Spark, pool: ThreadPoolExecutor) -> None:
     """Whoever began it may have to leave first, and Spark's job groups are by thread."""
     batch = Batch(spark, "batch-1")
-    seats = [batch.seat(), batch.seat()]
+    members = [batch.member(), batch.member()]
     batch.close()
     mine: set[int] = set()
 
-    def carry(seat: Seat, number: int) -> Found:
+    def carry(member: BatchMember, number: int) -> Found:
         mine.add(threading.get_ident())
-        return seat.carry(jobs(number), Phase(1))
+        return member.carry(jobs(number), Phase(1))
 
-    for future in [pool.submit(carry, seat, number) for number, seat in enumerate(seats)]:
+    for future in [pool.submit(carry, member, number) for number, member in enumerate(members)]:
         future.result(60)
     assert not mine & spark.threads
 
@@ -333,10 +335,10 @@ def test_a_thread_that_cannot_be_had_leaves_nobody_waiting(
             raise RuntimeError("can't start new thread")
 
     batch = Batch(spark, "batch-1")
-    seats = [batch.seat(), batch.seat()]
+    members = [batch.member(), batch.member()]
     batch.close()
     monkeypatch.setattr("icewright_spark.optimizer.batch.InheritableThread", NoThread)
-    futures = [hands_in(pool, seat, number) for number, seat in enumerate(seats)]
+    futures = [hands_in(pool, member, number) for number, member in enumerate(members)]
     errors = [future.exception(60) for future in futures]
     assert sorted(str(error) for error in errors) == ["None", "can't start new thread"]
     assert len(spark.single) == 1

@@ -123,7 +123,7 @@ def test_a_jvm_that_dies_behind_its_exception_costs_no_report(gone: Exception, j
     failed = result_of(DeadToo(Dead("never said"), "java_exception"), cancelled=False, jvm_exit=jvm_exit)
     assert isinstance(failed, Failed)
     assert failed.code == ("engine" if jvm_exit is None else "out-of-memory")
-    assert "Spark's JVM is gone" in failed.detail
+    assert "Spark's JVM has ended" in failed.detail
     assert failed.retryable
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from icewright.core.errors import IcewrightError, LeaseLost, Rejected, Unavailable
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import Progress
-from icewright_spark.optimizer.lease import LeaseKeeper
+from icewright_spark.optimizer.lease import LeaseRenewer
 from tests.builders.specs import LEASE_S, spec_of
 
 
@@ -54,16 +54,16 @@ class Answers:
 
 
 class Kept:
-    """A keeper that beats only when a test says so."""
+    """A renewer that beats only when a test says so."""
 
     def __init__(self) -> None:
         self.clock = Clock()
         self.server = Answers(self.clock)
         self.stops = 0
-        self.keeper = self.keep()
+        self.renewer = self.keep()
 
-    def keep(self, claimed_s: float | None = None) -> LeaseKeeper:
-        return LeaseKeeper(
+    def keep(self, claimed_s: float | None = None) -> LeaseRenewer:
+        return LeaseRenewer(
             self.server,
             spec_of(),
             lambda: Progress("merging", 1, 2),
@@ -78,7 +78,7 @@ class Kept:
 
     def beat_unheard(self) -> None:
         with pytest.raises(Unavailable):
-            self.keeper.beat()
+            self.renewer.beat()
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def kept() -> Kept:
 
 
 def test_a_beat_carries_the_fencing_token_and_the_progress(kept: Kept) -> None:
-    kept.keeper.beat()
+    kept.renewer.beat()
     assert kept.server.beats == [Heartbeat(7, Progress("merging", 1, 2))]
 
 
@@ -95,7 +95,7 @@ def test_a_server_that_is_away_while_the_lease_runs_stops_nothing(kept: Kept) ->
     kept.server.error = Unavailable("away")
     kept.clock.wait(LEASE_S - 0.001)
     kept.beat_unheard()
-    assert (kept.stops, kept.keeper.lost) == (0, None)
+    assert (kept.stops, kept.renewer.lost) == (0, None)
 
 
 def test_a_server_that_is_away_for_as_long_as_the_lease_ran_ends_the_attempt_once(kept: Kept) -> None:
@@ -104,7 +104,7 @@ def test_a_server_that_is_away_for_as_long_as_the_lease_ran_ends_the_attempt_onc
     kept.beat_unheard()
     kept.beat_unheard()
     assert kept.stops == 1
-    assert kept.keeper.lost is not None
+    assert kept.renewer.lost is not None
 
 
 def test_a_lease_once_lost_stays_lost_though_the_server_would_grant_it_again(kept: Kept) -> None:
@@ -113,13 +113,13 @@ def test_a_lease_once_lost_stays_lost_though_the_server_would_grant_it_again(kep
     kept.beat_unheard()
     kept.server.error = None
     with pytest.raises(LeaseLost):
-        kept.keeper.may_commit()
+        kept.renewer.may_commit()
 
 
 def test_the_lease_counts_from_when_the_task_was_asked_for_not_from_the_answer(kept: Kept) -> None:
     claimed_s = kept.clock()
     kept.clock.wait(9.0)  # the claim's answer was slow
-    kept.keeper = kept.keep(claimed_s)
+    kept.renewer = kept.keep(claimed_s)
     kept.server.error = Unavailable("away")
     kept.clock.wait(LEASE_S - 9.0)
     kept.beat_unheard()
@@ -133,56 +133,56 @@ def test_our_lease_never_outlasts_the_servers(delays_s: list[float], silence_s: 
     for delay_s in delays_s:
         kept.server.delay_s = delay_s
         kept.clock.wait(1.0)
-        kept.keeper.beat()
+        kept.renewer.beat()
     kept.server.error, kept.server.delay_s = Unavailable("away"), 0.0
     kept.clock.wait(silence_s)
     kept.beat_unheard()
     if kept.clock() >= kept.server.expires_at_s:
-        assert kept.keeper.lost is not None
+        assert kept.renewer.lost is not None
 
 
 @pytest.mark.parametrize("error", [LeaseLost("another attempt has it"), Rejected("no such task")])
 def test_a_refused_beat_ends_the_attempt(kept: Kept, error: IcewrightError) -> None:
     kept.server.error = error
-    kept.keeper.beat()
-    kept.keeper.beat()
-    assert (kept.stops, kept.keeper.lost) == (1, error.message)
+    kept.renewer.beat()
+    kept.renewer.beat()
+    assert (kept.stops, kept.renewer.lost) == (1, error.message)
     with pytest.raises(LeaseLost, match=error.message):
-        kept.keeper.may_commit()
+        kept.renewer.may_commit()
 
 
 def test_a_wish_to_cancel_ends_the_attempt_but_keeps_the_lease(kept: Kept) -> None:
     kept.server.cancel = True
-    kept.keeper.beat()
-    kept.keeper.beat()
-    assert (kept.stops, kept.keeper.cancelled, kept.keeper.lost) == (1, True, None)
+    kept.renewer.beat()
+    kept.renewer.beat()
+    assert (kept.stops, kept.renewer.cancelled, kept.renewer.lost) == (1, True, None)
     with pytest.raises(LeaseLost, match="cancelled"):
-        kept.keeper.may_commit()
+        kept.renewer.may_commit()
 
 
 def test_one_that_was_told_to_stop_must_have_ended_by_the_lease_that_it_had_then(kept: Kept) -> None:
     kept.server.cancel = True
-    kept.keeper.beat()
-    ends_at_s = kept.keeper.must_have_ended_at_s
+    kept.renewer.beat()
+    ends_at_s = kept.renewer.must_have_ended_at_s
     for _ in range(5):
         kept.clock.wait(LEASE_S / 3)
-        kept.keeper.beat()
-    assert kept.keeper.must_have_ended_at_s == ends_at_s < kept.clock()
-    assert kept.keeper.lost is None
+        kept.renewer.beat()
+    assert kept.renewer.must_have_ended_at_s == ends_at_s < kept.clock()
+    assert kept.renewer.lost is None
 
 
 def test_a_commit_is_asked_for_each_time(kept: Kept) -> None:
-    kept.keeper.may_commit()
-    kept.keeper.may_commit()
+    kept.renewer.may_commit()
+    kept.renewer.may_commit()
     assert len(kept.server.beats) == 2
     kept.server.error = LeaseLost("gone meanwhile")
     with pytest.raises(LeaseLost):
-        kept.keeper.may_commit()
+        kept.renewer.may_commit()
 
 
 def test_a_server_that_restarts_at_the_moment_of_the_commit_is_asked_again(kept: Kept) -> None:
     kept.server.away_until_s = kept.clock() + LEASE_S / 2
-    kept.keeper.may_commit()
+    kept.renewer.may_commit()
     assert len(kept.server.beats) > 1
     assert kept.clock() < 1000.0 + LEASE_S
 
@@ -190,7 +190,7 @@ def test_a_server_that_restarts_at_the_moment_of_the_commit_is_asked_again(kept:
 def test_it_is_asked_no_longer_than_the_lease_runs(kept: Kept) -> None:
     kept.server.away_until_s = float("inf")
     with pytest.raises(LeaseLost, match="did not answer"):
-        kept.keeper.may_commit()
+        kept.renewer.may_commit()
     assert kept.clock() >= 1000.0 + LEASE_S
     assert kept.stops == 1
 
@@ -199,20 +199,20 @@ def test_an_answer_that_took_longer_than_the_lease_allows_no_commit(kept: Kept) 
     """The process was suspended, say: what the server said is no longer true."""
     kept.server.delay_s = 2 * LEASE_S
     with pytest.raises(LeaseLost, match="longer"):
-        kept.keeper.may_commit()
+        kept.renewer.may_commit()
 
 
-def _real_keeper(server: Answers, stop: Callable[[], None]) -> LeaseKeeper:
-    return LeaseKeeper(server, replace(spec_of(), lease_ms=30), lambda: Progress("merging", 0, 2), stop)
+def _real_renewer(server: Answers, stop: Callable[[], None]) -> LeaseRenewer:
+    return LeaseRenewer(server, replace(spec_of(), lease_ms=30), lambda: Progress("merging", 0, 2), stop)
 
 
 def test_the_thread_beats_until_it_is_closed() -> None:
     server = Answers(Clock())
-    keeper = _real_keeper(server, lambda: None)
-    keeper.start()
+    renewer = _real_renewer(server, lambda: None)
+    renewer.start()
     while len(server.beats) < 3:
         threading.Event().wait(0.002)
-    keeper.close()
+    renewer.close()
     beats = len(server.beats)
     threading.Event().wait(0.05)
     assert len(server.beats) == beats
@@ -222,10 +222,10 @@ def test_the_thread_stops_the_attempt_of_a_server_that_stays_away() -> None:
     server = Answers(Clock())
     server.error = Unavailable("away")
     stopped = threading.Event()
-    keeper = _real_keeper(server, stopped.set)
-    keeper.start()
+    renewer = _real_renewer(server, stopped.set)
+    renewer.start()
     assert stopped.wait(20)
-    keeper.close()
+    renewer.close()
 
 
 def test_closing_from_the_thread_itself_does_not_wait_for_itself() -> None:
@@ -234,9 +234,9 @@ def test_closing_from_the_thread_itself_does_not_wait_for_itself() -> None:
     closed = threading.Event()
 
     def stop() -> None:
-        keeper.close()
+        renewer.close()
         closed.set()
 
-    keeper = _real_keeper(server, stop)
-    keeper.start()
+    renewer = _real_renewer(server, stop)
+    renewer.start()
     assert closed.wait(20)

@@ -21,7 +21,7 @@ from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.optimizers import WorkerEnvironment
 from icewright.model.work.storage import ProbeReport, ProbeReports, ProbeRequest
-from icewright_spark.optimizer.batch import Batch, Seat
+from icewright_spark.optimizer.batch import Batch, BatchMember
 from icewright_spark.optimizer.optimizer import Optimizer
 from tests.builders.specs import report_of, settings_of, spec_of
 from tests.cases import each_case
@@ -116,7 +116,7 @@ class Engine:
         self.together = 1
         self.lock = threading.Lock()
         self.batches: list[tuple[str, str, Batch]] = []
-        self.seats: dict[str, Seat | None] = {}
+        self.members: dict[str, BatchMember | None] = {}
 
     def alive(self) -> bool:
         return self.living
@@ -133,9 +133,9 @@ class Engine:
         self.batches.append((name, pool, batch))
         return batch
 
-    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, seat: Seat | None = None) -> TaskReport:
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, member: BatchMember | None = None) -> TaskReport:
         with self.lock:
-            self.seats[spec.task_id] = seat
+            self.members[spec.task_id] = member
             self.running += 1
             self.most_running = max(self.most_running, self.running)
             self.attempts.append((spec.task_id, spec.attempt))
@@ -498,9 +498,9 @@ BATCHES = {"slots": 2, "batch_tasks": 4, "batch_bytes": 1000}
 
 
 def batch_of(engine: Engine, name: str) -> set[str]:
-    """The tasks that have a seat in the batch that was begun with this one."""
+    """The tasks that have a member in the batch that was begun with this one."""
     (batch,) = [batch for made, _, batch in engine.batches if made == f"batch of {name}/1"]
-    return {task_id for task_id, seat in engine.seats.items() if seat is not None and seat._batch is batch}
+    return {task_id for task_id, member in engine.members.items() if member is not None and member._batch is batch}
 
 
 def test_small_tasks_share_a_batch_up_to_its_bytes_and_its_number() -> None:
@@ -518,7 +518,7 @@ def test_small_tasks_share_a_batch_up_to_its_bytes_and_its_number() -> None:
         assert bounds == [None, 800, 600, 400, None, 800, 600, 400]
         engine.go.set()
         until(lambda: len(server.reports) == 8)
-    assert engine.seats["large"] is None
+    assert engine.members["large"] is None
     assert set(engine.pools) == {"icewright-0", "icewright-1"}
 
 
@@ -540,7 +540,7 @@ def test_a_task_that_does_not_fit_or_cannot_share_or_was_tried_before_runs_alone
     with running(Optimizer(engine, server, settings_of(**BATCHES)), engine):
         until(lambda: len(server.reports) == 3)
     assert engine.batches == []
-    assert set(engine.seats.values()) == {None}
+    assert set(engine.members.values()) == {None}
 
 
 def test_without_batches_each_claim_is_for_any_task() -> None:
@@ -566,12 +566,16 @@ def test_a_server_that_goes_away_while_a_batch_is_filled_closes_it() -> None:
     assert not batch._open
 
 
-def test_an_attempt_that_breaks_its_thread_leaves_its_seat(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_breaks_its_thread_leaves_its_member(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda _broken: None)
     server, engine = Server(spec_of(groups=1)), Engine()
     engine.error = RuntimeError("the JVM is gone")
     with running(Optimizer(engine, server, settings_of(**BATCHES)), engine):
-        until(lambda: bool(engine.seats) and all(seat is not None and seat.gone for seat in engine.seats.values()))
+        until(
+            lambda: (
+                bool(engine.members) and all(member is not None and member.gone for member in engine.members.values())
+            )
+        )
 
 
 def test_tasks_of_a_batch_count_one_by_one_towards_a_fresh_process() -> None:

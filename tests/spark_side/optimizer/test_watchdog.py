@@ -18,7 +18,7 @@ import pytest
 from icewright.core.errors import LeaseLost, Unavailable
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import Progress
-from icewright_spark.optimizer.lease import LeaseKeeper
+from icewright_spark.optimizer.lease import LeaseRenewer
 from icewright_spark.optimizer.watchdog import GRACE_S_MAX, JVM_SILENT_S_MAX, Watchdog
 from tests.builders.specs import LEASE_S, spec_of
 from tests.cases import each_case
@@ -50,7 +50,7 @@ class Watched:
         self.clock, self.server = Clock(), Server()
         spec = replace(spec_of(), lease_ms=int(lease_s * 1000))
         progress = Progress("merging", 0, 1)
-        self.lease = LeaseKeeper(self.server, spec, lambda: progress, lambda: None, self.clock)
+        self.lease = LeaseRenewer(self.server, spec, lambda: progress, lambda: None, self.clock)
         self.watchdog = Watchdog(lambda _why: None, clock=self.clock)
 
     def trouble_after(self, seconds: float) -> str | None:
@@ -73,7 +73,7 @@ def test_q4_i18_an_attempt_that_was_fenced_is_gone_within_thirty_seconds() -> No
         watched.server.error = LeaseLost("another attempt has it")
         watched.lease.beat()
         assert watched.trouble_after(GRACE_S_MAX - 0.1) is None
-        assert watched.trouble_after(0.1) == "task 1 went on after the lease was lost"
+        assert watched.trouble_after(0.1) == "task 1 continued after the lease was lost"
     assert watched.clock.now_s <= 1000 + 30
     assert watched.watchdog.trouble() is None
 

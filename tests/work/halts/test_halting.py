@@ -170,7 +170,7 @@ def test_what_the_server_is_at_ends_before_its_commit_and_is_done_afterwards(hou
 
 def asked_to_expire(house: Lakehouse) -> str:
     """A person has snapshots of the table expire; the task."""
-    plan = house.control.keeper.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
+    plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     return house.control.dispatcher.apply(plan.plan_id).task_id
 
 
@@ -222,7 +222,7 @@ def test_a_table_that_was_renamed_is_resumed_by_either_name(house: Lakehouse) ->
         if name == other:
             house.catalog.rename(NAME, other)
             house.append(1, name=other)
-            house.control.keeper.look(other)
+            house.control.maintainer.look(other)
         part = house.control.halting.part(PartKind.TABLE, str(name), halted=True)
         assert house.control.halting.resume(part, "") is not None
 

@@ -83,13 +83,13 @@ def halted_and_resumed(house: House, verb: str, state: str, arguments: tuple[str
     assert said.status == 0, said.err
     first, last = said.out.splitlines()
     assert (first.startswith(f"{part} is {state} since "), first.endswith(": a move, nothing runs")) == (True, True)
-    assert last == f"It goes on by: icewright queue resume {resume}"
+    assert last == f"Resume it: icewright queue resume {resume}"
     assert states(house) == [(part, state)]
     shown = icewright("queue").out.splitlines()
     assert shown[0].split() == ["part", "state", "running", "since", "by", "because"]
     assert (shown[1].startswith(f"{part} "), shown[1].endswith(" a move")) == (True, True)
     assert f"{part} is {state}" in icewright("status").out
-    assert icewright("queue", "resume", *resume.split()).out == "it goes on\n"
+    assert icewright("queue", "resume", *resume.split()).out == "resumed\n"
     assert (states(house), icewright("queue").out) == ([], "nothing is paused\n")
 
 
@@ -111,8 +111,8 @@ def test_what_else_is_halted_stays_and_is_shown() -> None:
     icewright("queue", "pause", "all", "--yes")
     icewright("queue", "stop", "--catalog", "lake", "--yes")
     said = icewright("queue", "resume", "all").out.splitlines()
-    assert (said[:2], said[3].startswith("catalog lake  stopped")) == (["it goes on", "Still halted:"], True)
-    assert icewright("queue", "resume", "--group", "default").out.startswith("it was not halted by itself\n")
+    assert (said[:2], said[3].startswith("catalog lake  stopped")) == (["resumed", "Still halted:"], True)
+    assert icewright("queue", "resume", "--group", "default").out.startswith("no halt of its own\n")
 
 
 WRONG = (
@@ -182,7 +182,7 @@ def test_whoever_waits_is_told_that_somebody_let_it_go_on(house: House, monkeypa
     running(house)
     instead_of_sleeping(monkeypatch, lambda: house.control.halting.resume(EVERYTHING, "enough"))
     said = icewright("queue", "drain", "all", "--yes")
-    assert (said.status, "somebody has let it go on meanwhile" in said.err) == (2, True)
+    assert (said.status, "it was resumed meanwhile" in said.err) == (2, True)
 
 
 def test_a_halt_says_how_it_ends_in_words_for_a_shell(house: House) -> None:
@@ -190,7 +190,7 @@ def test_a_halt_says_how_it_ends_in_words_for_a_shell(house: House) -> None:
     house.clock.advance(HOUR_MS)  # new tables are looked for once a minute
     house.round()
     last = icewright("queue", "pause", "--table", "lake.db.`it's`", "--yes").out.splitlines()[-1]
-    assert last == "It goes on by: icewright queue resume --table 'lake.db.`it'\"'\"'s`'"
+    assert last == "Resume it: icewright queue resume --table 'lake.db.`it'\"'\"'s`'"
 
 
 def test_the_call_that_it_equals_is_printed(house: House) -> None:

@@ -35,7 +35,7 @@ def worker(house: Lakehouse) -> Worker:
 
 def looked_at(house: Lakehouse, name: TableName = NAME, root: str = ROOT) -> None:
     house.ready_table(name, {"write.data.path": root})
-    house.control.keeper.look(name)
+    house.control.maintainer.look(name)
 
 
 def asked(house: Lakehouse, optimizer_id: str = OPTIMIZER) -> tuple[ProbeRequest, ...]:
@@ -55,7 +55,7 @@ def observed(house: Lakehouse) -> tuple[WorkerAccess, str]:
 
 def test_local_files_need_no_proof(house: Lakehouse, worker: Worker) -> None:
     house.ready_table()
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert observed(house) == (WorkerAccess.PROVED, "")
     assert asked(house) == ()
     assert worker.optimizer_id == OPTIMIZER
@@ -69,19 +69,19 @@ def test_what_nobody_knows_is_asked_once_and_then_known(house: Lakehouse) -> Non
     assert asked(house) == ()
     answer(house, WorkerAccess.PROVED)
     assert observed(house) == (WorkerAccess.PROVED, "")
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert asked(house) == ()
 
 
 @pytest.mark.usefixtures("worker")
 def test_an_answer_has_the_table_planned_anew(house: Lakehouse) -> None:
     looked_at(house)
-    before = house.control.keeper.look(NAME)
+    before = house.control.maintainer.look(NAME)
     assert not before.is_new
     asked(house)
     answer(house, WorkerAccess.REFUSED, "not let in")
     house.control.loop.round()
-    after = house.control.keeper.look(NAME)
+    after = house.control.maintainer.look(NAME)
     assert after.plan.plan_id != before.plan.plan_id
     assert observed(house) == (WorkerAccess.REFUSED, "not let in")
 
@@ -101,7 +101,7 @@ def test_nothing_is_written_where_the_owner_only_lets_us_observe() -> None:
 @pytest.mark.usefixtures("worker")
 def test_nothing_is_written_to_a_table_that_is_left_alone_anyway(house: Lakehouse) -> None:
     house.ready_table(properties={**ON_S3, "self-optimizing.enabled": "true"})
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert asked(house) == ()
 
 
@@ -112,10 +112,10 @@ def test_what_is_known_is_asked_again_after_a_while_and_counts_meanwhile(house: 
         assert len(asked(house)) == 1
         answer(house, access)
         house.pass_time(fresh_for_ms - 1)
-        house.control.keeper.look(NAME)
+        house.control.maintainer.look(NAME)
         assert asked(house) == ()
         house.pass_time(1)
-        house.control.keeper.look(NAME)
+        house.control.maintainer.look(NAME)
         assert observed(house)[0] is access
 
 
@@ -127,10 +127,10 @@ def test_an_optimizer_that_does_not_answer_is_not_waited_for_for_ever(house: Lak
     assert len(asked(house)) == 1
     assert asked(house, "optimizer-b") == ()
     house.pass_time(ASKED_FOR_MS - 1)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert asked(house, "optimizer-b") == ()
     house.pass_time(1)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     assert len(asked(house, "optimizer-b")) == 1
     answer(house, WorkerAccess.PROVED, optimizer_id=OPTIMIZER)
     assert observed(house)[0] is WorkerAccess.UNKNOWN, "it was somebody else's to answer by then"
@@ -172,7 +172,7 @@ def test_many_tables_are_asked_for_in_turn(house: Lakehouse) -> None:
 def test_a_worker_that_is_not_let_in_takes_the_proof_back(house: Lakehouse, worker: Worker, code: str) -> None:
     """The task is not tried again as it is: its table is planned anew, now knowing."""
     house.ready_table()
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     spec = worker.claim()
     assert spec is not None
     house.catalog.set_properties(NAME, ON_S3)
@@ -189,7 +189,7 @@ def test_a_worker_that_is_not_let_in_takes_the_proof_back(house: Lakehouse, work
 
 def test_a_worker_in_other_trouble_takes_nothing_back(house: Lakehouse, worker: Worker) -> None:
     house.ready_table()
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     spec = worker.claim()
     assert spec is not None
     house.catalog.set_properties(NAME, ON_S3)

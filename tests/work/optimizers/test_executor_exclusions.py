@@ -14,7 +14,7 @@ from icewright.model.policy.policy import Mode
 from icewright.model.work.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, GroupLeft, TaskReport
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.observation.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, ExecutorExclusions
-from icewright.ports.findings import UNFIT_KEPT_MS
+from icewright.ports.findings import EXCLUSION_KEPT_MS
 from icewright.ports.store import AT_ONCE
 from icewright.work.optimizers.file_backoff import with_failed_files
 from icewright.work.tasks.retry import PUT_OFF_BASE_MS
@@ -36,7 +36,7 @@ def with_large_row_groups(house: Lakehouse, properties: dict[str, str]) -> None:
 
 
 def planned(house: Lakehouse) -> set[Executor]:
-    plan = house.control.keeper.look(NAME).plan
+    plan = house.control.maintainer.look(NAME).plan
     return {group.executor for action in plan.rewrites for group in action.groups}
 
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_stitched_is_merged_next() -> None:
 def test_a_group_that_is_left_is_told_as_well() -> None:
     house = Lakehouse()
     with_large_row_groups(house, AUTO)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     spec = worker.claimed()
     left = GroupLeft(0, NOT_STITCHABLE, TWO_WRITERS.detail, retryable=False)
@@ -76,7 +76,7 @@ def test_a_plan_that_awaits_approval_is_made_anew() -> None:
     """Else a person would apply the same plan again, which fails again."""
     house = Lakehouse(rules=())
     with_large_row_groups(house, {**AUTO, "icewright.mode": Mode.APPROVE.value})
-    plan = house.control.keeper.look(NAME).plan
+    plan = house.control.maintainer.look(NAME).plan
     house.control.dispatcher.apply(plan.plan_id)
     worker = Worker(house)
     worker.report(worker.claimed(), TWO_WRITERS)
@@ -89,7 +89,7 @@ def due_for_level_2() -> Lakehouse:
     for _ in range(2):
         work(house)
         grow(house)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     house.control.verifier.verify(worker.carry_out())  # the last Level 1
     house.pass_time(2 * MINUTE_MS)
@@ -135,7 +135,7 @@ def test_a_file_that_was_to_be_kept_in_its_order_and_has_none_is_put_off() -> No
 def test_other_trouble_speaks_against_no_row_groups() -> None:
     house = Lakehouse()
     with_large_row_groups(house, AUTO)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     worker = Worker(house)
     worker.report(worker.claimed(), Failed("storage-away", "no route", retryable=True))
     observation = house.control.observer.observe(NAME)
@@ -147,7 +147,7 @@ def test_it_is_forgotten_after_a_day() -> None:
     tables, table = MemoryTableStore(clock), TableId("lake", "1")
     ExecutorExclusions(tables, clock).note(table, NOT_STITCHABLE, "two writers")
     book = ExecutorExclusions(tables, clock)  # of another server
-    clock.advance(UNFIT_KEPT_MS - 1)
+    clock.advance(EXCLUSION_KEPT_MS - 1)
     assert book.why(table) == {NOT_STITCHABLE: "two writers"}
     clock.advance(1)
     assert book.why(table) == {}

@@ -23,7 +23,7 @@ def house_with_a_bad_file() -> tuple[Lakehouse, Worker, list[str]]:
     files = house.files(8, KYOTO)
     house.catalog.append(NAME, files)
     house.pass_time(HOUR_MS)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     return house, Worker(house, unreadable={files[3].path}), [file.path for file in files]
 
 
@@ -44,7 +44,7 @@ def test_the_others_are_committed_and_the_group_that_failed_waits() -> None:
     said = "1 of 2 groups: 8 files became 1, the same 80 rows; 1 failed (file-unreadable: a file is missing)"
     assert verified(house, worker) == said
     failed_at = house.only_task().updated_at
-    looked = house.control.keeper.look(NAME)
+    looked = house.control.maintainer.look(NAME)
     assert looked.enqueued is None
     (kyoto,) = [verdict for verdict in looked.plan.verdicts if verdict.partition == KYOTO]
     assert (kyoto.verdict, kyoto.reason.code, kyoto.wait_until) == (
@@ -61,13 +61,13 @@ def test_it_is_tried_again_after_a_while_and_each_time_later() -> None:
     verified(house, worker)
     waits = []
     for _ in range(3):
-        plan = house.control.keeper.look(NAME, plan_anew=True).plan
+        plan = house.control.maintainer.look(NAME, plan_anew=True).plan
         assert plan.look_again_at is not None
         waits.append(plan.look_again_at - house.clock.now())
         house.pass_time(waits[-1] - 1)
-        assert house.control.keeper.look(NAME, plan_anew=True).enqueued is None
+        assert house.control.maintainer.look(NAME, plan_anew=True).enqueued is None
         house.pass_time(1)
-        assert house.control.keeper.look(NAME).enqueued is not None
+        assert house.control.maintainer.look(NAME).enqueued is not None
         assert worker.carry_out().state is TaskState.FAILED
     assert waits[1] > waits[0]
     assert waits[2] == 2 * waits[1]
@@ -78,7 +78,7 @@ def test_a_file_that_was_mended_is_rewritten() -> None:
     verified(house, worker)
     worker.unreadable.clear()
     house.pass_time(PUT_OFF_BASE_MS)
-    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.control.maintainer.look(NAME).enqueued is not None
     assert verified(house, worker) == "8 files became 1, the same 80 rows"
 
 
@@ -87,7 +87,7 @@ def test_new_files_beside_those_that_failed_do_not_wait() -> None:
     verified(house, worker)
     house.append(8, KYOTO)
     house.pass_time(PUT_OFF_BASE_MS // 2)
-    enqueued = house.control.keeper.look(NAME).enqueued
+    enqueued = house.control.maintainer.look(NAME).enqueued
     assert enqueued is not None
     planned = {file.path for group in enqueued.task.rewrite.groups for file in group.files}
     assert len(planned) == 8
@@ -99,7 +99,7 @@ def test_a_group_that_could_not_be_stitched_has_another_executor_next_time_and_d
     worker.failure = NOT_STITCHABLE
     verified(house, worker)
     assert put_off(house, [house.only_task()]) == {}
-    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.control.maintainer.look(NAME).enqueued is not None
 
 
 def test_conflicts_put_nothing_off_nor_do_tasks_that_nobody_tried() -> None:

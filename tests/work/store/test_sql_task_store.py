@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from icewright.core.errors import Conflict, LeaseLost, Unavailable, Unreadable
 from icewright.model.actions.actions import Action, rewrite_of
+from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.work.admission import NO_LANE, Lane
 from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
@@ -104,6 +106,23 @@ class TestConstraints:
         with writing(engine) as connection:  # of another kind of action, so that only the one index can object
             connection.execute(text("UPDATE tasks SET kind = 'other' WHERE task_id = 'task-2'"))
         with pytest.raises(IntegrityError, match=TAKEN), writing(engine) as connection:
+            same_table(connection)
+
+    @pytest.mark.parametrize("first", TableSlot)
+    @pytest.mark.parametrize("second", TableSlot)
+    def test_two_active_tasks_that_hold_one_slot_are_impossible(
+        self, engine: Engine, store: SqlTaskStore, first: TableSlot, second: TableSlot
+    ) -> None:
+        for number, slot in ((1, first), (2, second)):
+            store.enqueue(new_task(f"task-{number}", table=number))
+            force(engine, f"task-{number}", TaskState.RUNNING)
+            with writing(engine) as connection:
+                kind = f"kind-{number}"
+                connection.execute(
+                    update(tasks).where(tasks.c.task_id == f"task-{number}").values(kind=kind, table_slot=slot.value)
+                )
+        refused = nullcontext() if second in BESIDE[first] else pytest.raises(IntegrityError, match=TAKEN)
+        with refused, writing(engine) as connection:
             same_table(connection)
 
     def test_two_waiting_tasks_of_a_table_and_kind_are_impossible(self, engine: Engine, store: SqlTaskStore) -> None:
@@ -219,7 +238,8 @@ class TestSpeed:
         """From lane to lane, and in each from the best task on; and what runs, without looking at anything else."""
         store.enqueue(new_task("task-1"))
         best, held, *_ = plans_of(engine, "claim", store)
-        assert "uq_tasks_active_table" in best
+        assert "uq_tasks_active_data" in best
+        assert "uq_tasks_active_metadata" in best
         assert best.count("ix_tasks_queue") == 3
         assert "TEMP B-TREE" not in best
         assert "SCAN tasks" not in best + held

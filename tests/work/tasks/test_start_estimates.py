@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from icewright.core.times import Window
+from icewright.model.actions.actions import ActionKind
 from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
 from icewright.model.work.admission import Lane
 from icewright.model.work.halts import HaltState, Part, PartKind
@@ -18,6 +19,7 @@ from tests.builders.lakehouse import HOUR_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.builders.worker import RETRYABLE, Worker
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME, new_task
+from tests.contracts.test_task_store_contract import OF_SLOTS
 from tests.work.groups.test_queue_waits import ask, introduce, lakehouse, run_one
 
 TOOK_MS = 4 * MINUTE_MS
@@ -228,6 +230,31 @@ def test_its_table_has_to_be_free() -> None:
     assert one is not None
     assert (one.at or 0) - house.clock.now() == TOOK_MS - SECOND_MS
     assert one.reason.figures["busy_ms"] == TOOK_MS - SECOND_MS
+
+
+def test_where_it_wants_both_slots_both_have_to_be_free() -> None:
+    house = measured(tables=1)
+    worker = Worker(house)
+    worker.introduce()
+    worker.claimed()
+    (running,) = [task for task in house.all_tasks() if task.state is TaskState.RUNNING]
+    house.clock.advance(SECOND_MS)
+    action, prediction = OF_SLOTS[ActionKind.COMPUTE_STATISTICS]
+    later = replace(running, task_id="later", action=action, prediction=prediction, updated_at=house.clock.now())
+    action, prediction = OF_SLOTS[ActionKind.EXPIRE_SNAPSHOTS]
+    other = replace(
+        running,
+        task_id="other",
+        action=action,
+        prediction=prediction,
+        state=TaskState.QUEUED,
+        lease=None,
+        resource_group="server",
+    )
+    house.tasks._tasks.update(later=later, other=other)  # type: ignore[attr-defined]  # beside the one that is at work
+    one = house.control.starts.of(other, house.control.queue_waits.of(other))
+    assert one is not None
+    assert one.reason.figures["busy_ms"] == TOOK_MS
 
 
 def test_a_line_that_is_too_long_to_count_tells_the_least(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def shown(capsys: pytest.CaptureFixture[str], *attempts: Attempt, layout: str = 
     house.create(properties={"icewright.layout": layout, "icewright.level-1.size-bytes": "1000000"})
     house.append(8)
     house.pass_time(5 * MINUTE_MS)
-    house.control.keeper.look(NAME)
+    house.control.maintainer.look(NAME)
     task = house.control.verifier.verify(Worker(house).carry_out())
     capsys.readouterr()
     _print_document(Terminal(as_json=False), task_document(task.listed(), house.tasks.history(task.task_id), attempts))

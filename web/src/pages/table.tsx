@@ -646,7 +646,7 @@ function StorageTab({ table: ref }: { table: queries.TableRef }) {
               ) : (
                 <li>
                   Without anything that needs them: {plural(orphans.files, "file")} ({bytes(orphans.size_bytes)})
-                  {orphans.seen ? `, ${count(orphans.seen.removable.files)} of them for long enough to go` : ""}
+                  {orphans.seen ? `, ${count(orphans.seen.removable.files)} of them for long enough to be removed` : ""}
                   {orphans.listing_is_complete ? "" : "; the listing is not complete"}.
                 </li>
               )}

@@ -76,7 +76,7 @@ def _present(action: ComputeStatistics, observation: Observation) -> Iterator[Wr
     if action.partition_totals is not None and any(
         one.snapshot_id == action.base_snapshot_id for one in metadata.partition_statistics
     ):
-        yield "statistics-changed", "the snapshot has statistics of partitions, which Iceberg would not make anew"
+        yield "statistics-changed", "the snapshot has statistics of partitions, which Iceberg does not compute again"
 
 
 def _counts(action: ComputeStatistics, observation: Observation) -> Iterator[Wrong]:

@@ -29,7 +29,7 @@ def statistics_conflict(action: ComputeStatistics, now: TableMetadata) -> Reason
     if action.columns and (None if there is None else there.path) != action.statistics_before:
         return Reason("statistics-changed", f"snapshot {snapshot_id} has other statistics than when this was planned")
     if action.partition_totals is not None and now.partition_statistics_of(snapshot_id) is not None:
-        return Reason("statistics-changed", f"snapshot {snapshot_id} has statistics of its partitions by now")
+        return Reason("statistics-changed", f"snapshot {snapshot_id} has statistics of its partitions now")
     return None
 
 
@@ -61,7 +61,7 @@ def problem_of_statistics(
     if wrong is not None:
         return wrong
     if before is None:
-        return Reason(STATISTICS_UNSEEN, "the metadata of before the commit is not there any more: nobody can tell")
+        return Reason(STATISTICS_UNSEEN, "the metadata from before the commit no longer exists: the outcome is unknown")
     return next(_changes(before, after, action), None)
 
 

@@ -58,7 +58,7 @@ def due_because(metadata: TableMetadata, min_change: float) -> Reason | None:
     if changed.snapshot_id == metadata.current_snapshot_id or changed.share < min_change:
         return None
     if changed.rows is None:
-        return Reason("statistics-old", f"nobody can tell what changed since snapshot {changed.snapshot_id}")
+        return Reason("statistics-old", f"the changes are unknown since snapshot {changed.snapshot_id}")
     text = f"{wording.count(changed.rows, 'row')} changed since snapshot {changed.snapshot_id}, of {changed.records:,}"
     return Reason("statistics-old", text, {"rows": changed.rows, "records": changed.records})
 

@@ -99,7 +99,7 @@ def decide_statistics(
 def _damage(metadata: TableMetadata) -> Reason | None:
     if not metadata.statistics_problem:
         return None
-    return Reason("statistics-damaged", f"nothing, because {metadata.statistics_problem}")
+    return Reason("statistics-damaged", f"nothing to do: {metadata.statistics_problem}")
 
 
 def _columns(
@@ -187,13 +187,13 @@ def _all_there(
     figures = {"columns": len(chosen.columns), "notes": len(notes)}
     if there is None and not of_partitions:
         why = notes[0].text if notes else "no column that could have any"
-        return Reason("no-columns", f"nothing, because there would be {why}", figures)
-    text = f"nothing, because snapshot {snapshot.snapshot_id} has all statistics that could be computed"
+        return Reason("no-columns", f"nothing to do: there would be {why}", figures)
+    text = f"nothing to do: snapshot {snapshot.snapshot_id} has all statistics that could be computed"
     return Reason("statistics-there", text, figures)
 
 
 def _nothing(code: str, why: str) -> StatisticsDecision:
-    return StatisticsDecision(Reason(code, f"nothing, because {why}"))
+    return StatisticsDecision(Reason(code, f"nothing to do: {why}"))
 
 
 def _reason(action: ComputeStatistics, because: Reason | None) -> Reason:

@@ -54,12 +54,10 @@ class StatisticsPlanner:
         metadata, policy = observation.metadata, self._policy(observation.metadata)
         if rested_ms is not None and rested_ms < policy.statistics_interval_ms:
             at_most = wording.duration(policy.statistics_interval_ms)
-            return Due(Reason("upkeep-lately", f"nothing, because they are computed once in {at_most} at most"))
+            return Due(Reason("upkeep-lately", f"nothing to do: they are computed once in {at_most} at most"))
         because = due_because(metadata, policy.statistics_min_change)
         if because is None:
-            return Due(
-                Reason("statistics-new", f"nothing, because {still_new(metadata, policy.statistics_min_change)}")
-            )
+            return Due(Reason("statistics-new", f"nothing to do: {still_new(metadata, policy.statistics_min_change)}"))
         decision = decide_statistics(observation, policy, because=because)
         if decision.action is None:
             return Due(decision.reason)

@@ -32,7 +32,7 @@ STATISTICS_SETTINGS: Final = (
         yes_or_no,
         False,
         "true or false",
-        "Let statistics of the current snapshot be computed by themselves in mode `auto`, behind all work on files: "
+        "Compute statistics of the current snapshot in mode `auto`, after all work on files: "
         "distinct values of columns, and figures of partitions. [More](compute-statistics.md).",
     ),
     Setting(
@@ -50,7 +50,7 @@ STATISTICS_SETTINGS: Final = (
         ratio,
         0.1,
         "a number above 0, at most 1",
-        "Statistics are computed anew once rows of this share of the table were added or removed since the snapshot "
+        "Statistics are computed again once rows of this share of the table were added or removed since the snapshot "
         "that they are of.",
     ),
     Setting(
@@ -59,6 +59,6 @@ STATISTICS_SETTINGS: Final = (
         duration_ms,
         72_000_000,
         DURATIONS,
-        "Statistics are computed by themselves at most once in this time; the default finds the same window each day.",
+        "Statistics are computed automatically at most once in this time; the default finds the same window each day.",
     ),
 )

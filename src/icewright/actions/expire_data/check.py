@@ -76,7 +76,7 @@ def _table(action: ExpireData, observation: Observation, policy: Policy, now: In
         (action.time_zone != policy.expire_data_time_zone, "wrong-zone", f"it is planned for {action.time_zone}"),
         (action.integers not in (None, policy.expire_data_integers), "wrong-integers", f"read as {action.integers}"),
         (timedelta(milliseconds=action.older_than_ms) < _LEAST_AGE, "age-too-low", "the age is less than a day"),
-        (action.as_of > now, "wrong-clock", f"ages are told as of {action.as_of}, and it is {now}"),
+        (action.as_of > now, "wrong-clock", f"ages are computed as of {action.as_of}, and it is {now}"),
         (latest > action.as_of + _CLOCKS_APART, "clock-behind", f"of {action.as_of}, a commit is of {latest}"),
     )
 

@@ -32,16 +32,16 @@ def data_column(metadata: TableMetadata, policy: Policy) -> DataColumn | Reason:
     """The column that the owner names, or why no data expires by it."""
     wanted = policy.expire_data_field
     if wanted is None:
-        return _nothing("expire-data-off", f"nobody says by which column data expires: set {DATA_FIELD_KEY}")
+        return Reason("expire-data-off", f"no column is set by which data expires: set {DATA_FIELD_KEY}")
     if all(schema.schema_id != metadata.current_schema_id for schema in metadata.schemas):
-        return _nothing("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
+        return Reason("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
     found = _find(metadata.schema.fields, wanted)
     if found is None:
-        return _nothing("expire-data-column", f"the table has no column {wording.name(wanted)} ({DATA_FIELD_KEY})")
+        return Reason("expire-data-column", f"the table has no column {wording.name(wanted)} ({DATA_FIELD_KEY})")
     path, field = found
     problem = _type_problem(wording.name(wanted), _types(metadata, int(field["id"])), policy.expire_data_integers)
     if problem is not None:
-        return _nothing("expire-data-type", problem)
+        return Reason("expire-data-type", problem)
     kind = str(field["type"])
     return DataColumn(path, int(field["id"]), kind, policy.expire_data_integers if kind in INTEGERS else None)
 
@@ -64,7 +64,7 @@ def column_moved(action: ExpireData, metadata: TableMetadata, policy: Policy) ->
     planned = (action.field_id, action.integers, action.time_zone)
     if planned == (column.field_id, column.integers, policy.expire_data_time_zone):
         return None
-    return _nothing("expire-data-changed", "the owner reads how old rows are in another way by now")
+    return Reason("expire-data-changed", "the policy now reads the age of rows in another way")
 
 
 def _find(fields: Any, wanted: str) -> tuple[tuple[str, ...], Any] | None:
@@ -90,10 +90,6 @@ def _types(metadata: TableMetadata, field_id: int) -> set[str]:
         if field["id"] == field_id
     ]
     return {kind if isinstance(kind, str) else str(kind.get("type")) for kind in found}
-
-
-def _nothing(code: str, because: str) -> Reason:
-    return Reason(code, f"nothing, because {because}")
 
 
 def expire_data_obstacle(action: ExpireData, metadata: TableMetadata, policy: Policy, now: Instant) -> Reason | None:

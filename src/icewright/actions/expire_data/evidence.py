@@ -135,7 +135,7 @@ def _file_problem(action: ExpireData, changed: DataChanged) -> str | None:
         return f"{wording.count(len(changed.kept), 'planned file')} still listed, first {min(changed.kept)}"
     missing = {file.path for file in action.files} - changed.expired
     if missing:
-        return f"{wording.count(len(missing), 'planned file')} did not go with it as planned, first {min(missing)}"
+        return f"{wording.count(len(missing), 'planned file')} not removed as planned, first {min(missing)}"
     return None
 
 
@@ -145,7 +145,7 @@ def _delete_problem(changed: DataChanged) -> str | None:
         return f"{said} added, first {changed.added_deletes[0].path}"
     if changed.lost_deletes:
         said = wording.count(len(changed.lost_deletes), "delete file")
-        return f"{said} went that would still apply, first {changed.lost_deletes[0].path}"
+        return f"{said} removed that would still apply, first {changed.lost_deletes[0].path}"
     return None
 
 
@@ -178,5 +178,5 @@ def _tag_problem(task_id: str, action: ExpireData, metadata: TableMetadata, snap
         return None
     left_ms = tagged.committed_at + tag.max_ref_age_ms - snapshot.committed_at
     if left_ms < UNDO_WINDOW_MS:
-        return f"the tag {name} goes {wording.duration(max(0, left_ms))} after the commit"
+        return f"the tag {name} expires {wording.duration(max(0, left_ms))} after the commit"
     return None

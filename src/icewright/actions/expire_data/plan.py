@@ -96,12 +96,12 @@ def choose_data(
         return DataDecision(column)
     age_ms = policy.expire_data_older_than_ms if older_than_ms is None else older_than_ms
     if age_ms is None:
-        return DataDecision(Reason("expire-data-off", f"nothing, because nobody says at what age: set {DATA_AGE_KEY}"))
+        return DataDecision(Reason("expire-data-off", f"nothing to do: no age is set: set {DATA_AGE_KEY}"))
     try:
         below = limits(now, age_ms, ZoneInfo(policy.expire_data_time_zone))
     except OverflowError:
         return DataDecision(
-            Reason("expire-data-age", f"nothing, because no calendar goes back {wording.duration(age_ms)}")
+            Reason("expire-data-age", f"nothing to do: no calendar reaches back {wording.duration(age_ms)}")
         )
     told = _Told(metadata, column, below)
     for statistics in observation.inventory.partitions:
@@ -110,7 +110,7 @@ def choose_data(
     said = f"{wording.duration(age_ms)} by {wording.name(dotted(column.path))}, in {policy.expire_data_time_zone}"
     notes = (_limit_said(below, policy), *told.notes())
     if not told.expiring:
-        reason = Reason(NOTHING_EXPIRES, f"nothing, because no partition is older than {said}")
+        reason = Reason(NOTHING_EXPIRES, f"nothing to do: no partition is older than {said}")
         return DataDecision(reason, notes=notes)
     expiring = sorted(told.expiring, key=lambda each: (told.ends[each.partition].at, each.partition))
     chosen = _first(expiring)
@@ -176,8 +176,8 @@ def clock_obstacle(metadata: TableMetadata, now: Instant) -> Reason | None:
         return None
     return Reason(
         "clock-behind",
-        f"nothing, because this clock says {wording.instant(now)}, and the table was committed to at "
-        f"{wording.instant(seen)}: one of the two is wrong, and how old rows are is told by the clock",
+        f"nothing to do: this clock says {wording.instant(now)}, and the table was committed to at "
+        f"{wording.instant(seen)}: one of the two is wrong, and the age of rows depends on the clock",
     )
 
 
@@ -195,7 +195,7 @@ def clock_ahead(as_of: Instant, now: Instant) -> Reason | None:
     """Why the clock that ages were told by was ahead of another one, the store's; None where it was not."""
     if as_of <= now + CLOCK_SLACK_MS:
         return None
-    text = f"ages were told as of {wording.instant(as_of)}, and it is {wording.instant(now)}: the clock was ahead"
+    text = f"ages were computed as of {wording.instant(as_of)}, and it is {wording.instant(now)}: the clock was ahead"
     return Reason("clock-ahead", text)
 
 
@@ -327,7 +327,7 @@ def _reason(action: ExpireData, choice: DataChoice) -> Reason:
 def wanted_less(action: ExpireData, policy: Policy) -> Reason | None:
     """Why the owner wants less to expire by itself by now than an action does."""
     if policy.expire_data_older_than_ms is None or action.older_than_ms < policy.expire_data_older_than_ms:
-        return Reason("upkeep-changed", "the owner wants data to stay longer by now")
+        return Reason("upkeep-changed", "the policy now keeps data longer")
     return None
 
 

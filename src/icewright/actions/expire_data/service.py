@@ -63,7 +63,7 @@ class DataPlanner:
         how long ago it was done last, None where it never was: each time leaves a tag for eight days.
         """
         if rested_ms is not None and rested_ms < INTERVAL_MS:
-            said = f"nothing, because data expired less than {wording.duration(INTERVAL_MS)} ago"
+            said = f"nothing to do: data expired less than {wording.duration(INTERVAL_MS)} ago"
             return Due(Reason("expired-lately", said))
         now = self._clock.now()
         choice = choose_data(observation, policy, None, now)

@@ -35,7 +35,7 @@ DATA_SETTINGS: Final = (
         yes_or_no,
         False,
         "true or false",
-        "Let old partitions expire by themselves in mode `auto`, once in 20 hours at most, behind work on data files; "
+        "Expire old partitions in mode `auto`, once in 20 hours at most, after work on data files; "
         "never more than a tenth of the table's rows at a time.",
     ),
     Setting(
@@ -44,7 +44,7 @@ DATA_SETTINGS: Final = (
         _column,
         None,
         "the name of a column, as it is in the schema; within structs, names with dots between them",
-        "The column that tells how old rows are, by which the table is partitioned (as it is, or by year, month, day "
+        "The column with the age of rows, by which the table is partitioned (as it is, or by year, month, day "
         "or hour). Without it no data expires. [More](expire-data.md).",
     ),
     Setting(

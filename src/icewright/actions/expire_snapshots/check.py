@@ -103,16 +103,16 @@ class _Checker:
             yield "wrong-instant", f"planned as of {action.as_of}"
         told = sorted([*action.snapshot_ids, *action.retained_snapshot_ids])
         if told != sorted(one.snapshot_id for one in metadata.snapshots):
-            yield "miscounted", "what goes and what stays are not the snapshots of the table"
+            yield "miscounted", "the snapshots to expire and to keep are not the snapshots of the table"
         seen = sorted((ref.name, ref.kind.value, ref.snapshot_id) for ref in action.refs_seen)
         if seen != sorted((ref.name, ref.kind.value, ref.snapshot_id) for ref in metadata.refs):
             yield "miscounted", "the refs that were seen are not those of the table"
         if not set(action.refs_removed) <= set(action.refs_seen):
-            yield "miscounted", "a ref is to go that was not seen"
+            yield "miscounted", "an unknown ref is to expire"
         if not action.snapshot_ids and not action.refs_removed:
             yield "nothing", "an action that does nothing"
         if metadata.current_snapshot_id in action.snapshot_ids:
-            yield "current", "the current snapshot is to go"
+            yield "current", "the current snapshot is to expire"
 
     def _rule(self) -> Iterator[tuple[str, str]]:
         rule = self.action.rule
@@ -139,9 +139,9 @@ class _Checker:
                 limit = int(default)
             snapshot = self.metadata.snapshot(ref.snapshot_id)
             if ref.name == "main" or snapshot is None or limit is None or self.now - snapshot.committed_at <= limit:
-                yield "ref-not-old", f"{ref.name} is to go, and is not past its age"
+                yield "ref-not-old", f"{ref.name} is to expire, and is not past its age"
             elif self.first_seen is not None and self.now - snapshot.committed_at < _DAY_MS:
-                yield "ref-not-old", f"{ref.name} is to go by itself within a day"
+                yield "ref-not-old", f"{ref.name} expires within a day"
 
     def _goes(self, ref: Ref) -> bool:
         return any((one.name, one.snapshot_id) == (ref.name, ref.snapshot_id) for one in self.action.refs_removed)
@@ -193,7 +193,7 @@ class _Checker:
             needed.update(fresh)
             waiting += fresh
         if lost := needed.intersection(self.action.snapshot_ids):
-            yield "reader-needs-it", f"somebody reads on from before snapshot {min(lost)}"
+            yield "reader-needs-it", f"a consumer reads on from before snapshot {min(lost)}"
 
     def _declared(self, by_id: Mapping[int, Snapshot]) -> Iterator[int]:
         for key, text in self.metadata.properties.items():

@@ -34,10 +34,10 @@ def _conflicts(action: ExpireSnapshots, now: TableMetadata, holds: Iterable[Hold
     if lost := [ref for ref in action.refs_seen if ref.name not in here]:
         yield Reason("ref-gone", f"{_names(lost)} was there when this was planned, and is not any more")
     if moved := [ref for ref in action.refs_removed if here.get(ref.name) != ref]:
-        yield Reason("ref-moved", f"{_names(moved)} is somewhere else by now")
+        yield Reason("ref-moved", f"{_names(moved)} has moved")
     known = {one.snapshot_id for one in now.snapshots}
     if missing := [one for one in action.snapshot_ids if one not in known]:
-        yield Reason("snapshot-gone", f"snapshot {missing[0]} is gone already", {"snapshots": len(missing)})
+        yield Reason("snapshot-gone", f"snapshot {missing[0]} no longer exists", {"snapshots": len(missing)})
     obstacle = expiry_obstacle(now, action.rule, max(action.as_of, now.updated_at))
     if obstacle is not None:
         yield obstacle
@@ -46,7 +46,7 @@ def _conflicts(action: ExpireSnapshots, now: TableMetadata, holds: Iterable[Hold
     at_refs = {ref.snapshot_id for ref in now.refs if RefAt.of(ref) not in action.refs_removed}
     needed = stays.snapshots | at_refs | {now.current_snapshot_id}  # of which a writer may have moved one alone
     if wanted := [one for one in action.snapshot_ids if one in needed]:
-        text = f"snapshot {wanted[0]} is needed by now: by a ref, by somebody who reads on from it, or by its age"
+        text = f"snapshot {wanted[0]} is needed now: by a ref, by a consumer that reads on from it, or by its age"
         yield Reason("snapshot-needed", text, {"snapshots": len(wanted)})
     if kept := [RefAt.of(ref) for ref in stays.refs if RefAt.of(ref) in action.refs_removed]:
         yield Reason("ref-needed", f"{_names(kept)} is not past its age any more")
@@ -71,7 +71,7 @@ def problem_of_expiry(before: TableMetadata | None, after: TableMetadata, action
     metadata files has them. Without a ``before`` nobody can tell, which is a problem as well.
     """
     if before is None:
-        return Reason(EXPIRY_UNSEEN, "the metadata of before the commit is not there any more: nobody can tell")
+        return Reason(EXPIRY_UNSEEN, "the metadata from before the commit no longer exists: the outcome is unknown")
     return next(_losses(before, after, action), None)
 
 

@@ -53,7 +53,7 @@ class Expirer:
         def may_try() -> None:
             others = self._namesakes(task.table_name, task.table_id.uuid)
             if others:
-                raise Conflict(f"the table is also known as {min(map(str, others))} by now")
+                raise Conflict(f"the table is now also known as {min(map(str, others))}")
             may_commit()
             tried.append(True)
 
@@ -63,7 +63,7 @@ class Expirer:
 
         expiry.expire(task.table_name, task.table_id, action, may_commit=may_try, keep=keep, holds=holds)
         if not tried and task.attempt == 1:
-            raise Conflict("somebody else removed all that was to expire")
+            raise Conflict("another writer removed everything that was to expire")
         return Committed(None)
 
     def problem(self, task: Task, metadata: TableMetadata) -> Reason | None:

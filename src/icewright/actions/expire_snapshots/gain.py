@@ -34,7 +34,8 @@ def too_little(action: ExpireSnapshots, snapshots: int, rested_ms: int | None) -
     if gone >= LEAST or len(action.snapshot_ids) >= LEAST_SHARE * snapshots:
         return None
     text = (
-        f"nothing yet, because {gone:,} of {wording.count(snapshots, 'snapshot')} would go: a commit takes {LEAST:,}, "
-        f"half of them, or {wording.duration(LONGEST_MS)} since the last one, which was {wording.about(rested_ms)} ago"
+        f"nothing to do yet: {gone:,} of {wording.count(snapshots, 'snapshot')} would expire: a commit takes "
+        f"{LEAST:,}, half of them, or {wording.duration(LONGEST_MS)} since the last one, which was "
+        f"{wording.about(rested_ms)} ago"
     )
     return Reason("too-little-yet", text, {"snapshots": gone, "rested_ms": rested_ms})

@@ -22,10 +22,10 @@ def expiry_obstacle(
 ) -> Reason | None:
     """Why nothing of this table may expire whatever its age, or None."""
     if findings:
-        return Reason(findings[0].code, f"nothing, because {findings[0].text}", findings[0].figures)
+        return findings[0]
     if not metadata.collects_garbage:
-        text = "gc.enabled=false on the table: somebody else may need its files, as a clone of it does"
-        return _nothing("gc-disabled", text)
+        text = "gc.enabled=false on the table: another table may need its files, such as a clone"
+        return Reason("gc-disabled", text)
     return (
         encryption_obstacle(metadata)
         or _history_obstacle(metadata)
@@ -33,30 +33,26 @@ def expiry_obstacle(
     )
 
 
-def _nothing(code: str, because: str, **figures: int | str) -> Reason:
-    return Reason(code, f"nothing, because {because}", figures)
-
-
 def _history_obstacle(metadata: TableMetadata) -> Reason | None:
     """Whether there are snapshots that this metadata does not have: not all of the table would then be known."""
     known = {one.snapshot_id for one in metadata.snapshots}
     if len(known) != len(metadata.snapshots):
-        return _nothing("snapshots-alike", "two of its snapshots have the same id")
+        return Reason("snapshots-alike", "two of its snapshots have the same id")
     if metadata.current_snapshot_id is not None and metadata.current_snapshot_id not in known:
         text = f"snapshot {metadata.current_snapshot_id} is the current one, and the metadata does not have it"
-        return _nothing("snapshots-missing", text, snapshot_id=metadata.current_snapshot_id)
+        return Reason("snapshots-missing", text, {"snapshot_id": metadata.current_snapshot_id})
     for ref in metadata.refs:
         if ref.snapshot_id not in known:
             text = f"{kind_and_name(ref)} is at snapshot {ref.snapshot_id}, which the metadata does not have"
-            return _nothing("snapshots-missing", text, snapshot_id=ref.snapshot_id)
+            return Reason("snapshots-missing", text, {"snapshot_id": ref.snapshot_id})
         settings = (ref.max_ref_age_ms, ref.max_snapshot_age_ms, ref.min_snapshots_to_keep)
         if any(one is not None and one <= 0 for one in settings):  # some mean "for ever" by it; the spec has no such
             text = f"{kind_and_name(ref)} has an age or a number to keep that is not above 0, which says nothing"
-            return _nothing("ref-settings", text, snapshot_id=ref.snapshot_id)
+            return Reason("ref-settings", text, {"snapshot_id": ref.snapshot_id})
     for entry in metadata.snapshot_log:
         if entry.snapshot_id not in known:
             text = f"its log names snapshot {entry.snapshot_id}, which is not there: not all of the table is known"
-            return _nothing("snapshots-missing", text, snapshot_id=entry.snapshot_id)
+            return Reason("snapshots-missing", text, {"snapshot_id": entry.snapshot_id})
     return None
 
 
@@ -74,14 +70,14 @@ def _clock_obstacle(metadata: TableMetadata, now: Instant) -> Reason | None:
                 f"snapshot {later.snapshot_id} came after {earlier.snapshot_id} and says that it is older "
                 f"({wording.instant(later.committed_at)}, {wording.instant(earlier.committed_at)}): a clock is wrong"
             )
-            return _nothing("clocks", text, snapshot_id=later.snapshot_id)
+            return Reason("clocks", text, {"snapshot_id": later.snapshot_id})
     for log in (metadata.snapshot_log, metadata.metadata_log):
         times = [entry.at for entry in log]
         if any(one - other > CLOCKS_APART_MS_MAX for one, other in pairwise(times)):
-            return _nothing("clocks", "the times in its logs go backwards: a clock is wrong")
+            return Reason("clocks", "the times in its logs decrease: a clock is wrong")
     ahead = max((one.committed_at for one in metadata.snapshots), default=now)
     if ahead - now > CLOCKS_APART_MS_MAX:
-        return _nothing("clocks", f"a snapshot says that it is of {wording.instant(ahead)}, which is to come")
+        return Reason("clocks", f"a snapshot is dated {wording.instant(ahead)}, in the future")
     return None
 
 

@@ -115,8 +115,8 @@ def decide_expiry(
 def _nothing_old_enough(metadata: TableMetadata, rule: ExpiryRule) -> Reason:
     old = f"older than {wording.duration(rule.older_than_ms)}, " if rule.older_than_ms else ""
     text = (
-        f"nothing, because none of {wording.count(len(metadata.snapshots), 'snapshot')} is {old}not among the last "
-        f"{rule.retain_last or RETAIN_LAST_MIN:,} of a branch, and needed by nobody"
+        f"nothing to do: none of {wording.count(len(metadata.snapshots), 'snapshot')} is {old}not among the last "
+        f"{rule.retain_last or RETAIN_LAST_MIN:,} of a branch, and not needed otherwise"
     )
     return Reason("nothing-expires", text, {"snapshots": len(metadata.snapshots)})
 
@@ -169,7 +169,7 @@ def _warnings(metadata: TableMetadata) -> list[Reason]:
     if deletes and kept is not None and kept < _METADATA_FILES_MIN:
         said = (
             f"writers delete metadata files after {kept} commits ({_PREVIOUS_VERSIONS}={kept}, {_DELETE_AFTER_COMMIT}"
-            "=true): readers lose theirs, and what a commit took away can soon not be told any more"
+            "=true): readers lose theirs, and what a commit removed soon becomes unknown"
         )
         return [Reason("few-metadata-files", said, {"previous_versions_max": kept})]
     return []
@@ -203,7 +203,7 @@ def wanted_less(action: ExpireSnapshots, policy: Policy) -> Reason | None:
     kept = (action.rule.older_than_ms, action.rule.retain_last or RETAIN_LAST_MIN, action.max_hold_ms)
     least = (wanted.older_than_ms, wanted.retain_last or RETAIN_LAST_MIN, policy.max_hold_ms)
     if any(one < other for one, other in zip(kept, least, strict=True)):
-        return Reason("upkeep-changed", "the owner wants snapshots to stay longer by now, or more of them")
+        return Reason("upkeep-changed", "the policy now keeps snapshots longer, or more of them")
     return None
 
 

@@ -27,7 +27,7 @@ EXPIRY_SETTINGS: Final = (
         yes_or_no,
         False,
         "true or false",
-        "Let snapshots expire by themselves in mode `auto`, once an hour at most: those that are older than the age "
+        "Expire snapshots in mode `auto`, once an hour at most: those that are older than the age "
         "below, by their own clock and by when icewright first saw them, and older than a day in any case.",
     ),
     Setting(
@@ -36,7 +36,7 @@ EXPIRY_SETTINGS: Final = (
         yes_or_no,
         False,
         "true or false",
-        "Move the files that expired snapshots have left to nobody into the quarantine of the catalog, a day after the "
+        "Move the files that only expired snapshots needed into the quarantine of the catalog, a day after the "
         "expiry was verified, in mode `auto`. The first time that files of the table are removed, a person approves.",
     ),
     Setting(
@@ -53,8 +53,8 @@ EXPIRY_SETTINGS: Final = (
         whole_number(RETAIN_LAST_MIN),
         10,
         "a whole number, at least 1",
-        "The last so many snapshots of each branch stay whatever their age: Iceberg's own property. Its default is 1, "
-        "which leaves nothing to go back to on a table that is written rarely.",
+        "This many latest snapshots of each branch stay at any age: Iceberg's own property. Its default is 1, "
+        "which leaves no snapshot to roll back to on a table that is rarely written.",
     ),
     Setting(
         MAX_HOLD_KEY,

@@ -85,9 +85,9 @@ def purge_quarantine(
 ) -> Response:
     """Look after what a task removed now: put back what its table needs, purge what has been there for its window.
 
-    Nothing goes before its window is over, whoever asks. A thousand files at most are looked after for one request;
-    repeat it with `cursor` until `next_cursor` is null. Each is whole by itself: what is broken off goes on whenever it
-    is repeated, with its cursor or without.
+    Nothing is purged before its window has ended, for any caller. One request looks after a thousand files at most;
+    repeat it with `cursor` until `next_cursor` is null. What is interrupted continues when it is repeated, with its
+    cursor or without.
     """
     waits, since = removal_rounds.tend(task_id, decode_cursor(LookedAfter, cursor))
     after = None if since is None else encode_cursor(since)
@@ -134,9 +134,9 @@ def purge_of_gone_table(
     task_id: str,
     body: Annotated[Any, Depends(json_body())],
 ) -> Response:
-    """Purge what has been in quarantine for its window of a table that is gone, by a person's word.
+    """Purge files of a dropped table whose window in quarantine has ended, by a person's approval.
 
-    Not while the table is there, nor any other of its uuid, nor one with a place or files where its files were, nor as
+    Not while the table exists, nor any other of its uuid, nor one with a place or files where its files were, nor as
     long as not all tables of all catalogs are known. A thousand files at most: repeat it until no more are purged.
     """
     given = from_json(PurgeOfGone, body)

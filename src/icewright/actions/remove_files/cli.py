@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from icewright.core.reasons import Reason
 
 app = typer.Typer(
-    help="Removed files that can come back: list them, purge what is over its time.", no_args_is_help=True
+    help="Removed files that can be restored: list them, purge those past their window.", no_args_is_help=True
 )
 
 _FILES_SHOWN: Final = 20
@@ -71,10 +71,10 @@ def purge(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Delete for good what a task removed and what has been in quarantine for its time; nothing goes before that.
+    """Permanently delete what a task removed once its window in quarantine has ended.
 
-    The server does so by itself, once a day. What the table has come to need by now is put back first. It goes by some
-    thousand files at a time: broken off, it goes on when it is repeated.
+    The server does so automatically, once a day. Files that the table needs by now are restored first. It works in
+    batches of a thousand files: interrupted, it continues when it is repeated.
     """
     from icewright.actions.remove_files.views import QuarantineView  # noqa: PLC0415 - see above
     from icewright.model.plans.plans import Reason  # noqa: PLC0415 - see above
@@ -106,9 +106,9 @@ def purge_gone(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Delete for good what is over its time of a table that is gone. Only shown without --yes.
+    """Permanently delete files of a dropped table whose window has ended. Only shown without --yes.
 
-    Nothing of such a table goes by itself: what it needs cannot be read any more. Nor does anything go by this command
+    No such file is purged automatically: what the table needs can no longer be read. Nor does this command purge any
     while a table of any catalog has its uuid, or a place or files where its files were, or while not all tables are
     known. Exit status 1 when it was only shown, or something kept it from that.
     """
@@ -152,9 +152,11 @@ def _show_gone(terminal: Terminal, one: QuarantineView, files: Page) -> None:
         [(file.path, text.size(file.size_bytes), text.instant(file.purged_from)) for file in held],
     )
     if files.next_cursor is not None:
-        terminal.aside(f"the first {len(held):,} only; --json tells where the API goes on")
+        terminal.aside(f"the first {len(held):,} only; --json has the cursor of the next page")
     terminal.say()
-    terminal.say("Who registers the table anew may want them. What is over its time goes for good with --yes.")
+    terminal.say(
+        "They are needed if the table is registered again. With --yes, those past their window are deleted permanently."
+    )
 
 
 def _print_purged(terminal: Terminal, one: QuarantineView, waits: Reason | None) -> None:
@@ -189,15 +191,15 @@ def _tell_overdue(terminal: Terminal, one: QuarantineView) -> None:
 
 def _when(one: QuarantineView) -> str:
     if one.dropped_at is not None:
-        return "not by itself"
+        return "not automatically"
     return "" if one.purged_from is None else text.instant(one.purged_from)
 
 
 def _tell_gone(terminal: Terminal, one: QuarantineView) -> None:
     if one.dropped_at is not None:
         terminal.note(
-            f"{one.task_id}: {one.table} is gone since {text.instant(one.dropped_at)}; nobody can tell what it needs,"
-            f" so its files wait for a person: icewright quarantine purge-gone {one.task_id}"
+            f"{one.task_id}: {one.table} is gone since {text.instant(one.dropped_at)}, so its files wait for approval:"
+            f" icewright quarantine purge-gone {one.task_id}"
         )
 
 

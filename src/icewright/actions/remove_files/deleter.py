@@ -232,7 +232,7 @@ class Deleter:
         may_go_on: Callable[[], None],
     ) -> Batch:
         if self._store.now() < run.next_at:
-            return Batch(tuple(looked), Reason(RESTING, "files go no faster than the settings allow"))
+            return Batch(tuple(looked), Reason(RESTING, "files are removed no faster than the settings allow"))
         facts = self._facts.fresh(run, _block(planned))
         if isinstance(facts, Never):
             return Batch((*looked, *self._leave(planned, facts.reason)))
@@ -322,7 +322,7 @@ class Deleter:
         Raises :class:`StoreTaken` when another server looks after the files by now: it looks for those in between.
         """
         if self._store.epoch() != self._epoch:
-            raise StoreTaken("another server leads by now", hint="it goes on with what was begun")
+            raise StoreTaken("another server leads now", hint="it continues what was begun")
         if step is Step.RESTORE or checked.checked_at <= self._store.now() <= checked.checked_at + BATCH_MS_MAX:
             return None
         return Reason(OUTDATED, "the batch took so long that what the table needs has to be looked at again")
@@ -353,7 +353,7 @@ class Deleter:
     def _require_not_held(self, intent: Intent) -> None:
         """Raises ``OutcomeUnknown`` where a file is in quarantine already: another server moved it."""
         if self._quarantine.look(intent.run_id, intent.object).held is not None:
-            raise OutcomeUnknown(f"{intent.object.path} is in quarantine already, and nobody here has moved it")
+            raise OutcomeUnknown(f"{intent.object.path} is in quarantine already, and this server has not moved it")
 
     def _record(self, results: Sequence[Intent], latest: Instant) -> Sequence[Intent]:
         """Write down how steps went. Files are in quarantine since the latest of the clocks says so."""
@@ -403,7 +403,7 @@ def _in_doubt(looked: Sequence[Intent]) -> Reason | None:
     """Why there are files of which nobody knows what became of them."""
     if not looked or looked[-1].state is not IntentState.UNKNOWN:
         return None
-    return looked[-1].why or Reason("not-found", "nobody knows what became of a file")
+    return looked[-1].why or Reason("not-found", "the outcome for a file is unknown")
 
 
 def _block(intents: Sequence[Intent]) -> Sequence[Intent]:

@@ -104,7 +104,7 @@ class ExpiredFilesPlanner:
             return None
         now = doors.files.roots(name).metadata
         if now.table_id != table_id:
-            raise TableReplaced(f"{name} is another table by now")
+            raise TableReplaced(f"{name} is another table now")
         left = self._left(doors, now, task_ids, lately)
         if not left:
             return None
@@ -118,7 +118,7 @@ class ExpiredFilesPlanner:
             raise Unavailable(f"not all that the table needs is known: {said}")
         needs = known.value
         if needs.table_id != table_id:
-            raise TableReplaced(f"{name} is another table by now")
+            raise TableReplaced(f"{name} is another table now")
         candidates, later, gone = self._candidates(doors, left, needs.needed)
         if not candidates:
             return None
@@ -144,7 +144,7 @@ class ExpiredFilesPlanner:
         if not isinstance(action, RemoveExpiredFiles):
             return
         if doors is None:
-            raise Unavailable(f"nobody here can tell what expiries in catalog {task.table_name.catalog} took lately")
+            raise Unavailable(f"this server does not know the latest expiries in catalog {task.table_name.catalog}")
         latest = self._tasks.listed(
             TaskFilter(table_id=task.table_id, kind=ActionKind.EXPIRE_SNAPSHOTS), limit=EXPIRIES_LOOKED_AT
         )
@@ -158,9 +158,9 @@ class ExpiredFilesPlanner:
             for path in self._needed_then(doors, now, self._tasks.get(task_id), in_full=True):
                 if path in paths:
                     raise Conflict(
-                        f"{path} was needed until {task_id} let its snapshots expire, less than "
+                        f"{path} was needed until {task_id} expired its snapshots, less than "
                         f"{wording.duration(GRACE_MS)} ago",
-                        hint="it is planned anew when that is over",
+                        hint="it is planned again afterwards",
                     )
         seen |= lately
 

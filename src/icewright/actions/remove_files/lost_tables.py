@@ -114,7 +114,7 @@ class GoneTable:
 
 @gone_router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING), BY_LEADER], **operation(page_of(GoneTable)))
 def list_gone_tables(gone_uuids: Led[GoneUuids], limit: Limit = 100, cursor: Cursor = None) -> Response:
-    """Tables that lay in the place of another one, and are declared gone, by the name of that one."""
+    """Tables declared gone, by the name of the table that lies in their place now."""
     after = decode_cursor(str, cursor)
     found = sorted((GoneTable.of(name, one) for name, one in gone_uuids.declared()), key=_gone_key)
     found = [one for one in found if after is None or _gone_key(one) > after]
@@ -138,7 +138,7 @@ def declare_table_gone(
     uuid: str,
     body: Annotated[Any, Depends(json_body())],
 ) -> Response:
-    """Declare that a table is gone for good that lay in the place of this one, such as before it was made anew there.
+    """Declare a former table in the place of this one gone, such as one that was dropped and created again there.
 
     Its files are orphans of this table from then on: each goes by approval, and nothing for seven days. It counts as
     long as no table of any catalog has the uuid, and only if nothing was committed to it in the seven days before.
@@ -159,7 +159,7 @@ def declare_table_gone(
     **operation(GoneTable, problems={404: "No such table or catalog, or not declared gone."}),
 )
 def withdraw_gone_table(gone_uuids: Led[GoneUuids], name: str, uuid: str) -> Response:
-    """Take the declaration back: nothing in that place goes any more, and nothing that went is purged."""
+    """Withdraw the declaration: nothing more in that place is removed, and nothing that was removed is purged."""
     table = TableName.parse(name)
     return render(GoneTable.of(table, gone_uuids.withdraw(table, uuid)))
 

@@ -52,7 +52,7 @@ def why_not(intent: Intent, cause: Cause, facts: Facts, settings: DeleteSettings
     """
     path = intent.object.path
     if path not in facts.needs.asked:
-        return Reason("not-asked", "nobody was asked whether the table needs it")
+        return Reason("not-asked", "it was not checked whether the table needs it")
     if is_needed(path, facts.needs):
         return Reason("needed", "the table needs it now")
     if not _is_owned(path, facts):

@@ -63,9 +63,9 @@ TASKS_A_ROUND: Final = 20
 TABLES_A_ROUND: Final = 100
 """Of so many tables it is asked in one round whether files of expired snapshots are due, until they are of one."""
 RUNS_A_PAGE: Final = 100
-_FIRST: Final = Reason("first-removal", "no file of this table was ever removed: look at what would go, and approve it")
+_FIRST: Final = Reason("first-removal", "no file of this table was ever removed: review the plan, and approve it")
 _TAKEN_BACK: Final = Reason(
-    "taken-back", "files that were removed have been put back since: look at what would go now, and approve it"
+    "taken-back", "files that were removed have been put back since: review the new plan, and approve it"
 )
 _ENDED: Final = Reason("task-ended", "the task ended before it came to this file")
 
@@ -419,7 +419,7 @@ class QuarantineScheduler:
 
         Raises as :meth:`Remover.purge_gone`.
         """
-        _log.warning("files of a table that is gone are purged", run=run_id, by=purged_by)
+        _log.warning("files of a dropped table are purged", run=run_id, by=purged_by)
         return self._remover.purge_gone(run_id, wait_s=BUSY_WAIT_S).waits
 
     def _look_after(self, run_id: str) -> Reason | None:

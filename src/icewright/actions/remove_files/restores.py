@@ -38,7 +38,7 @@ class RestorePlanner:
         """The plan that puts back what a task removed. It is kept to be applied, and never queued by itself.
 
         Raises :class:`NotAllowed` while the task is under way, and where nothing of it is in quarantine (any more);
-        ``TableReplaced`` where its name leads to another table by now, and what loading the table raises.
+        ``TableReplaced`` where its name now leads to another table, and what loading the table raises.
         """
         if task.state not in TERMINAL_STATES:
             raise NotAllowed(f"task {task.task_id} is {task.state}: cancel it, or wait for its end")
@@ -47,17 +47,17 @@ class RestorePlanner:
         except NotFound as error:
             raise NotAllowed(f"task {task.task_id} removed no file") from error
         if not held.files:
-            gone = f", {purged.files:,} were purged and are gone" if purged.files else ""
+            gone = f", {purged.files:,} were purged" if purged.files else ""
             raise NotAllowed(f"nothing that task {task.task_id} removed is in quarantine{gone}")
         record = self._tables.record(task.table_id)
         name = task.table_name if record is None else record.name
         metadata = self._observer.catalog(name.catalog).load(name)
         if metadata.table_id != task.table_id:
-            raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
+            raise TableReplaced(f"{name} is another table now (uuid {metadata.table_id.uuid})")
         text = f"{wording.count(held.files, 'file')} ({wording.size(held.bytes)}) that task {task.task_id} removed"
         decided = Decided(
             RestoreFiles(task.task_id, held.files, held.bytes),
-            Reason("restore-files", f"{text} can come back", {"files": held.files, "bytes": held.bytes}),
+            Reason("restore-files", f"{text} can be restored", {"files": held.files, "bytes": held.bytes}),
             RestoreFilesPrediction(held.files, held.bytes, purged.files),
         )
         policy, now = self._policy(metadata), self._clock.now()

@@ -231,7 +231,7 @@ class Remover:
 
         self._put_back(self._hands_of(run_id), run_id, tell)
         if left := self._held_files(run_id):
-            raise Conflict(f"{wording.count(left, 'file')} cannot come back: something else is at their places by now")
+            raise Conflict(f"{wording.count(left, 'file')} cannot be restored: other files are at their paths now")
 
     def halt_of(self, table_id: TableId) -> Halt | None:
         """What keeps files of a table where they are, since a person said so; None where nobody did."""
@@ -270,7 +270,7 @@ class Remover:
         run = self._store.run(run_id)
         hands = self.of(run.table_name.catalog)
         if hands.of_gone is None:
-            raise NotAllowed(f"nothing of tables that are gone is purged in catalog {run.table_name.catalog!r}")
+            raise NotAllowed(f"nothing of dropped tables is purged in catalog {run.table_name.catalog!r}")
         if not hands.lock.acquire(timeout=wait_s):
             raise Unavailable(f"files of catalog {run.table_name.catalog} are being moved; ask again later")
         try:
@@ -289,7 +289,7 @@ class Remover:
     def _require_going_on(self, table_id: TableId) -> None:
         halt = self.halt_of(table_id)
         if halt is not None:
-            raise NotAllowed(halt.reason().text, hint="`icewright queue resume` lets it go on")
+            raise NotAllowed(halt.reason().text, hint="`icewright queue resume` resumes it")
 
     def _held_paths(self, run_id: str) -> Iterator[CanonicalPath]:
         after: int | None = None
@@ -330,7 +330,7 @@ class Remover:
             said = known.gaps[0].reason.text if known.gaps else "a part of it could not be read"
             raise Unavailable(f"not all that the table needs is known: {said}")
         if known.value.table_id != task.table_id:
-            raise Conflict(f"{task.table_name} is another table by now")
+            raise Conflict(f"{task.table_name} is another table now")
         try:
             plan = plan_deletes(
                 known,
@@ -364,7 +364,7 @@ class Remover:
             for path in list(paths)[:MANIFESTS_LOOKED_AT]:
                 hands.files.size_bytes(table, path)
         except Unreadable as error:
-            return f"behind the removal, the table cannot be read as before: {error.message}"
+            return f"after the removal, the table cannot be read as before: {error.message}"
         return None
 
 

@@ -80,7 +80,7 @@ def _overdue(store: DeletionStore, run_id: str, held_at: Instant | None) -> Reas
     """That nobody has purged in time what could have been; only a look at the table tells why."""
     if held_at is None or store.now() <= held_at + WINDOW_FLOOR_MS + _TENDED_MS:
         return None
-    said = f"files are over their time by more than a day; `icewright quarantine purge {run_id}` says what keeps them"
+    said = f"files are past their window by more than a day; `icewright quarantine purge {run_id}` says why"
     return Reason("over-its-time", said)
 
 

@@ -163,10 +163,10 @@ class _Finder:
     def _refused(self, verdict: PartitionVerdict, files: Sequence[DataFile], *, damaged: bool) -> Candidate | None:
         """Why nothing may be done to a partition, told by its files."""
         if damaged:
-            text = "a file is listed twice; merging it would change what readers see, so its owner has to look first"
+            text = "a file is listed twice; merging it would change what readers see, so its owner has to check first"
             return without(verdict, Verdict.REFUSE, Reason("file-listed-twice", text))
         if any(file.path in self.deletes.doubled for file in files):
-            text = "a file has two deletion vectors, which Iceberg forbids, so its owner has to look first"
+            text = "a file has two deletion vectors, which Iceberg forbids, so its owner has to check first"
             return without(verdict, Verdict.REFUSE, Reason("vectors-listed-twice", text))
         if self.observation.metadata.format_version >= ROW_LINEAGE_SINCE and any(f.first_row_id is None for f in files):
             text = "the table has no row ids yet; the next commit gives them"

@@ -37,7 +37,6 @@ from icewright.plans.eligibility import (
     format_obstacle,
     hadoop_obstacle,
     identity_obstacle,
-    nothing_because,
     other_optimizer_obstacle,
     policy_obstacle,
     snapshot_obstacle,
@@ -267,7 +266,7 @@ def _property_obstacle(metadata: TableMetadata) -> Reason | None:
     if _NAME_MAPPING in metadata.properties:
         return Reason(
             "name-mapping",
-            f"{_NAME_MAPPING} is set: some of its files may have no field ids, and a merge goes by these alone",
+            f"{_NAME_MAPPING} is set: some of its files may have no field ids, and a merge needs them",
         )
     bloom_filter = bloom_filter_property(metadata.properties)
     if bloom_filter is not None:
@@ -338,11 +337,9 @@ def table_obstacle(
 
 def _schema_obstacle(metadata: TableMetadata, access: WorkerAccess) -> Reason | None:
     if all(schema.schema_id != metadata.current_schema_id for schema in metadata.schemas):
-        return nothing_because(
-            "schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}"
-        )
+        return Reason("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
     reason = neither(table_executors(metadata, access))
-    return None if reason is None else nothing_because(reason.code, reason.text)
+    return None if reason is None else Reason(reason.code, reason.text)
 
 
 def _writer_obstacle(metadata: TableMetadata) -> Reason | None:
@@ -351,7 +348,5 @@ def _writer_obstacle(metadata: TableMetadata) -> Reason | None:
     except Unsupported:
         return None  # what a merge cannot write, Spark's own writer may
     except InvalidConfiguration as error:
-        return nothing_because(
-            "writer-property", f"a property of the writer cannot be used: {wording.cut(error.message)}"
-        )
+        return Reason("writer-property", f"a property of the writer cannot be used: {wording.cut(error.message)}")
     return None

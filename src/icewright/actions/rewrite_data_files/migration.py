@@ -77,7 +77,7 @@ def told(
             Migration.SPEC: "of the current partition spec",
             Migration.ALL: "of the current partition spec and of the table's own format",
         }[migration]
-        return Reason("nothing-to-migrate", f"nothing, because all files are {what}", figures)
+        return Reason("nothing-to-migrate", f"nothing to do: all files are {what}", figures)
     text = f"{reason.text}; of {wording.count(total, 'file')} to be migrated {total - done:,} remain"
     return replace(reason, text=text, figures=figures)
 

@@ -101,26 +101,24 @@ def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy, ordering: Orde
     refused = [item for item in verdicts if item.verdict is Verdict.REFUSE]
     figures = {"partitions": len(verdicts), "waiting": len(waiting), "refused": len(refused)}
     if not verdicts:
-        return Reason("no-files", "nothing, because the table has no data files", figures)
+        return Reason("no-files", "nothing to do: the table has no data files", figures)
     if waiting:
         soonest = min(waiting, key=lambda item: (item.wait_until is None, item.wait_until or 0, item.partition))
         if soonest.wait_until is not None:
             figures["wait_until"] = soonest.wait_until
-        text = (
-            f"nothing yet, because {wording.count(len(waiting), 'partition')} must wait; {_such_as(soonest, waiting)}"
-        )
+        text = f"nothing to do yet: {wording.count(len(waiting), 'partition')} must wait; {_such_as(soonest, waiting)}"
         if refused:
             text += f"; {wording.count(len(refused), 'more partition')} cannot be rewritten yet"
         return Reason("waiting", text, figures)
     if refused:
-        text = f"nothing, because {wording.count(len(refused), 'partition')} cannot be rewritten yet; "
+        text = f"nothing to do: {wording.count(len(refused), 'partition')} cannot be rewritten yet; "
         return Reason("refused", text + _such_as(listed(refused)[0], refused), figures)
     text = (
-        f"nothing, because no partition has {policy.min_input_files:,} or more files "
-        f"below {wording.size(policy.small_file_size_bytes)} that are worth merging"
+        f"nothing to compact: no partition has {policy.min_input_files:,} or more files "
+        f"below {wording.size(policy.small_file_size_bytes)} worth merging"
     )
     if policy.trigger is not Trigger.LEVELS:
-        text = f"nothing, because the trigger {policy.trigger} fires for no partition with small files worth merging"
+        text = f"nothing to do: the trigger {policy.trigger} fires for no partition with small files worth merging"
     if ordering is not None:
         text += f", and none is to be put in the order of {ordering.said}"
     return Reason("well-laid-out", text, figures)

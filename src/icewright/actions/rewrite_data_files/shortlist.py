@@ -89,7 +89,7 @@ def _within_memory(
         held -= its
         kind = Verdict.REFUSE if its + everywhere > DELETE_FILES_MAX else Verdict.WAIT
         text = f"its {wording.count(its, 'delete file')} are too many to be looked at"
-        text += " beside those of other partitions; they are with a later commit" if kind is Verdict.WAIT else ""
+        text += " together with other partitions; a later commit includes them" if kind is Verdict.WAIT else ""
         reason = Reason("many-delete-files", text, {"delete_files": its})
         kept[verdict.partition] = replace(verdict, verdict=kind, reason=reason, files_after=verdict.files_before)
     return tuple(kept[verdict.partition] for verdict in verdicts)

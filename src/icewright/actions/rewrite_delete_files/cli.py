@@ -65,8 +65,8 @@ def deletes_cells(task: TaskView, said: _OnDeletes, _action: object, _measured: 
 
 def restore_pairs(said: RestoreFilesPrediction, _view: PlanView) -> list[tuple[str, str]]:
     """What comes back from the quarantine."""
-    purged = f", {said.purged_files:,} were purged and are gone" if said.purged_files else ""
-    return [("come back", f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}){purged}")]
+    purged = f", {said.purged_files:,} were purged" if said.purged_files else ""
+    return [("restored", f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}){purged}")]
 
 
 def expired_files_pairs(said: RemoveExpiredFilesPrediction, _view: PlanView) -> list[tuple[str, str]]:
@@ -74,7 +74,7 @@ def expired_files_pairs(said: RemoveExpiredFilesPrediction, _view: PlanView) -> 
     return [
         _go(said),
         ("needed", f"{said.needed_files:,} of what expired snapshots needed"),
-        ("gone", f"{said.gone_files:,}, or other files by now" if said.gone_files else ""),
+        ("missing", f"{said.gone_files:,}, or replaced" if said.gone_files else ""),
     ]
 
 
@@ -91,7 +91,7 @@ def orphans_pairs(said: RemoveOrphanFilesPrediction, view: PlanView) -> list[tup
 
 def removal_work(said: RemoveOrphanFilesPrediction | RemoveExpiredFilesPrediction) -> str:
     """What is to be done, in a few words."""
-    return f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) go into quarantine"
+    return f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) move into quarantine"
 
 
 def _go(said: RemoveOrphanFilesPrediction | RemoveExpiredFilesPrediction) -> tuple[str, str]:

@@ -60,13 +60,13 @@ def plan_dangling(
     if obstacle is not None or metadata.current_snapshot_id is None:
         return DanglingDecision(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
     if not deletes:
-        return DanglingDecision(Reason("no-delete-files", "nothing, because the table has no delete files"))
+        return DanglingDecision(Reason("no-delete-files", "nothing to do: the table has no delete files"))
     oldest = Oldest(metadata, deletes)
     for file in data_files():
         oldest.add(file)
     found = [delete for delete in deletes if oldest.dangles(delete)]
     if not found:
-        text = f"nothing, because each of its {wording.count(len(deletes), 'delete file')} applies to a live data file"
+        text = f"nothing to do: each of its {wording.count(len(deletes), 'delete file')} applies to a live data file"
         return DanglingDecision(Reason("none-dangling", text, {"deletes": len(deletes)}))
     found.sort(key=lambda one: (one.data_sequence_number, one.path, one.content_offset or 0))
     chosen = tuple(found[:DANGLING_MAX])

@@ -28,7 +28,7 @@ def data_problem(snapshot: Snapshot, changes: Changes) -> str | None:
     if snapshot.operation is not Operation.REPLACE:
         return f"it is a snapshot of operation {snapshot.operation}"
     if changes.removed_files:
-        return f"{sum(changes.removed_files.values())} data files went"
+        return f"{sum(changes.removed_files.values())} data files were removed"
     for partition, delta in sorted(changes.deltas.items()):
         if delta != Delta(delete_files=delta.delete_files):
             where = f"partition {partition.values} of spec {partition.spec_id}"
@@ -49,7 +49,7 @@ def went_problem(planned: tuple[DeleteFile, ...], changes: Changes) -> str | Non
         if found != delete:
             return f"{delete.path} was another one by then: {found}"
     if changes.lost_deletes:
-        return f"{len(changes.lost_deletes)} delete files went that still apply, first {changes.lost_deletes[0].path}"
+        return f"{len(changes.lost_deletes)} delete files are lost that still apply: {changes.lost_deletes[0].path}"
     return None
 
 
@@ -58,7 +58,7 @@ def verified_dangling(action: RemoveDanglingDeletes, parent: Snapshot, snapshot:
     many = wording.count(len(action.deletes), "delete file")
     left = listed_after(parent, snapshot)
     figures: dict[str, int | float | str] = {"delete_files_removed": len(action.deletes), **left}
-    text = f"{many} that applied to nothing went; each data file has the same deletes"
+    text = f"{many} that applied to no data file were removed; each data file has the same deletes"
     return Reason("verified", text, figures)
 
 

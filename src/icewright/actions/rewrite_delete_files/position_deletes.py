@@ -74,7 +74,7 @@ def plan_position_deletes(
     targets = _targets(scopes, data_files())
     found = [group for scope in scopes for group in _groups(metadata, scope, scopes[scope], targets.get(scope, []))]
     if not found:
-        text = "nothing, because no reader opens several position delete files where one would do"
+        text = "nothing to do: no reader opens several position delete files where one would do"
         return PositionDeletesDecision(Reason("position-deletes-in-order", text, {"deletes": len(deletes)}))
     chosen = tuple(replace(group, group_id=number) for number, group in enumerate(_within_limits(found)))
     action = RewritePositionDeletes(metadata.current_snapshot_id, chosen)
@@ -93,13 +93,13 @@ def _obstacle(observation: Observation) -> Reason | None:
     version = observation.metadata.format_version
     if version > DELETE_FORMAT_VERSION:
         text = (
-            f"nothing, because position deletes of format version {version} are deletion vectors, one for each data "
-            "file; files of position deletes from before its upgrade go when data files are rewritten"
+            f"nothing to do: position deletes of format version {version} are deletion vectors, one for each data "
+            "file; files of position deletes from before its upgrade are removed when data files are rewritten"
         )
         return Reason("deletion-vectors", text, {"format_version": version})
     if observation.worker_access is not WorkerAccess.PROVED:
-        said = observation.access_detail or "nobody has proved it yet"
-        return Reason("worker-access", f"nothing, because workers may not reach the table's files: {wording.cut(said)}")
+        said = observation.access_detail or "it is not proved yet"
+        return Reason("worker-access", f"nothing to do: workers may not reach the table's files: {wording.cut(said)}")
     return None
 
 

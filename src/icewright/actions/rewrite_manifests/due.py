@@ -32,7 +32,7 @@ def in_order(manifests: Collection[ManifestKey], policy: Policy) -> Reason | Non
     oversized = any(key.length_bytes > OVERSIZED * target for key in manifests)
     if oversized or small >= policy.manifest_min_count or len(manifests) > FEWER_MIN:
         return None
-    text = f"nothing, because {wording.count(len(manifests), 'manifest')} cannot be in anybody's way"
+    text = f"nothing to do: {wording.count(len(manifests), 'manifest')} are too few to slow down planning"
     return Reason("few-manifests", text, {"manifests": len(manifests)})
 
 

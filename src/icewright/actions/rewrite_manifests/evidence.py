@@ -111,7 +111,7 @@ def problem_of_manifests(
 def _manifest_problem(action: RewriteManifests, snapshot: Snapshot, changed: ManifestsChanged) -> str | None:
     """Exactly the planned manifests went, and as many came as planned."""
     planned = {ManifestKey(each.path, each.size_bytes, each.added_snapshot_id) for each in action.manifests}
-    for said, found in (("stayed", planned - changed.went), ("went though not planned", changed.went - planned)):
+    for said, found in (("stayed", planned - changed.went), ("removed though not planned", changed.went - planned)):
         if found:
             return f"{wording.count(len(found), 'manifest')} {said}, first {min(found).path}"
     foreign = {key for key in changed.came if key.added_snapshot_id != snapshot.snapshot_id}

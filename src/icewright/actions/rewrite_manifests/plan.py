@@ -119,7 +119,7 @@ def plan_manifests(
     known = {summary.key: summary for summary in summaries if summary.key in wanted}
     if len(known) < len(wanted):
         said = wording.count(len(wanted) - len(known), "of its manifests is", "of its manifests are")
-        return ManifestsDecision(Reason("inventory-behind", f"nothing, because {said} not known yet"))
+        return ManifestsDecision(Reason("inventory-behind", f"nothing to do: {said} not known yet"))
     classes = known_classes(metadata, known.values())
     choices = _choices(classes, policy, _entries_max(observation, policy, now))
     if not choices:
@@ -305,7 +305,7 @@ def _nothing(classes: Sequence[KnownClass], policy: Policy) -> Reason:
     mean = max((each.opened(m.mask for m in each.manifests)[1] for each in classes), default=0.0)
     target = wording.size(policy.manifest_target_size_bytes)
     text = (
-        f"nothing, because it would not help: of {wording.count(len(manifests), 'manifest')} {len(small):,} are small "
+        f"nothing to do: it would not help: of {wording.count(len(manifests), 'manifest')} {len(small):,} are small "
         f"(merged from {policy.manifest_min_count:,} on, {MIN_COUNT_KEY}), a query for one partition opens "
         f"{mean:.1f} on average, and none is {OVERSIZED} times as large as {target} ({TARGET_SIZE_KEY})"
     )

@@ -47,8 +47,8 @@ MANIFEST_SETTINGS: Final = (
         yes_or_no,
         False,
         "true or false",
-        "Let manifests be rewritten by themselves in mode `auto`, once an hour at most, where one of the three causes "
-        "is there and it helps: behind work on data files, unless planning is in danger. [More](rewrite-manifests.md).",
+        "Rewrite manifests in mode `auto`, once an hour at most, where one of the three causes applies and it helps: "
+        "after work on data files, unless planning is in danger. [More](rewrite-manifests.md).",
     ),
     Setting(
         MIN_GAIN_KEY,
@@ -56,7 +56,7 @@ MANIFEST_SETTINGS: Final = (
         ratio,
         0.5,
         "a number above 0, at most 1",
-        "What share of the small manifests, or of those that a query for one partition opens, must go for a rewrite of "
-        "manifests to be worth it. [More](rewrite-manifests.md).",
+        "What share of the small manifests, or of those that a query for one partition opens, a rewrite must replace "
+        "to be worth it. [More](rewrite-manifests.md).",
     ),
 )

@@ -52,19 +52,19 @@ def decide_rollback(
     obstacle = recovery_obstacle(metadata, policy)
     current = metadata.current_snapshot
     if obstacle is not None or current is None:
-        return RollbackDecision(None, obstacle or _nothing("no-snapshots", "nothing was committed to the table yet"))
+        return RollbackDecision(None, obstacle or Reason("no-snapshots", "nothing was committed to the table yet"))
     lineage = metadata.ancestors()
     target = _at(lineage, to_snapshot) if to_snapshot is not None else _before(lineage, to_time)
     if target is None:
         return RollbackDecision(None, _no_target(metadata, lineage, to_snapshot))
     if target == current:
         text = f"main is at snapshot {current.snapshot_id} already"
-        return RollbackDecision(None, _nothing("there-already", text))
+        return RollbackDecision(None, Reason("there-already", text))
     lost = lineage[: lineage.index(target)]
     action = Rollback(current.snapshot_id, target.snapshot_id)
     undo = (
         f"`icewright undo TASK_ID` sets main forward again for {wording.duration(UNDO_WINDOW_MS)}, as long as nothing "
-        "was committed to it since and nobody let the snapshots expire"
+        "was committed to it since and the snapshots have not expired"
     )
     said = f"main set back from snapshot {current.snapshot_id} to {target.snapshot_id}"
     text = f"{said}, of {wording.instant(target.committed_at)}; {wording.count(len(lost), 'commit')} lost"
@@ -104,10 +104,10 @@ def decide_forward(task_id: str, done: Rollback, metadata: TableMetadata, policy
 def rollback_conflict(action: Rollback, now: TableMetadata) -> Reason | None:
     """Why an action must not be committed to the table as it is now, None when it may be."""
     if now.current_snapshot_id != action.base_snapshot_id:
-        text = f"main is at snapshot {now.current_snapshot_id} by now, and not at {action.base_snapshot_id}"
+        text = f"main is at snapshot {now.current_snapshot_id} now, and not at {action.base_snapshot_id}"
         return Reason("main-moved", text)
     if now.snapshot(action.snapshot_id) is None:
-        return Reason("snapshot-gone", f"snapshot {action.snapshot_id} is gone: it has expired")
+        return Reason("snapshot-gone", f"snapshot {action.snapshot_id} no longer exists: it has expired")
     forward = action.undone_task_id is not None
     older, newer = (action.base_snapshot_id, action.snapshot_id)[:: 1 if forward else -1]
     line = now.ancestors(newer)
@@ -151,13 +151,13 @@ def _before(lineage: Sequence[Snapshot], at: Instant | None) -> Snapshot | None:
 
 def _no_target(metadata: TableMetadata, lineage: Sequence[Snapshot], to_snapshot: int | None) -> Reason:
     oldest = lineage[-1]
-    back_to = f"the oldest that it can go back to is {oldest.snapshot_id}, of {wording.instant(oldest.committed_at)}"
+    back_to = f"the oldest that it can roll back to is {oldest.snapshot_id}, of {wording.instant(oldest.committed_at)}"
     if to_snapshot is None:
-        return _nothing("nothing-before", f"no ancestor of the current snapshot was committed before that; {back_to}")
+        return Reason("nothing-before", f"no ancestor of the current snapshot was committed before that; {back_to}")
     if metadata.snapshot(to_snapshot) is None:
-        return _nothing("snapshot-gone", f"the table has no snapshot {to_snapshot} (any more); {back_to}")
+        return Reason("snapshot-gone", f"the table has no snapshot {to_snapshot} (any more); {back_to}")
     text = f"snapshot {to_snapshot} is no ancestor of the current one, so that going there would not be going back"
-    return _nothing("no-ancestor", text)
+    return Reason("no-ancestor", text)
 
 
 def _depending(metadata: TableMetadata, lost: Sequence[Snapshot], holds: Iterable[Hold]) -> Iterator[Reason]:
@@ -170,11 +170,11 @@ def _depending(metadata: TableMetadata, lost: Sequence[Snapshot], holds: Iterabl
     for reader in readers[:_NAMED_MAX]:
         text = (
             f"consumer {wording.name(reader.name)} has read on to snapshot {reader.snapshot_id}, which main leaves: it "
-            "has seen what is gone then, and cannot go on from there"
+            "has seen rows that the rollback removes, and cannot continue"
         )
         yield Reason("consumer-ahead", text, {"snapshot_id": reader.snapshot_id})
     for hold in [hold for hold in holds if hold.snapshot_id in ids][:_NAMED_MAX]:
-        yield Reason("task-ahead", f"{hold.by} goes on from a snapshot that main leaves, and ends without a commit")
+        yield Reason("task-ahead", f"{hold.by} builds on a snapshot that main leaves, and ends without a commit")
     for what, count in (("refs", len(refs)), ("consumers", len(readers))):
         if count > _NAMED_MAX:
             yield Reason("more-ahead", f"{count - _NAMED_MAX:,} more {what}")
@@ -185,10 +185,6 @@ def _writer(snapshot: Snapshot) -> str:
         return "icewright"
     said = snapshot.summary.get("engine-name") or ("flink" if "flink.job-id" in snapshot.summary else "")
     return wording.name(said) if said else "unknown"
-
-
-def _nothing(code: str, because: str) -> Reason:
-    return Reason(code, f"nothing, because {because}")
 
 
 def _call(metadata: TableMetadata, action: Rollback) -> str:

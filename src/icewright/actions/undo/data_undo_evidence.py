@@ -125,7 +125,7 @@ def _is_cut(action: UndoExpireData, metadata: TableMetadata, snapshot: Snapshot)
 
 def _else_problem(changed: Inserted) -> str | None:
     if changed.manifests_gone:
-        return f"{wording.count(changed.manifests_gone, 'manifest')} that had been there went"
+        return f"{wording.count(changed.manifests_gone, 'manifest')} of before were removed"
     return "more than new data files is in its manifests" if changed.other_entries else None
 
 
@@ -159,7 +159,7 @@ def _row_problem(action: UndoExpireData, changed: Inserted) -> str | None:
             return f"{records} rows came into partition {wording.cut(partition.values)}, and {said} were planned"
     _, records = _total(changed)
     if not come[0] <= records <= come[1]:
-        return f"{records} rows came, and {come[0]} to {come[1]} were planned"
+        return f"{records} rows were added, and {come[0]} to {come[1]} were planned"
     return None
 
 

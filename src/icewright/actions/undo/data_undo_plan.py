@@ -64,7 +64,7 @@ def data_undo_conflict(action: UndoExpireData, metadata: TableMetadata) -> Reaso
     ids = [snapshot.snapshot_id for snapshot in line]
     if action.expiry_snapshot_id not in ids:
         text = (
-            f"the table's history does not go back to snapshot {action.expiry_snapshot_id}, which the rows expired with"
+            f"the table's history does not reach back to snapshot {action.expiry_snapshot_id}, which expired the rows"
         )
         return Reason("base-gone", f"{text}: they may be there again", {"snapshot_id": action.expiry_snapshot_id})
     summaries = {snapshot.snapshot_id: snapshot.summary for snapshot in metadata.snapshots}
@@ -292,15 +292,15 @@ def _notes(said: UndoExpireDataPrediction, changes: int) -> Iterator[Reason]:
         named += f" and {more:,} more" if more > 0 else ""
         yield Reason("columns-added", f"columns that came since have no values in them, but their defaults: {named}")
     if said.is_moved:
-        yield Reason("spec-changed", "they go into partitions of the current spec, which is another one by now")
+        yield Reason("spec-changed", "they go into partitions of the current spec, which is another one now")
     if changes:
         text = (
             f"{wording.count(changes, 'commit')} since the expiry may have deleted or replaced rows, but none that had "
-            "expired: what would have gone comes back, and a key that was written anew is there twice"
+            "expired: rows that would have been removed are restored, and a key that was written again is there twice"
         )
         yield Reason("changed-since", text, {"commits": changes})
     text = (
-        "rows that somebody inserted again meanwhile, by hand or by their key, would be there twice: nothing tells "
-        "them apart"
+        "rows that were inserted again meanwhile, by hand or by their key, would be there twice: they cannot be "
+        "distinguished"
     )
     yield Reason("by-hand", text)

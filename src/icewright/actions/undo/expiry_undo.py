@@ -63,7 +63,7 @@ def decide_undo(
         text = f"{wording.count(there, 'snapshot')} of it {'is' if there == 1 else 'are'} in the table already"
         notes.append(Reason("there-already", text, {"snapshots": there}))
     if not action.snapshot_ids and not action.refs:
-        return UndoDecision(None, Reason("nothing-to-undo", "nothing, because nothing of it is missing"), tuple(notes))
+        return UndoDecision(None, Reason("nothing-to-undo", "nothing to do: nothing of it is missing"), tuple(notes))
     prediction = UndoExpiryPrediction(
         snapshots_before=len(now.snapshots),
         snapshots_after=len(ids),
@@ -82,7 +82,7 @@ def _refs(kept: TableMetadata, now: TableMetadata, ids: set[int]) -> tuple[list[
         if other is not None and RefAt.of(other) == RefAt.of(ref):
             notes.append(Reason("there-already", f"ref {wording.name(ref.name)} is there already"))
         elif other is not None:
-            text = f"there is a ref {wording.name(ref.name)} by now, at snapshot {other.snapshot_id}: that one stays"
+            text = f"ref {wording.name(ref.name)} exists now, at snapshot {other.snapshot_id}: that one stays"
             notes.append(Reason("ref-taken", text, {"snapshot_id": ref.snapshot_id}))
         elif ref.snapshot_id not in ids:
             text = (
@@ -154,19 +154,19 @@ def _conflicts(action: UndoExpiry, kept: TableMetadata, now: TableMetadata) -> I
         yield Reason("not-kept", "what is kept of the expiry is not what it took")
     here = {one.snapshot_id: one for one in now.snapshots}
     if there := here.keys() & set(action.snapshot_ids):
-        text = f"snapshot {min(there)} is in the table by now"
+        text = f"snapshot {min(there)} is in the table now"
         yield Reason("snapshot-there", text, {"snapshots": len(there)})
     if others := [one for one in kept.snapshots if here.get(one.snapshot_id, one) != one]:
         text = f"the table has a snapshot {others[0].snapshot_id}, and it is not the one that expired"
         yield Reason("snapshot-other", text, {"snapshots": len(others)})
     if taken := sorted({ref.name for ref in now.refs}.intersection(ref.name for ref in action.refs)):
-        yield Reason("ref-there", f"there is a ref {wording.name(taken[0])} by now", {"refs": len(taken)})
+        yield Reason("ref-there", f"ref {wording.name(taken[0])} exists now", {"refs": len(taken)})
     known = here.keys() | set(action.snapshot_ids)
     if homeless := [ref for ref in action.refs if ref.snapshot_id not in known]:
-        text = f"ref {wording.name(homeless[0].name)} was at snapshot {homeless[0].snapshot_id}, which is gone since"
+        text = f"ref {wording.name(homeless[0].name)} was at snapshot {homeless[0].snapshot_id}, which no longer exists"
         yield Reason("snapshot-missing", text)
     if changed := _changed(kept, now):
-        text = f"{changed[0]} of then has been removed since, or is another one: what comes back could not be read"
+        text = f"{changed[0]} of then has been removed since, or is another one: the restored rows could not be read"
         yield Reason("schema-removed", text)
     if encryption_property(now.properties) is not None:
         yield Reason("encryption", "the table is encrypted, which nothing here can do")

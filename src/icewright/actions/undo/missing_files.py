@@ -62,7 +62,7 @@ def _needed(files: TableFiles, table: Roots, back: frozenset[int], files_max: in
         if path in seen:
             continue
         if len(seen) >= files_max:
-            raise Unsupported(f"what comes back needs more than {files_max:,} files: more than can be asked for")
+            raise Unsupported(f"the restored snapshots need more than {files_max:,} files, which is the limit")
         seen.add(path)
         yield path, size_bytes
 

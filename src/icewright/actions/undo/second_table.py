@@ -107,7 +107,7 @@ def decide_second(
         return UndoDecision(None, obstacle)
     name = wording.cut(str(second.name))
     if there is not None and is_guarded(now, there):
-        return UndoDecision(None, Reason("nothing-to-undo", f"nothing, because it is registered as {name} already"))
+        return UndoDecision(None, Reason("nothing-to-undo", f"nothing to do: it is registered as {name} already"))
     whole = there or before or kept
     prediction = UndoExpiryPrediction(
         snapshots_before=len(now.snapshots),

@@ -76,7 +76,7 @@ class SecondTabler:
         """
         first, there = self._first(task), self._found(second.name)
         if there is not None and has_all(kept, there) and is_guarded(first, there) and task.attempt == 1:
-            raise Conflict(f"somebody else registered {second.name}")
+            raise Conflict(f"another client registered {second.name}")
         self._check(second_conflict(kept, first, None, there))
         if there is None:
             return False
@@ -104,7 +104,7 @@ class SecondTabler:
         except Unreadable as error:
             raise Conflict(f"{second.metadata_location} cannot be read any more: {error.message}") from error
         self._check(second_conflict(kept, first, before.metadata, None))
-        self._check_files(first, before, f"nothing is registered beside {first.name}")
+        self._check_files(first, before, f"no second table is registered for {first.name}")
         may_commit()
         try:
             self._door(first).register(second.name, second.metadata_location)
@@ -158,7 +158,7 @@ class SecondTabler:
     def _first(self, task: Task) -> TableMetadata:
         first = self.observer.catalog(task.table_name.catalog).load(task.table_name)
         if first.table_id != task.table_id:
-            raise TableReplaced(f"{task.table_name} is another table by now")
+            raise TableReplaced(f"{task.table_name} is another table now")
         return first
 
     def _door(self, first: TableMetadata) -> SecondTables:
@@ -187,7 +187,7 @@ class SecondTabler:
         for name in sorted(self.registry.namesakes(task.table_name, task.table_id.uuid) - {second}):
             other = self._found(name)
             if other is not None and other.table_id.uuid == task.table_id.uuid and other.collects_garbage:
-                raise Conflict(f"the table is also known as {name} by now")
+                raise Conflict(f"the table is now also known as {name}")
 
     def _check_files(self, first: TableMetadata, second: Roots, said: str) -> None:
         """Whether all is there that the second table shows and no present snapshot of the first keeps."""
@@ -195,7 +195,7 @@ class SecondTabler:
         table, gone = with_what_came_since(second, files.roots(first.name))
         missing = first_missing(files, table, gone)
         if missing is not None:
-            instead = "undo first whatever it went with since: an expiry, or a removal of orphans"
+            instead = "first undo what removed it: an expiry, or a removal of orphans"
             raise Conflict(f"{said}; {missing} is not there any more; {instead}")
 
     @staticmethod

@@ -78,7 +78,7 @@ class CheckedDecoder(BinaryDecoder):
     def skip_ints(self, count: int) -> None:
         """Pass over integers."""
         if not self._skip_all(_ints, count):
-            raise EOFError(f"an integer without end, or of more than {_VARINT_BITS} bits, behind byte {self._position}")
+            raise EOFError(f"an integer without end, or of more than {_VARINT_BITS} bits, after byte {self._position}")
 
     def skip_int_bytes(self, count: int) -> None:
         """Pass over so many integers each of which has bytes behind it."""

@@ -57,7 +57,7 @@ def parse_metadata(raw: Any, *, name: TableName, metadata_location: str) -> Tabl
     for place in (location, metadata_location):
         if "#" in place or "?" in place:
             raise Unsupported(
-                f"table {name} lies at {place!r}: where a location has # or ?, libraries read it as different files",
+                f"table {name} is at {place!r}: where a location has # or ?, libraries read it as different files",
                 hint="move the table to a location without them",
             )
     uuid = raw.get("table-uuid")

@@ -139,7 +139,7 @@ def _unknown(found: Json, known: frozenset[str], where: str) -> Iterator[Gap]:
 def _contradictions(snapshots: Iterable[Json]) -> Iterator[Gap]:
     for one in snapshots:
         if one.get("manifest-list") and one.get("manifests"):
-            said = "it has a manifest list and manifests beside it"
+            said = "it has a manifest list and also manifests"
             yield Gap(f"snapshot {one['snapshot-id']}", Reason("unknown-field", said))
 
 

@@ -176,4 +176,4 @@ def _ids_below(schema: Schema, field_id: int) -> set[int]:
 def _check_known(path: str, found: set[int], known: frozenset[int]) -> None:
     """Whether all columns are of the specification. Raises :class:`Unsupported`."""
     if unknown := sorted(found - known):
-        raise Unsupported(f"{path} has a column that nobody here knows: field {unknown[0]}")
+        raise Unsupported(f"{path} has an unknown column: field {unknown[0]}")

@@ -19,7 +19,7 @@ from pyiceberg.io import (
 )
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from icewright.catalogs.pointers.hdfs_files import open_hdfs
+from icewright.core.extras import require_extra
 
 GOOGLE_PATIENCE: Final = timedelta(seconds=30)
 _OURS: Final = frozenset({"gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs", "viewfs"})
@@ -39,6 +39,9 @@ class PatientFiles(PyArrowFileIO):
     """PyIceberg's files by Arrow, with these limits."""
 
     def _initialize_hdfs_fs(self, scheme: str, netloc: str | None) -> FileSystem:
+        require_extra("hdfs", "tables on HDFS")
+        from icewright.catalogs.pointers.hdfs_files import open_hdfs  # noqa: PLC0415 - its library is an extra
+
         return open_hdfs(scheme, netloc)
 
     def _initialize_gcs_fs(self) -> FileSystem:

@@ -53,7 +53,7 @@ class PyIcebergProperties:
             before, found = seen.properties.get(key), now.properties.get(key)
             if before != found:
                 value = "removed" if found is None else f"set to {wording.quoted(found)}"
-                raise Conflict(f"somebody else has {value} {key} of table {seen.name}", hint="look again, then decide")
+                raise Conflict(f"another client has {value} {key} of table {seen.name}", hint="look again, then decide")
         return False
 
     def _prepared(
@@ -75,5 +75,5 @@ class PyIcebergProperties:
         except IcewrightError as second:
             raise OutcomeUnknown(f"{error.message}; then: {second.message}", hint=hint) from error
         raise OutcomeUnknown(
-            f"it cannot be told whether table {table.name} was changed: {error.message}", hint=hint
+            f"it is unknown whether table {table.name} was changed: {error.message}", hint=hint
         ) from error

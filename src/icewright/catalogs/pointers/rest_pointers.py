@@ -164,7 +164,7 @@ class RestPointers:
                 status, answer = client.load(name, snapshots)
             except RequestException as error:
                 if client.answers():
-                    raise Unreadable(f"catalog {self._name} does not come to an answer for table {name}") from error
+                    raise Unreadable(f"catalog {self._name} does not finish its answer for table {name}") from error
                 raise
             if status == _NOT_FOUND:
                 raise self._not_found(client, name, answer)
@@ -192,7 +192,7 @@ class RestPointers:
                 try:
                     self._client = RestClient(self._name, **self._properties)
                 except (RESTError, NotImplementedError) as error:  # the latter is PyIceberg's: an endpoint is missing
-                    raise Unavailable(f"catalog {self._name} does not let us in: {_short(error)}") from error
+                    raise Unavailable(f"catalog {self._name} denies access: {_short(error)}") from error
             return self._client
 
 
@@ -249,7 +249,7 @@ class RestClient(RestCatalog):
                 if passed_over is not None and (token or status not in passed_over):
                     raise Unreadable(
                         f"catalog {self.name} does not show all its tables: {status} {said_by(page)}",
-                        hint="let the server's principal list all namespaces and tables",
+                        hint="allow the server's principal to list all namespaces and tables",
                     )
                 _log.warning("namespace_passed_over", catalog=self.name, status=status, problem=said_by(page))
                 return
@@ -262,7 +262,7 @@ class RestClient(RestCatalog):
             if following == token:
                 break
             token = following
-        raise Unavailable(f"catalog {self.name} does not come to the end of a list")
+        raise Unavailable(f"catalog {self.name} does not end a list")
 
     def _get(self, url: str, query: Mapping[str, str]) -> tuple[int, Any]:
         """Status and JSON of an answer, None for what is no JSON; a token that ran out is renewed once."""
@@ -323,7 +323,7 @@ def _namespaces(client: RestClient, *, shows_all: bool = False) -> Iterator[tupl
                 continue
             seen.add(namespace)
             if len(seen) > NAMESPACES_MAX:
-                raise Unavailable(f"catalog {client.name} does not come to the end of its namespaces")
+                raise Unavailable(f"catalog {client.name} does not end its list of namespaces")
             yield namespace
             waiting.append(namespace)
 
@@ -336,7 +336,7 @@ def whole_answer(response: Response, catalog: str) -> bytes:
     for chunk in response.iter_content(_CHUNK_BYTES):
         size_bytes += len(chunk)
         if size_bytes > METADATA_BYTES_MAX or time.monotonic() > deadline_s:
-            raise Unavailable(f"catalog {catalog} does not come to the end of an answer ({size_bytes} bytes)")
+            raise Unavailable(f"catalog {catalog} does not end an answer ({size_bytes} bytes)")
         chunks.append(chunk)
     return b"".join(chunks)
 

@@ -19,7 +19,8 @@ from sqlalchemy import ColumnElement, Engine, NullPool, create_engine, event, in
 from icewright.catalogs.metadata.translated_errors import asking
 from icewright.catalogs.pointers.pointers import CatalogFiles, Pointed, read_metadata
 from icewright.catalogs.port import TablePointers
-from icewright.core.errors import InvalidConfiguration, InvalidName, NotFound, Unreadable
+from icewright.core.errors import InvalidName, NotFound, Unreadable
+from icewright.core.extras import require_extra
 from icewright.model.iceberg.catalog_entries import ANSWER_TIMEOUT_MS, CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.sql_urls import BUSY_TIMEOUT_MS, PostgresqlDatabase, SqlDatabase, SqliteFile
@@ -146,12 +147,8 @@ def _sqlite(database: SqliteFile) -> Engine:
 
 
 def _postgresql(database: PostgresqlDatabase) -> Engine:
-    try:
-        engine = _engine_of_postgresql(database)
-    except ModuleNotFoundError as error:
-        raise InvalidConfiguration(
-            "the driver of PostgreSQL is not installed", hint="pip install 'icewright[postgresql]'"
-        ) from error
+    require_extra("postgresql", "catalogs on PostgreSQL")
+    engine = _engine_of_postgresql(database)
 
     @event.listens_for(engine, "connect")
     def only_look(connection: Any, _record: Any) -> None:

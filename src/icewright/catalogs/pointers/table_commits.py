@@ -63,7 +63,7 @@ def checked(name: TableName, table_id: TableId, pointed: Pointed) -> TableMetada
     with reading(f"metadata of table {name} in {pointed.metadata_location}"):
         now = parse_metadata(pointed.metadata, name=name, metadata_location=pointed.metadata_location)
     if now.table_id != table_id:
-        raise TableReplaced(f"{name} is another table by now")
+        raise TableReplaced(f"{name} is another table now")
     if not now.has_uuid:
         raise Unsupported(f"table {name} has no uuid", hint="any commit by a current writer gives it one")
     return now
@@ -143,4 +143,4 @@ def _look_for(name: TableName, is_done: Callable[[], bool], error: Unavailable) 
             return
     except IcewrightError as second:
         raise OutcomeUnknown(f"{error.message}; then: {second.message}", hint=hint) from error
-    raise OutcomeUnknown(f"it cannot be told whether table {name} was changed: {error.message}", hint=hint) from error
+    raise OutcomeUnknown(f"it is unknown whether table {name} was changed: {error.message}", hint=hint) from error

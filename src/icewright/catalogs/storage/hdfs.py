@@ -98,7 +98,7 @@ class HdfsQuarantine:
         place = self._place(run_id, expected.path)
         found = self._clusters.status(expected.path)
         if found is None or not same_object(expected, found):
-            raise Conflict(f"{expected.path} is gone, or not what it was")
+            raise Conflict(f"{expected.path} is missing, or another file")
         if self._clusters.status(place) is not None:
             raise OutcomeUnknown(f"{expected.path} has been quarantined before, and something is at its place again")
         self._rename(expected.path, place)
@@ -149,7 +149,7 @@ class HdfsQuarantine:
             raise NotAllowed(f"{held.place} is in no quarantine", hint="configure the one that it was put into again")
         found = self._clusters.status(held.place)
         if found is None or _identity(found) != _identity(expected):
-            raise Conflict(f"the file that went from {expected.path} is not in quarantine")
+            raise Conflict(f"the file of {expected.path} is not in quarantine")
 
     def _place(self, run_id: str, path: CanonicalPath) -> CanonicalPath:
         """The whole path lies below the run's folder, so that a person can take a file back by hand."""
@@ -206,7 +206,7 @@ def _asking(path: CanonicalPath) -> Iterator[None]:
     except (IcewrightError, *_GONE):
         raise
     except PermissionError as error:
-        raise Unreadable(f"not let in to {path}") from error
+        raise Unreadable(f"access denied to {path}") from error
     except (OSError, RuntimeError, ValueError) as error:
         raise StorageUnavailable(f"HDFS does not answer for {path}: {type(error).__name__}") from error
 
@@ -217,10 +217,10 @@ def _step(path: CanonicalPath) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise Conflict(f"{path} is gone") from error
+        raise Conflict(f"{path} does not exist") from error
     except FileExistsError as error:
-        raise Conflict(f"there is something where {path} was to go") from error
+        raise Conflict(f"another file exists at the target of {path}") from error
     except PermissionError as error:
         raise Unsupported(f"HDFS refuses to move {path}") from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise OutcomeUnknown(f"nobody knows whether {path} was moved: {type(error).__name__}") from error
+        raise OutcomeUnknown(f"it is unknown whether {path} was moved: {type(error).__name__}") from error

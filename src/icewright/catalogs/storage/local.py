@@ -121,7 +121,7 @@ def translated(what: str) -> Iterator[None]:
     except IcewrightError:
         raise
     except PermissionError as error:
-        raise Unreadable(f"not let in to {what}: {error.strerror}") from error
+        raise Unreadable(f"access denied to {what}: {error.strerror}") from error
     except OSError as error:
         raise StorageUnavailable(f"the file system does not answer for {what}: {error.strerror}") from error
 

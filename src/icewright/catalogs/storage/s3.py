@@ -220,7 +220,7 @@ def asking(path: CanonicalPath) -> Iterator[None]:
         yield
     except ClientError as error:
         if _is_refusal(error):
-            raise Unreadable(f"S3 refuses to tell of {path}: {code_of(error)}") from None
+            raise Unreadable(f"S3 denies access to {path}: {code_of(error)}") from None
         raise StorageUnavailable(f"S3 does not answer for {path}: {code_of(error)}") from None
     except (BotoCoreError, OSError) as error:
         raise StorageUnavailable(f"S3 does not answer for {path}: {type(error).__name__}") from None

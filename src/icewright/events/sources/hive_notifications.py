@@ -28,7 +28,7 @@ _AT_ONCE_MAX: Final = 100
 """Notifications asked for at a time: each has a whole table in it, or two."""
 _HINT: Final = (
     "it needs hive.metastore.transactional.event.listeners=org.apache.hive.hcatalog.listener.DbNotificationListener, "
-    "and to let us read: hive.metastore.event.db.notification.api.auth=false, or us among its proxy users"
+    "and to allow reading: hive.metastore.event.db.notification.api.auth=false, or us among its proxy users"
 )
 
 

@@ -78,7 +78,7 @@ class _Guarded(HTTPAdapter):
         finally:
             self.close()
         if response.status_code in _REDIRECTS:
-            raise LoginRefused(f"the provider sends us elsewhere, where we do not go: {url[:200]!r}")
+            raise LoginRefused(f"the provider redirects, which is not followed: {url[:200]!r}")
         response._content = bytes(body)  # noqa: SLF001 - what requests keeps of a body that was read
         return response
 

@@ -104,7 +104,7 @@ class OidcProvider:
             )
         except OAuthError as error:
             raise LoginRefused(
-                f"the provider does not take the code: {str(error.error)[:100]!r}", hint="begin anew"
+                f"the provider does not take the code: {str(error.error)[:100]!r}", hint="log in again"
             ) from error
         except (RequestException, ValueError, RecursionError) as error:
             raise Unavailable("the provider gives no answer for the code", hint="try again") from error
@@ -159,7 +159,7 @@ class OidcProvider:
             claims.validate(now=self._now() // 1000, leeway=LEEWAY_S)
         except (JoseError, ValueError, TypeError) as error:
             said = str(error)[:200]
-            raise LoginRefused(f"the provider's answer is not what it has to be: {said}", hint="begin anew") from error
+            raise LoginRefused(f"the provider's answer is not valid: {said}", hint="log in again") from error
         return self._person(token.claims)
 
     def _signed(self, token: str) -> jwt.Token:

@@ -158,7 +158,7 @@ class Dispatcher:
             raise NotAllowed(f"{plan.table_name} is in mode observe: plans and explanations only", hint=NOT_OBSERVE)
         missing = self._approvals.missing(plan)
         if missing is not None:
-            hint = f"look at what would go, then `icewright approve {plan_id}`"
+            hint = f"review the plan, then `icewright approve {plan_id}`"
             raise NotAllowed(f"plan {plan_id} has to be approved first: {missing.text}", hint=hint)
         now = self._tasks.now()
         obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy, now)

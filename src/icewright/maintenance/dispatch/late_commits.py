@@ -36,7 +36,7 @@ class LateCommits:
     def take_up(self, metadata: TableMetadata) -> list[Task]:
         """The tasks that had ended and are to be verified now.
 
-        One whose table has another task under way waits for a later look.
+        One whose table has another task under way in its slot waits for a later look.
         """
         own = [snapshot for snapshot in reversed(metadata.snapshots) if snapshot.task_id is not None][:_LOOKED_AT]
         found: list[Task] = []
@@ -77,7 +77,7 @@ def _knows(task: Task, metadata: TableMetadata, snapshot: Snapshot) -> bool:
 
 
 def _taken_up(task: Task, snapshot: Snapshot) -> Change:
-    text = f"the task had ended as {task.state}; its commit came after all, as snapshot {snapshot.snapshot_id}"
+    text = f"the task had ended as {task.state}; its commit arrived later, as snapshot {snapshot.snapshot_id}"
     outcome = Outcome(Reason(FOUND_LATE, text), snapshot.snapshot_id)
     own = snapshot.attempt == task.attempt
     return Change(task.task_id, task.version, TaskState.COMMITTED, outcome, AttemptState.COMMITTED if own else None)

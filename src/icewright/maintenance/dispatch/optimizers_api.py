@@ -132,9 +132,9 @@ def backlog(
     memory_bytes: Annotated[int | None, Query(ge=0, le=_LONG_MAX, description="See `cores`.")] = None,
     submitting: Annotated[Submitting | None, Depends(_submitting)] = None,
 ) -> Response:
-    """What waits for applications at this moment, for whoever starts them only then.
+    """What waits for applications at this moment, for submitters that start them on demand.
 
-    Asking changes nothing, but that a submitter who says who it is gets named to whoever asks what a task waits for.
+    Asking changes nothing, but that a submitter who says who it is is named in the reasons of waiting tasks.
     """
     asked = BacklogRequest(resource_group, cores, memory_bytes, tuple(queue or Queue), submitting)
     return render(backlogs.of(asked, frozenset(catalog or ())))

@@ -55,9 +55,9 @@ class TaskGate:
         if traits_of(task.action.kind).in_mode_observe:
             return None  # files come back whatever the owner lets be done to the table
         if mode is Mode.OBSERVE:
-            return Reason("mode-observe", "the owner lets the table only be observed by now")
+            return Reason("mode-observe", "the policy now only observes the table")
         if mode is Mode.APPROVE and APPROVED not in task.reason.figures:
-            return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
+            return Reason("mode-approve", "the owner now approves plans, and this one is not approved")
         return None
 
     def _window_obstacle(self, task: Task, policy: Policy) -> Reason | None:
@@ -71,7 +71,7 @@ class TaskGate:
         record = self._tables.record(task.table_id)
         known = None if record is None or record.plan_id is None else self._tables.plan(record.plan_id)
         observed = known is not None and known.mode is Mode.OBSERVE
-        return Reason("mode-observe", "the owner lets the table only be observed by now") if observed else None
+        return Reason("mode-observe", "the policy now only observes the table") if observed else None
 
     def veto(self, task: Task) -> Reason | None:
         """Why the owner does not want a task to commit any more.

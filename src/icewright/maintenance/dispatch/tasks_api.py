@@ -90,7 +90,7 @@ def show_task(
     **operation(page_of(ListedAttempt), problems=_NOT_FOUND),
 )
 def list_attempts(task_store: Service[TaskStore], task_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
-    """All tries of a task, oldest first: who had it, how far it got, how it ended, and why it came to nothing."""
+    """All tries of a task, oldest first: who had it, how far it got, how it ended, and why it failed."""
     after = min(decode_cursor(int, cursor) or 0, _ATTEMPT_MAX)
     found = task_store.attempts(task_id, limit=limit + 1, after=after)
     return page(

@@ -254,7 +254,7 @@ def expired(action: ExpireSnapshots, metadata: TableMetadata, problem: Reason | 
     if left:
         return Reason(COMMIT_NOT_FOUND, f"the commit was reported, and the table still has {left[0]}")
     if problem is not None and problem.code == EXPIRY_UNSEEN:
-        return Reason(UNVERIFIED, f"all that was to expire is gone; {problem.text}")
+        return Reason(UNVERIFIED, f"everything that was to expire is removed; {problem.text}")
     if problem is not None:
         return Reason(VERIFICATION_FAILED, problem.text, problem.figures)
     figures = {
@@ -287,7 +287,7 @@ def undone(action: UndoExpiry, task_id: str, metadata: TableMetadata, problem: R
     if action.refs:
         text += f", {wording.count(len(action.refs), 'ref')} too"
     if missing:
-        text += f"; gone again since: {wording.cut(missing[0])}"
+        text += f"; missing again since: {wording.cut(missing[0])}"
     return Reason("verified", text, figures)
 
 

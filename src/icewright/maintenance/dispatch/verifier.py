@@ -104,7 +104,7 @@ class Verifier:
         if metadata is None and self._tasks.now() - task.updated_at < GONE_PATIENCE_MS:
             return None
         if metadata is None:
-            reason = Reason(UNVERIFIED, "the commit was reported, but its table was gone before it was verified")
+            reason = Reason(UNVERIFIED, "the commit was reported, but its table was dropped before it was verified")
             return _change(task, TaskState.FAILED, Outcome(reason, reported_snapshot(task)))
         outcome = verify(self._verification, task, metadata)
         state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED

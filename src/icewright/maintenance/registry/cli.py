@@ -149,7 +149,7 @@ _RESTORE_FILES: Final = ActionWords(
     RestoreFilesPrediction,
     RestoreFilesFigures,
     predicted=deletes.restore_pairs,
-    work=lambda said: f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) come back",
+    work=lambda said: f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) are restored",
 )
 
 ACTION_WORDS: Final[tuple[ActionWords[Any, Any], ...]] = (

@@ -51,11 +51,11 @@ EXPIRE_SNAPSHOTS: Final = ActionRules(
     obstacle=eligibility.metadata_action_obstacle,
     conflict=applies.no_conflict,
     effect=effects.expiry_effect,
-    done_by_others=Reason("gone-already", "somebody else removed all that was to expire"),
+    done_by_others=Reason("gone-already", "another writer removed everything that was to expire"),
     upkeep=Upkeep(
         EXPIRES_KEY,
         lambda policy: policy.expires_snapshots,
-        "the owner does not let snapshots expire by themselves any more",
+        "the policy no longer expires snapshots automatically",
         expire_snapshots.wanted_less,
     ),
 )
@@ -69,7 +69,7 @@ REWRITE_MANIFESTS: Final = ActionRules(
     upkeep=Upkeep(
         REWRITES_KEY,
         lambda policy: policy.rewrites_manifests,
-        "the owner does not let manifests be rewritten by themselves any more",
+        "the policy no longer rewrites manifests automatically",
     ),
 )
 
@@ -94,12 +94,12 @@ COMPUTE_STATISTICS: Final = ActionRules(
     obstacle=eligibility.statistics_obstacle,
     conflict=statistics_conflict,
     effect=effects.statistics_effect,
-    done_by_others=Reason("there-already", "somebody else computed all these statistics"),
+    done_by_others=Reason("there-already", "another client computed all these statistics"),
     explain=compute_statistics.explain_statistics,
     upkeep=Upkeep(
         COMPUTES_KEY,
         lambda policy: policy.computes_statistics,
-        "the owner does not let statistics be computed by themselves any more",
+        "the policy no longer computes statistics automatically",
     ),
 )
 
@@ -112,7 +112,7 @@ EXPIRE_DATA: Final = ActionRules(
     upkeep=Upkeep(
         DATA_EXPIRES_KEY,
         lambda policy: policy.expires_data,
-        "the owner does not let data expire by itself any more",
+        "the policy no longer expires data automatically",
         expire_data.wanted_less,
     ),
     over_budget=expire_data.over_budget,
@@ -130,7 +130,7 @@ UNDO_EXPIRY: Final = ActionRules(
     obstacle=eligibility.recovery_action_obstacle,
     conflict=applies.no_conflict,
     effect=effects.expiry_undo_effect,
-    done_by_others=Reason("there-already", "somebody else put all of it back"),
+    done_by_others=Reason("there-already", "another writer put all of it back"),
 )
 
 ROLLBACK: Final = ActionRules(
@@ -148,7 +148,7 @@ REMOVE_ORPHAN_FILES: Final = ActionRules(
     upkeep=Upkeep(
         REMOVES_KEY,
         lambda policy: policy.removes_orphan_files,
-        "the owner does not let orphan files be removed by themselves any more",
+        "the policy no longer removes orphan files automatically",
         orphan_plan.wanted_less,
     ),
     over_budget=orphan_plan.over_budget,
@@ -162,7 +162,7 @@ REMOVE_EXPIRED_FILES: Final = ActionRules(
     upkeep=Upkeep(
         REMOVES_FILES_KEY,
         lambda policy: policy.removes_expired_files,
-        "the owner does not let files of expired snapshots be removed any more",
+        "the policy no longer removes files of expired snapshots",
     ),
 )
 

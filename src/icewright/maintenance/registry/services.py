@@ -51,14 +51,14 @@ _EXPIRE_SNAPSHOTS: Final = ActionType(
     Verification.expiry,
     UndoPlanner.expiry,
     _asked(ExpireSnapshotsRequest, Planner.expiry_asked),
-    DueRule("Snapshots expire by themselves", Planner.expiry_due),
+    DueRule("Automatic expiry of snapshots", Planner.expiry_due),
 )
 _REWRITE_MANIFESTS: Final = ActionType(
     rules.REWRITE_MANIFESTS,
     Verification.manifests,
     _NO_ROW,
     _asked(RewriteManifestsRequest, Planner.manifests_asked),
-    DueRule("Manifests are rewritten by themselves", Planner.manifests_due),
+    DueRule("Automatic rewrite of manifests", Planner.manifests_due),
 )
 _REMOVE_DANGLING_DELETES: Final = ActionType(
     rules.REMOVE_DANGLING_DELETES,
@@ -77,19 +77,19 @@ _COMPUTE_STATISTICS: Final = ActionType(
     Verification.statistics,
     never("it changed no row", "readers may ignore statistics, and expiry takes them away"),
     _asked(ComputeStatisticsRequest, Planner.statistics_asked),
-    DueRule("Statistics are computed by themselves", Planner.statistics_due),
+    DueRule("Automatic statistics", Planner.statistics_due),
 )
 _EXPIRE_DATA: Final = ActionType(
     rules.EXPIRE_DATA,
     Verification.data,
     UndoPlanner.data,
     _asked(ExpireDataRequest, Planner.data_asked),
-    DueRule("Data expires by itself", Planner.data_due),
+    DueRule("Automatic expiry of data", Planner.data_due),
 )
 _UNDO_EXPIRE_DATA: Final = ActionType(
     rules.UNDO_EXPIRE_DATA,
     Verification.data_undo,
-    never("it was an undo", "let the data expire again: `icewright plan --action expire-data`"),
+    never("it was an undo", "expire the data again: `icewright plan --action expire-data`"),
 )
 _UNDO_EXPIRY: Final = ActionType(rules.UNDO_EXPIRY, Verification.expiry_undo, UndoPlanner.expiry_undo)
 _ROLLBACK: Final = ActionType(

@@ -167,11 +167,11 @@ class UndoPlanner:
         name = task.table_name if record is None else record.name
         metadata = self._observer.catalog(name.catalog).load(name)
         if metadata.table_id != task.table_id:
-            raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
+            raise TableReplaced(f"{name} is another table now (uuid {metadata.table_id.uuid})")
         return metadata
 
 
 def _expire_again(action: UndoExpiry) -> str:
     if action.second is not None:
         return f"drop {action.second.name}, without PURGE"
-    return "let the snapshots expire again: `icewright expire-snapshots`"
+    return "expire the snapshots again: `icewright expire-snapshots`"

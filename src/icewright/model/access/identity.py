@@ -65,7 +65,7 @@ class NewToken:
         if not self.roles or not self.scopes:
             raise InvalidMessage("a token needs a role and a scope")
         if self.lifetime_ms is not None and not 0 < self.lifetime_ms <= LIFETIME_MS_MAX:
-            raise InvalidMessage(f"a token lasts 1 to {LIFETIME_MS_MAX} ms, or for good")
+            raise InvalidMessage(f"a token lasts 1 to {LIFETIME_MS_MAX} ms, or forever")
         scopes = sorted({Scope.parse(scope) for scope in self.scopes})
         for role in sorted(_EVERYWHERE_ONLY & set(self.roles)):
             if scopes != [EVERYTHING]:

@@ -24,4 +24,4 @@ def from_header(value: str) -> Principal:
     try:
         return loads(Principal, base64.b64decode(value, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error) as error:
-        raise InvalidMessage(f"{ON_BEHALF_OF} names nobody: {error}") from error
+        raise InvalidMessage(f"{ON_BEHALF_OF} names no principal: {error}") from error

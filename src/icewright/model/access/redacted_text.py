@@ -14,7 +14,7 @@ from icewright.core.errors import InvalidName
 from icewright.model.access.permissions import Scope
 from icewright.model.iceberg.names import quote_part, split_parts
 
-WORDED: Final = frozenset({"text", "detail", "hint", "explanation", "why"})
+SENTENCE_FIELDS: Final = frozenset({"text", "detail", "hint", "explanation", "why"})
 """Fields of documents that hold sentences. All others hold names, paths and figures of what was asked for."""
 OTHER_TABLE: Final = "another table"
 _NAMED_MIN: Final = 3
@@ -50,9 +50,9 @@ class Words:
 
     def _field(self, key: str, value: Any, may_read: Callable[[Scope], bool]) -> Any:
         match value:
-            case str() if key in WORDED:
+            case str() if key in SENTENCE_FIELDS:
                 return self.of(value, may_read)
-            case list() if key in WORDED:
+            case list() if key in SENTENCE_FIELDS:
                 return [self.of(one, may_read) if isinstance(one, str) else self.within(one, may_read) for one in value]
             case _:
                 return self.within(value, may_read)

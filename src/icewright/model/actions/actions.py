@@ -30,7 +30,7 @@ from icewright.model.actions.deletion import Cause
 from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest, RewritePrediction
-from icewright.model.actions.traits import ActionTraits, RunsOn
+from icewright.model.actions.traits import ActionTraits, RunsOn, TableSlot
 from icewright.model.actions.undo import UndoExpireDataFigures, UndoExpireDataPrediction
 from icewright.model.iceberg.files import DeleteFile, FileFormat, Partition
 from icewright.model.iceberg.layouts import Layout, Level
@@ -243,6 +243,7 @@ _REWRITE_DATA_FILES: Final = ActionTraits(
     names=lambda action: action.input_files,
     shareable_bytes=lambda action: action.shareable_bytes,
     asked=RewriteDataFilesRequest,
+    slot=TableSlot.DATA,
 )
 
 _UNDO_EXPIRE_DATA: Final = ActionTraits(
@@ -251,6 +252,7 @@ _UNDO_EXPIRE_DATA: Final = ActionTraits(
     UndoExpireDataPrediction,
     names=lambda action: sum(len(group.files) + len(group.delete_files) for group in action.groups),
     permission=Permission.UNDO,
+    slot=TableSlot.DATA,
 )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-from icewright.model.actions.traits import ActionTraits
+from icewright.model.actions.traits import ActionTraits, TableSlot
 
 COLUMNS_MAX: Final = 100
 """The most columns of one action: a sketch of each is held by every task of Spark, 64 KB at most."""
@@ -148,4 +148,5 @@ TRAITS: Final = ActionTraits(
     ComputeStatisticsPrediction,
     names=lambda action: len(action.columns),
     asked=ComputeStatisticsRequest,
+    slot=TableSlot.METADATA,
 )

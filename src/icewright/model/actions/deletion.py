@@ -345,7 +345,7 @@ def settled(intent: Intent, found: Whereabouts) -> Intent:
         case Step.RESTORE if found.held is None and found.original is not None:
             return replace(intent, state=IntentState.RESTORED)
         case Step.QUARANTINE if found.held is None and not same:
-            gone = Reason("file-changed", "it was gone, or another file, before it could be moved")
+            gone = Reason("file-changed", "it was missing, or another file, before it could be moved")
             return replace(intent, state=IntentState.SKIPPED, why=gone)
         case Step.QUARANTINE if same:  # what may lie in quarantine is a copy that was to come first
             return replace(intent, state=IntentState.PLANNED)

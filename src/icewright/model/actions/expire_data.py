@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Literal
 
 from icewright.core.times import Instant
 from icewright.model.access.permissions import Permission
-from icewright.model.actions.traits import ActionTraits
+from icewright.model.actions.traits import ActionTraits, TableSlot
 from icewright.model.actions.undo import UNDO_KEPT_MS
 from icewright.model.iceberg.files import FileFormat, Partition
 
@@ -198,4 +198,5 @@ TRAITS: Final = ActionTraits(
     permission=Permission.REMOVE,
     taken_back_by=("undo_expire_data", "rollback_to_snapshot"),
     asked=ExpireDataRequest,
+    slot=TableSlot.DATA,
 )

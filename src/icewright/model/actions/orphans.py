@@ -24,7 +24,7 @@ class Sighting:
     """An object that nothing needed whenever we looked, since ``first_seen_at`` by the store's clock.
 
     Size, time, etag and version are as it was seen: an object that differs in one of them is another one, whose
-    sightings begin anew. ``passes`` counts the passes that saw all there was to see, the first one included.
+    sightings begin again. ``passes`` counts the passes that saw all there was to see, the first one included.
     """
 
     path: CanonicalPath

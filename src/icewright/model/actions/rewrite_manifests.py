@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
-from icewright.model.actions.traits import ActionTraits
+from icewright.model.actions.traits import ActionTraits, TableSlot
 from icewright.model.iceberg.files import Partition
 
 ENTRIES_MAX: Final = 100_000
@@ -203,4 +203,5 @@ TRAITS: Final = ActionTraits(
     RewriteManifestsPrediction,
     names=lambda action: len(action.manifests) + sum(len(output.shares) for output in action.outputs),
     asked=RewriteManifestsRequest,
+    slot=TableSlot.DATA,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-from icewright.model.actions.traits import ActionTraits
+from icewright.model.actions.traits import ActionTraits, TableSlot
 from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, Partition
 
@@ -142,4 +142,5 @@ TRAITS: Final = ActionTraits(
     RewritePositionDeletesPrediction,
     names=lambda action: action.names,
     asked=RewritePositionDeletesRequest,
+    slot=TableSlot.DATA,
 )

@@ -49,7 +49,7 @@ def check_size(kept: Kept) -> None:
     if len(kept.content) > KEPT_BYTES_MAX:
         raise Unsupported(
             f"what task {kept.task_id} takes is {len(kept.content):,} bytes, and {KEPT_BYTES_MAX:,} can be kept",
-            hint="what cannot be kept could not be undone: let fewer snapshots expire at a time (a greater age)",
+            hint="what cannot be kept could not be undone: expire fewer snapshots at a time (a greater age)",
         )
 
 

@@ -26,7 +26,7 @@ class FactKind(StrEnum):
     SUCCEEDED = "succeeded"
     """A task is done, as its table shows; the reason has what it brought."""
     FAILED = "failed"
-    """A task has failed for good."""
+    """A task has failed permanently."""
     SUPERSEDED = "superseded"
     """A task has become pointless: its table moved on, or its owner does not want it any more."""
     CANCELLED = "cancelled"

@@ -210,7 +210,7 @@ def _check_root(root: str) -> None:
         if ":" in storage_and_key(root)[0].partition("://")[2].rpartition("@")[0]:
             raise InvalidConfiguration(
                 "a place under roots or quarantine holds a user or a password",
-                hint="credentials go into the properties of the catalog, as env:NAME or file:/path",
+                hint="credentials belong into the properties of the catalog, as env:NAME or file:/path",
             )
         if is_ambiguous(root):
             raise InvalidConfiguration(f"the root {root!r} may be another folder to a file system as well")

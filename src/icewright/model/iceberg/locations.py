@@ -68,7 +68,7 @@ def declared(authorities: Mapping[str, str]) -> Aliases:
         found[names[0]] = names[1]
     for other, storage in found.items():
         if storage in found:
-            raise InvalidConfiguration(f"{storage}, which {other} stands for, is an alias itself")
+            raise InvalidConfiguration(f"{storage}, the alias {other} means, is an alias itself")
     return Aliases(MappingProxyType(found))
 
 
@@ -145,7 +145,7 @@ def _storage(text: str) -> str:
     except InvalidLocation as error:
         raise InvalidConfiguration(f"{text!r} is no storage", hint="write scheme://authority") from error
     if key or "://" not in text:
-        raise InvalidConfiguration(f"{text!r} is no storage", hint="write scheme://authority, and no path behind it")
+        raise InvalidConfiguration(f"{text!r} is no storage", hint="write scheme://authority, without a path")
     return storage
 
 

@@ -116,7 +116,7 @@ def _reason(wasted: Sequence[TaskHead], tasks: int, cause: str, thresholds: Thre
     last = None if newest.outcome is None else newest.outcome.reason
     said = "" if last is None else f"; the last: {last.text}"
     how = f" ({cause})" if cause else ""
-    text = f"the last {tasks} tasks of the table came to nothing{how}, so it is left alone for {_span(thresholds)}"
+    text = f"the last {tasks} tasks of the table failed{how}, so it is parked for {_span(thresholds)}"
     figures: dict[str, int | float | str] = {"until": until, "tasks": tasks, "cause": cause, "kind": newest.kind.value}
     return Reason(PARKED, f"{text} (`icewright table unpark` ends that){said}", figures)
 

@@ -34,7 +34,7 @@ class Ending:
         if not (ended_at.isascii() and ended_at.isdecimal() and slash and task_id):
             raise Unreadable(
                 f"the history says that it ends at {text[:80]!r}, which is no place in it",
-                hint="somebody else wrote this property; give the history another table",
+                hint="another program wrote this property; give the history another table",
             )
         return cls(int(ended_at), task_id)
 

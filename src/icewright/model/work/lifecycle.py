@@ -36,6 +36,7 @@ LEASED_STATES = frozenset({TaskState.RUNNING, TaskState.IN_DOUBT})
 """A task in doubt keeps the lease that it ran under: the evidence of who may have committed."""
 
 SECOND_ACTIVE_TASK = "task {task_id} cannot be taken up again: another task of the same table is under way"
+"""One beside which it may not run, by their slots (:data:`icewright.model.actions.traits.BESIDE`)."""
 SECOND_LIVE_TASK = "task {task_id} cannot be taken up again: another task of the same table and kind waits or runs"
 
 

@@ -119,7 +119,7 @@ def checked(conf: Mapping[str, str], further: Collection[str] = ()) -> dict[str,
         if pattern is None and key not in further:
             raise InvalidConfiguration(
                 f"optimizer.spark_conf may not set {key!r}",
-                hint="docs/optimizers.md has what may be set; whoever administers icewright may name further keys in "
+                hint="docs/optimizers.md has what may be set; an administrator may name further keys in "
                 "optimizer.spark_conf_keys of icewright.toml",
             )
         if not PLAIN.fullmatch(value) or (pattern is not None and not re.fullmatch(pattern, value)):

@@ -40,7 +40,7 @@ class TaskState(StrEnum):
 
 
 ACTIVE_STATES = frozenset({TaskState.RUNNING, TaskState.IN_DOUBT, TaskState.COMMITTED})
-"""At most one task of a table is in one of these: the database's constraint."""
+"""At most one task of a table and slot is in one of these: the database's constraint."""
 
 TERMINAL_STATES = frozenset({TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 

@@ -7,7 +7,6 @@ has an end in time, and secrets and answers stay out of this process, its argume
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -62,15 +61,6 @@ def parse_address(text: str, key: str) -> Address:
     if any(name.lower() == "verify" and value.strip().lower() in _NO for name, value in said):
         raise InvalidConfiguration(f"{key}: certificates are always verified", hint="leave `verify` out")
     return Address(text.strip(), scheme)
-
-
-def require_apprise() -> None:
-    """Raises :class:`InvalidConfiguration` where the library is not installed."""
-    if importlib.util.find_spec("apprise") is None:
-        raise InvalidConfiguration(
-            "a receiver of kind apprise is configured, whose library is missing",
-            hint="install icewright with its extra: icewright[notify]",
-        )
 
 
 class AppriseSender:

@@ -57,7 +57,7 @@ class Guard:
             self.addresses(url)
         except Unavailable:
             if not url.is_encrypted:
-                raise Forbidden("a receiver behind a proxy is talked to over https alone", hint=_HINT) from None
+                raise Forbidden("a receiver behind a proxy needs https", hint=_HINT) from None
 
     def _resolved(self, url: Url) -> list[Address]:
         try:
@@ -115,7 +115,7 @@ class Pinned(httpcore2.NetworkBackend):
     ) -> httpcore2.NetworkStream:
         """Never."""
         del path, timeout, socket_options
-        raise httpcore2.ConnectError("no message goes to a socket of this machine")
+        raise httpcore2.ConnectError("messages are not sent to a socket of this machine")
 
 
 class Bounded(httpcore2.NetworkStream):

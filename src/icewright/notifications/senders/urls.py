@@ -100,7 +100,7 @@ def _six(text: str, key: str) -> IPv6Address:
     try:
         return IPv6Address(text)
     except AddressValueError:
-        raise _wrong(key, "what stands in brackets is no IPv6 address") from None
+        raise _wrong(key, "the text in brackets is no IPv6 address") from None
 
 
 def _four(name: str, key: str) -> IPv4Address | None:

@@ -79,7 +79,7 @@ class WebhookSender:
             ):
                 return response.status, _wait_s(response)
         except httpcore2.ProxyError as error:
-            raise Unavailable("the proxy does not let the message through") from error
+            raise Unavailable("the proxy refuses the message") from error
         except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError) as error:
             raise Unavailable(f"the receiver does not answer: {_told(error)}") from error
 

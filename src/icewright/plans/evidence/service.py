@@ -148,7 +148,7 @@ def _input_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
         went = changes.removed_files.get(partition, 0)
         if went != expected[partition]:
             said = _said(action, partition)
-            return f"{went} files of partition {said} went, the action says {expected[partition]}"
+            return f"{went} files of partition {said} were removed, the action says {expected[partition]}"
     return None
 
 
@@ -222,7 +222,7 @@ def _row_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
             said += f", and at most {come} come" if come else ""
             return f"partition {_said(action, partition)} changed by {records} rows, and its deletes remove {said}"
     if not deleted[0] <= changes.deleted_records <= deleted[1]:
-        return f"{changes.deleted_records} rows are gone, and the deletes remove {deleted[0]} to {deleted[1]}"
+        return f"{changes.deleted_records} rows were removed, and the deletes remove {deleted[0]} to {deleted[1]}"
     return None
 
 
@@ -230,7 +230,7 @@ def _delete_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
     if changes.added_deletes:
         return f"{len(changes.added_deletes)} delete files were added, first {changes.added_deletes[0].path}"
     if changes.lost_deletes:
-        return f"{len(changes.lost_deletes)} delete files went that still apply, first {changes.lost_deletes[0].path}"
+        return f"{len(changes.lost_deletes)} delete files are lost that still apply: {changes.lost_deletes[0].path}"
     gone = {delete.key for delete in changes.removed_deletes}
     for group in action.groups:
         left = [d for d in group.delete_files if is_deletion_vector(d) and d.key not in gone]

@@ -92,7 +92,7 @@ def _refused(name: str, group: ResourceGroup | None, now: Callable[[], Instant])
 
 
 def _undefined(name: str) -> Refusal:
-    text = f"nobody says what resource group {name} is: define it in [groups.{name}], or in a policy file"
+    text = f"resource group {name} is not defined: define it in [groups.{name}], or in a policy file"
     return Refusal(RefusalKind.NO_GROUP, Reason(RefusalKind.NO_GROUP.value, text, {"group": name}))
 
 

@@ -83,7 +83,7 @@ def group_win(
     found = list(defined(group_name, sources))
     if not found:
         where = " nor ".join(source.origin for source in sources)
-        because = f"nobody defines it, neither {where}: no task of the table starts"
+        because = f"it is not defined, neither {where}: no task of the table starts"
         return GroupWin(group_name, named_by, None, because, (), None, tenant, None)
     (winner, group), *others = found
     return GroupWin(
@@ -100,8 +100,8 @@ def group_win(
 
 def _because(winner: GroupSource | None, others: Sequence[GroupSource]) -> str:
     if winner is None:
-        return "nobody says more of it: it exists always, without caps"
-    return "nobody else defines it" if not others else "policies are above the configuration"
+        return "no definition sets more: it always exists, without caps"
+    return "no other definition" if not others else "policies are above the configuration"
 
 
 def caps_said(of: ResourceGroup | TenantCaps) -> str:

@@ -38,8 +38,8 @@ QUEUE_SETTINGS: Final = (
         _group,
         DEFAULT_GROUP,
         "the name of a resource group: letters, digits, _, . and -",
-        "To which [resource group](queue.md#resource-groups) the table's tasks belong. One that nobody defines starts "
-        "none of them.",
+        "To which [resource group](queue.md#resource-groups) the table's tasks belong. A group that is not defined "
+        "starts none of them.",
     ),
     Setting(
         PRIORITY_KEY,
@@ -55,8 +55,8 @@ QUEUE_SETTINGS: Final = (
         RealTime,
         RealTime.AUTO,
         "auto, true or false",
-        "Whether the table's tasks start before all that are not real-time: `auto` tells by how often it is committed "
-        "to.",
+        "Whether the table's tasks start before all that are not real-time: `auto` decides by how often it is "
+        "committed to.",
     ),
     Setting(
         REAL_TIME_INTERVAL_KEY,

@@ -41,7 +41,7 @@ Note = Annotated[str, typer.Option("--note", help="Why, for the history: a commi
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who applies it; else who is logged in.")]
 IfRevision = Annotated[
     int | None,
-    typer.Option("--if-revision", metavar="N", help="Only while revision N, of which you saw the difference, stands."),
+    typer.Option("--if-revision", metavar="N", help="Only while revision N is the latest, whose difference you saw."),
 ]
 
 _SETTINGS: Final = (Column("setting"), Column("value"), Column("from"), Column("because"))
@@ -137,7 +137,7 @@ def which_wins(
     *,
     files: Files = None,
     expect: Expect = None,
-    every: Annotated[bool, typer.Option("--all", help="Also settings that nobody sets.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also settings that are not set.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say which rule wins for each setting of a table, and why; with --file, by files that are not applied yet.
@@ -209,7 +209,7 @@ def _change(invocation: Invocation, wanted: Callable[[Client], Policies], wish: 
         policies = wanted(client)
         difference = from_json(PolicyDifference, client.preview_policies(policies))
         if wish.if_revision is not None and wish.if_revision != difference.revision:
-            said = f"the policies are at revision {difference.revision} by now, not at {wish.if_revision}"
+            said = f"the policies are at revision {difference.revision} now, not at {wish.if_revision}"
             raise Conflict(said, hint="look at the difference again")
         if not invocation.terminal.as_json:
             _print_difference(invocation.terminal, difference)
@@ -318,7 +318,7 @@ def _test_rows(tested: PolicyTest, *, every: bool) -> Iterator[tuple[str, ...]]:
         value = f"{_shown(one.before.value)} -> {value}" if one.differs else value
         origin = one.win.origin if one.win.pattern is None else f"{one.win.origin} ({one.win.pattern})"
         over = "; ".join(f"not {other.value} of {other.origin}: {other.why}" for other in one.win.over)
-        yield one.win.key, value, origin, over or ("nobody sets it" if one.win.is_default else "nobody else sets it")
+        yield one.win.key, value, origin, over or ("not set" if one.win.is_default else "not set elsewhere")
 
 
 def _print_problems(terminal: Terminal, problems: tuple[PolicyProblem, ...]) -> None:

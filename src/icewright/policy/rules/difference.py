@@ -195,8 +195,8 @@ class Comparison:
             yield GroupChange(name, what, tuple(differing))
 
     def _warnings(self) -> Iterator[Reason]:
-        yield from _tables_warning("becomes-auto", self._auto, "become auto: plans are carried out by themselves")
-        said = "may lose snapshots, data or files by themselves, or sooner than now"
+        yield from _tables_warning("becomes-auto", self._auto, "become auto: plans run without approval")
+        said = "may lose snapshots, data or files automatically, or sooner than now"
         yield from _tables_warning("may-delete", self._deleting, said)
         for (name, text), hits in self._patterns.items():
             if not hits:

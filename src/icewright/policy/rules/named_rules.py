@@ -102,7 +102,7 @@ def faults(policies: Policies) -> Iterator[RuleFault]:
         if not -PRIORITY_MAX <= rule.priority <= PRIORITY_MAX:
             yield RuleFault((*head, "priority"), f"{rule.priority} is beyond {PRIORITY_MAX:,}", "0 is the middle")
         if rule.enforce is not Enforced.NO and conditions(rule.match):
-            text = "an enforced rule cannot go by properties of tables: who may change these would leave it"
+            text = "an enforced rule cannot match properties of tables: who may change these could leave it"
             yield RuleFault((*head, "enforce"), text, "match tables by their names alone")
         if len(rule.note) > TEXT_LENGTH_MAX:
             yield RuleFault((*head, "note"), f"longer than {TEXT_LENGTH_MAX:,} characters", "keep it short")

@@ -39,7 +39,7 @@ class Win:
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody sets it."""
+        """Whether not set."""
         return self.origin == DEFAULT_ORIGIN
 
 
@@ -73,7 +73,7 @@ def why(winner: Layer, loser: Layer) -> str:  # noqa: PLR0911 - one for each cas
         case _ if winner.enforced is not Enforced.NO and loser.enforced is Enforced.NO:
             return "the rule above it is enforced"
         case None, _ if loser.enforced is Enforced.YES:
-            return "the table opts out, which an enforced rule leaves alone unless it is over opt-outs"
+            return "the table opts out, which an enforced rule leaves alone unless it overrides opt-outs"
         case None, _:
             return "a table's own property is above every rule"
         case Concerning() as one, Concerning() as other:
@@ -91,7 +91,7 @@ def _why_among_named(one: Concerning, other: Concerning) -> str:
         return f"its priority {other.rule.priority} is below {one.rule.priority}"
     if one.specificity != other.specificity:
         return f"{_said(other)} says less of the table than {_said(one)}"
-    return f"its name comes after {one.rule.name}, and nothing else tells them apart"
+    return f"its name comes after {one.rule.name}, and nothing else orders them"
 
 
 def _said(one: Concerning) -> str:

@@ -56,7 +56,7 @@ class SqlPolicies:
         with writing(self._engine) as connection:
             present = _present(connection)  # writers take turns: it stays so until this is written
             if present != expected:
-                raise Conflict(f"the policies are at revision {present} by now, not at {expected}")
+                raise Conflict(f"the policies are at revision {present} now, not at {expected}")
             now = transactions.now(connection, self._clock)
             made = PolicyRevision(expected + 1, new.policies, now, new.applied_by, new.note)
             record(connection, now, of_policies(made))

@@ -148,7 +148,7 @@ def _node(events: _Events, kind: str, event: Any, place: Place, depth: int) -> N
         if kind != "Scalar":
             raise at.error("expected a key", "keys are plain texts: `name: ...`")
         if event.value in fields:
-            hint = f"it stands in line {keys[event.value].line} already"
+            hint = f"it is in line {keys[event.value].line} already"
             raise at.error(f"{wording.quoted(event.value)} is there twice", hint)
         keys[event.value] = at
         kind, event_of_value, place_of_value = events.next()

@@ -32,7 +32,7 @@ from icewright.model.plans.plans import Reason
 from icewright.server.cluster.leading import Answer, Question
 from icewright.server.cluster.servers_port import Servers
 from icewright.server.control import ControlPlane
-from icewright.store_admin.leader_lock import Seat
+from icewright.store_admin.leader_lock import LeaderElection
 
 _log = structlog.get_logger("icewright.server")
 
@@ -58,7 +58,7 @@ class Leadership:
 
     def __init__(
         self,
-        seat: Seat,
+        election: LeaderElection,
         build: Callable[[Engine], ControlPlane],
         servers: Servers,
         own: Server,
@@ -72,7 +72,7 @@ class Leadership:
         """``build`` makes a control plane to lead by; ``ask`` asks the server at a URL."""
         self._silent_s_max = LEASES_WITHOUT_PROGRESS * lease_ms / 1000
         self._left: threading.Thread | None = None
-        self._seat, self._build, self._book, self._own = seat, build, servers, own
+        self._election, self._build, self._book, self._own = election, build, servers, own
         self._ask, self._beside, self._end, self._poll_s = ask, tuple(beside), end, poll_s
         self._closing, self._tried = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="leadership")
@@ -129,9 +129,9 @@ class Leadership:
 
     def _try_to_lead(self) -> None:
         try:
-            self._seat.check()
+            self._election.check()
             self._beat()
-            if not self.is_stuck and (engine := self._seat.lead()) is not None:
+            if not self.is_stuck and (engine := self._election.lead()) is not None:
                 self._lead(engine)
         except (Unavailable, OutcomeUnknown) as error:
             _log.warning("store away", detail=error.message)
@@ -150,7 +150,7 @@ class Leadership:
                 self._tell(control)
                 self._go_on(control, loop)
         finally:
-            self._seat.resign()
+            self._election.resign()
             self._beat_at = None
         self._beat()
 
@@ -162,24 +162,24 @@ class Leadership:
         """Lead until this server ends or another one leads. Raises :class:`LoopEnded`."""
         while not self._closing.wait(self._poll_s):
             if not loop.is_alive():
-                raise LoopEnded("the loop of the server has ended by itself", hint="see the log, and start it again")
+                raise LoopEnded("the loop of the server has ended unexpectedly", hint="see the log, and start it again")
             try:
                 if self._gives_up(control.loop.silent_s):
                     _log.error("the loop hangs, and the lead is given away", silent_s=round(control.loop.silent_s))
-                    self._seat.resign()
+                    self._election.resign()
                     self._left = loop
                     return
-                self._seat.check()
+                self._election.check()
                 self._beat()
             except StoreTaken as error:
-                _log.error("another server leads", epoch=self._seat.epoch, detail=error.message)
+                _log.error("another server leads", epoch=self._election.epoch, detail=error.message)
                 return
             except (Unavailable, OutcomeUnknown) as error:
                 _log.warning("store away", detail=error.message)
 
     def _gives_up(self, silent_s: float) -> bool:
         """Whether the loop hangs, and another server may lead: its own progress renews a lease, not that of threads."""
-        if self._seat.epoch is None or silent_s <= self._silent_s_max:
+        if self._election.epoch is None or silent_s <= self._silent_s_max:
             return False
         return any(not one.is_silent and one.server.server_id != self._own.server_id for one in self._book.present())
 
@@ -202,7 +202,7 @@ class Leadership:
         """Say that this server is there, now and then, and at once where it begins or ends to lead."""
         now = time.monotonic()
         if self._beat_at is None or now - self._beat_at >= BEAT_MS / 1000:
-            epoch = None if self._led is None else self._seat.epoch or 0
+            epoch = None if self._led is None else self._election.epoch or 0
             self._book.beat(replace(self._own, epoch=epoch))
             self._beat_at = now
             if self._led is not None:
@@ -210,7 +210,7 @@ class Leadership:
 
     def _tell(self, control: ControlPlane) -> None:
         """Let the others know, and people: of whom they hear nothing, nothing is lost."""
-        epoch = self._seat.epoch
+        epoch = self._election.epoch
         _log.info("leads", server=self._own.server_id, epoch=epoch)
         try:
             self._beat()

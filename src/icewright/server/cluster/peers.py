@@ -50,11 +50,11 @@ def ask(
     except httpx2.HTTPError as error:
         if not changes:
             raise Unavailable(f"the leading server does not answer: {error}", hint=_HINT) from error
-        said = f"the leading server went away over the request: {error}"
-        raise OutcomeUnknown(said, hint="it may have happened or not; look before you try again") from error
+        said = f"the leading server stopped answering during the request: {error}"
+        raise OutcomeUnknown(said, hint="the outcome is unknown; check it before you retry") from error
     if found.status_code in _UNKNOWN_TO_IT:
         raise Unavailable(
-            f"the leading server at {url} does not let this one in (status {found.status_code})",
+            f"the leading server at {url} denies access to this one (status {found.status_code})",
             hint="give all servers of the store the same server.token, and each its own server.peer_url",
         )
     kept = {name: value for name, value in found.headers.items() if name in _KEPT_HEADERS}

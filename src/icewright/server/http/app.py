@@ -55,7 +55,7 @@ from icewright.web.bounded_reads import Reads
 from icewright.web.conditional import Conditional
 from icewright.web.messages import refuse_unknown_parameters, render
 from icewright.web.problems import add_handlers
-from icewright.web.redaction import Worded
+from icewright.web.redaction import RedactionMiddleware
 from icewright.web.request_timing import Timed
 from icewright.web.schema import components
 from icewright.work.groups import api as groups
@@ -171,7 +171,7 @@ def create_app(
     add_handlers(app)
     once.add_handler(app)
     app.add_middleware(once.Once, answers=access.answers)  # within the words: what is kept is for whoever asks again
-    app.add_middleware(Worded, words=words)
+    app.add_middleware(RedactionMiddleware, words=words)
     app.add_middleware(Conditional)  # around the words: the tag is that of what is sent
     app.add_middleware(LeaderProxy, leading=leading, routes=tuple(led_routes(app)))  # the leader does all of the above
     app.add_middleware(Door, access=access)  # says who asks, to what is inside

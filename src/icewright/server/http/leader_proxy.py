@@ -89,7 +89,7 @@ class LeaderProxy:
 
 _PASSED_HEADERS: Final = frozenset({"content-type", "idempotency-key", "if-match", "if-none-match"})
 _TOO_LARGE: Final = Problem(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"the body is over {BODY_BYTES_MAX:,} bytes"
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"the body exceeds {BODY_BYTES_MAX:,} bytes"
 )
 
 

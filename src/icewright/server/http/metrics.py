@@ -107,7 +107,7 @@ class Figures:
         yield from _of_pruned(pruned, tasks.now)
         lag_ms = None if self._led.history is None else self._led.history.lag_ms(tasks.now)
         if lag_ms is not None:
-            about = "Of the server: for how long tasks that ended have not come into the history."
+            about = "Of the server: for how long tasks that ended are not yet in the history."
             yield _one("icewright_history_lag_seconds", about, lag_ms / 1_000)
 
 
@@ -124,7 +124,7 @@ def _of_server(control: ControlPlane, loop: Loop) -> Iterator[Metric]:
     yield paused
     yield _one("icewright_leader", "Of the server: 1 while it turns the loop.", ended_at is not None)
     silent = GaugeMetricFamily(
-        "icewright_thread_silent", "Of the server: 1 for a thread beside the loop that hangs.", labels=("thread",)
+        "icewright_thread_silent", "Of the server: 1 for a background thread that hangs.", labels=("thread",)
     )
     doing = {one.thread: one.is_silent for one in loop.doing}
     for thread in ("housekeeper", "removals"):
@@ -223,7 +223,7 @@ def _of_receivers(receivers: Sequence[ReceiverView]) -> Iterator[Metric]:
     )
     lag = GaugeMetricFamily(
         "icewright_notifications_lag_seconds",
-        "Of the store: how long the oldest fact waits that a receiver should know of, or nobody has looked for any.",
+        "Of the store: how long the oldest fact waits for a receiver, or for a reader of the feed.",
         labels=("receiver",),
     )
     for one in receivers:

@@ -106,7 +106,7 @@ def _let_in(request: Request, found: LoggedIn) -> Response:
         words = (
             f"Paste this code into the program that asks for it, within {minutes} minutes:</p><p><code>"
             f"{escape(found.secret)}</code></p><p>It lets that program do for 12 hours what you may do, as {shown}. "
-            "Give it to nobody, and to no program that you have not just started yourself."
+            "Give it to no one, and only to a program that you have just started yourself."
         )
         return plain_page("A code for a program", words, HTTPStatus.OK)
     response = plain_page("Logged in", f"Logged in as {shown}.", HTTPStatus.OK, goes_on=True)
@@ -117,9 +117,9 @@ def _let_in(request: Request, found: LoggedIn) -> Response:
 def _came(cookie: str | None, state: str | None, code: str | None, error: str | None, issuer: str | None) -> Came:
     if error is not None:
         said = error if _ERROR.match(error) else "for no reason that it can say"
-        raise LoginRefused(f"the provider let nobody in: {said}", hint="begin anew")
+        raise LoginRefused(f"the provider refused the log-in: {said}", hint="log in again")
     if code is None or state is None or cookie is None:
-        raise LoginRefused("this log-in was not begun by this browser, or too long ago", hint="begin anew")
+        raise LoginRefused("this log-in was not begun by this browser, or too long ago", hint="log in again")
     return Came(cookie, state, code, issuer)
 
 
@@ -138,4 +138,4 @@ def _refusal(error: IcewrightError) -> Response:
     _log.warning("log-in refused", code=error.code, detail=error.message)
     status = HTTPStatus.FORBIDDEN if isinstance(error, LoginRefused) else HTTPStatus.SERVICE_UNAVAILABLE
     words = " ".join(f"{said[0].upper()}{said[1:]}." for said in (error.message, error.hint) if said)
-    return plain_page("Nobody was logged in", escape(words), status)
+    return plain_page("Nothing was logged in", escape(words), status)

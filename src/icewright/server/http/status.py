@@ -147,10 +147,10 @@ class LoginCode:
 def healthz(
     control: Service[ControlPlane], led: LedOrOwn[ControlPlane], leading: LeadingNow, live: Live = None
 ) -> Response:
-    """Whether the server and its store answer, its loop turns, and what is beside it gives signs of life.
+    """Whether the server and its store answer, its loop runs, and its background threads give signs of life.
 
     Needs no credentials and says nothing else. 503 where one of these does not hold; the detail says which.
-    With `?live` the store is not asked: for whoever starts a process again that does not answer, which mends no store.
+    With `?live` the store is not asked: for a supervisor that restarts a process that does not answer.
     """
     if live is None:
         control.tasks.now()
@@ -176,8 +176,8 @@ def healthz(
 def readyz(control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) -> Response:
     """Whether the server can do its work, part by part.
 
-    503 while the store does not answer, or the loop, or a thread beside it, hangs. Catalogs that are left alone for a
-    while and missing optimizers are told and do not make it unready: this server could do nothing about it.
+    503 while the store does not answer, or the loop, or a background thread, hangs. Catalogs that are left alone for a
+    while and missing optimizers are reported and do not make it unready: this server could do nothing about it.
     """
     parts = tuple(_parts(control, led))
     troubles = [f"{part.name}: {part.detail}" for part in parts if not part.is_well and part.is_required]
@@ -279,12 +279,12 @@ def _receivers(control: ControlPlane) -> tuple[ReceiverStatus, ...]:
 
 @router.post("/login-codes", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(LoginCode, status=201))
 def new_login_code(request: Request, access: Gate, caller: Caller) -> Response:
-    """A new link to the page, for whoever asks, with what they may do: it works once, within 15 minutes.
+    """A new link to the page with the permissions of the caller: it works once, within 15 minutes.
 
-    Not for sessions, which would go on for ever by that.
+    Not for sessions, which could renew themselves forever.
     """
     if not has_token(request.headers):
-        hint = "`icewright login` prints one for whoever has a token"
+        hint = "`icewright login` prints one with a token"
         raise Forbidden("a session opens no other session", hint=hint)
     if caller.name.startswith(OF_PERSON):
         raise Forbidden("people log in to the page by their provider", hint="open /login in a browser")

@@ -8,6 +8,7 @@ from typing import Final
 from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
+from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.policy.resource_groups import OWN
 from icewright.model.work.admission import Holding, Lane, Refusal, RefusalKind, Terms
 from icewright.model.work.halts import halts_over
@@ -26,7 +27,7 @@ HOLDERS_LOOKED_AT: Final = 200
 LINE: Final = "line"
 """The code of others of its lane that go first."""
 TABLE_BUSY: Final = "table-busy"
-"""The code of another task of its table that is at work."""
+"""The code of another task of its table that is at work, beside which it may not run."""
 TO_BE_SUBMITTED: Final = "to-be-submitted"
 """The code of an application that a submitter has yet to start for it."""
 _OF_SUMS: Final = frozenset({RefusalKind.CAP, RefusalKind.TENANT_CAP, RefusalKind.SHARE})
@@ -55,8 +56,15 @@ class QueueWaits:
             yield Wait(halt.reason())
 
     def _busy(self, task: Task | ListedTask) -> Iterator[Wait]:
-        for active in self._tasks.listed(TaskFilter(ACTIVE_STATES, task.table_id), limit=1):
-            text = f"task {active.task_id} ({active.kind.value}) of the same table is at work: one at a time"
+        """Tasks of its table that are at work, beside which it may not run: two where it wants both slots."""
+        slot = task.kind.traits.slot
+        for active in self._tasks.listed(TaskFilter(ACTIVE_STATES, task.table_id), limit=len(TableSlot)):
+            held = active.kind.traits.slot
+            if held in BESIDE[slot]:
+                continue
+            alone = active if held is TableSlot.TABLE else task
+            why = "one at a time" if held is slot else f"{alone.kind.value} runs alone with its table"
+            text = f"task {active.task_id} ({active.kind.value}) of the same table is at work: {why}"
             yield Wait(Reason(TABLE_BUSY, text, {"task_id": active.task_id}))
 
     def _of_its_group(self, task: Task | ListedTask, now: Instant) -> Iterator[Wait]:
@@ -175,5 +183,5 @@ def _nobody(task: Task | ListedTask) -> Wait:
 def _back_off(task: Task | ListedTask, now: Instant) -> Iterator[Wait]:
     if task.not_before_at > now:
         because = "" if task.outcome is None else f": {task.outcome.reason.text}"
-        text = f"try {task.attempt + 1} of {task.attempts_max} comes after a pause{because}"
+        text = f"try {task.attempt + 1} of {task.attempts_max} starts after a pause{because}"
         yield Wait(Reason("back-off", text, {"attempt": task.attempt}), task.not_before_at)

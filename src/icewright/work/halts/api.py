@@ -59,19 +59,19 @@ class Resumed:
 
 @router.get("", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(QueueView))
 def show_queue(halting: Service[Halting], caller: Caller) -> Response:
-    """What of the queue is paused, draining or stopped, and what still goes on there."""
+    """What of the queue is paused, draining or stopped, and what still runs there."""
     return render(QueueView(halts_for(halting, caller.scopes(Permission.READ))))
 
 
 @router.post("/pause", dependencies=[_OPERATES], **operation(HaltView, accepts=schema_of(PartAsked), problems=_HALTING))
 def pause(halting: Service[Halting], caller: Caller, body: Body) -> Response:
-    """Give nothing out of this part any more. What runs goes on; files are left alone after the batch in hand."""
+    """Start nothing more of this part. What runs continues; removals stop after the current batch."""
     return _halt(halting, caller, body, HaltState.PAUSED)
 
 
 @router.post("/drain", dependencies=[_OPERATES], **operation(HaltView, accepts=schema_of(PartAsked), problems=_HALTING))
 def drain(halting: Service[Halting], caller: Caller, body: Body) -> Response:
-    """As `pause`, for somebody who waits until nothing runs any more: `running` says how much does."""
+    """As `pause`, for callers that wait until nothing runs any more: `running` says how much does."""
     return _halt(halting, caller, body, HaltState.DRAINING)
 
 
@@ -85,7 +85,7 @@ def stop(halting: Service[Halting], caller: Caller, body: Body) -> Response:
     "/resume", dependencies=[_OPERATES], **operation(Resumed, accepts=schema_of(PartAsked), problems=_UNKNOWN_PART)
 )
 def resume(halting: Service[Halting], caller: Caller, body: Body) -> Response:
-    """Let exactly this part go on. What halts a part of it, or more than it, stays."""
+    """Resume exactly this part. Halts of smaller or larger parts stay."""
     asked = _asked(caller, body)
     if asked.preview:
         raise InvalidMessage("`preview` is for pause, drain and stop")

@@ -30,9 +30,9 @@ ASK_AGAIN_S: Final = 1.0
 """How often it is asked how much still runs."""
 _EVERYTHING: Final = "all"
 _WHAT_RUNS: Final = {
-    "pause": "they go on to their end, and nothing more begins",
-    "drain": "they go on to their end, and nothing more begins",
-    "stop": "they end before they commit and wait again, and nothing more begins",
+    "pause": "they run to their end, and nothing more starts",
+    "drain": "they run to their end, and nothing more starts",
+    "stop": "they end before they commit and wait again, and nothing more starts",
 }
 _HALTS: Final = (
     Column("part"),
@@ -83,7 +83,7 @@ def pause(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Begin nothing more. What runs goes on to its end; files that are removed or put back stay after this batch.
+    """Start nothing more. What runs continues to its end; removals and restores stop after the current batch.
 
     Only shown without --yes; exit status 1 then.
     """
@@ -133,7 +133,7 @@ def stop(
 
     Only shown without --yes; exit status 1 then.
 
-    Attempts hear of it at their next heartbeat, within 10 seconds. One that does not end by itself is ended with its
+    Attempts hear of it at their next heartbeat, within 10 seconds. One that does not end is ended with its
     process after its lease and the grace.
     """
     invocation = begin(context, as_json=as_json)
@@ -153,7 +153,7 @@ def resume(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Let exactly that go on which was paused, drained or stopped. What else is halted stays, and is shown."""
+    """Resume exactly what was paused, drained or stopped. Other halts stay, and are shown."""
     invocation = begin(context, as_json=as_json)
     part = _part_asked(invocation, everything, group, catalog, table, reason)
     from icewright.terminal.connection import server  # noqa: PLC0415 - `--help` stays quick
@@ -164,7 +164,7 @@ def resume(
     if as_json:
         terminal.document(answer)
         return
-    terminal.say("it goes on" if answer["resumed"] else "it was not halted by itself")
+    terminal.say("resumed" if answer["resumed"] else "no halt of its own")
     left = _views(answer)
     if left:
         terminal.say("Still halted:")
@@ -228,7 +228,7 @@ def _halt(invocation: Invocation, verb: str, part: Json, timeout_s: float | None
     else:
         terminal.say(said_of(halt))
         name = _EVERYTHING if halt.name is None else f"--{halt.kind} {shlex.quote(halt.name)}"
-        terminal.say(f"It goes on by: icewright queue resume {name}")
+        terminal.say(f"Resume it: icewright queue resume {name}")
     raise typer.Exit(FOUND if timeout_s is not None and halt.running else FINE)
 
 
@@ -253,7 +253,7 @@ def _waited_for(terminal: Terminal, client: Client, halt: HaltView, timeout_s: f
         time.sleep(ASK_AGAIN_S)
         found = [one for one in _views(client.queue()) if (one.kind, one.name) == (halt.kind, halt.name)]
         if not found:
-            raise Rejected("somebody has let it go on meanwhile", hint="`icewright feed --kind resumed` says who")
+            raise Rejected("it was resumed meanwhile", hint="`icewright feed --kind resumed` says who")
         halt = found[0]
     return halt
 

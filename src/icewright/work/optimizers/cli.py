@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from icewright.core.errors import InvalidConfiguration
+from icewright.core.extras import require_extra
 from icewright.model.work.optimizers import LauncherKind
 from icewright.terminal.invocation import AsJson, LogFormat, LogLevel, begin
 
 app = typer.Typer(invoke_without_command=True)
 
-SPARK_EXTRA: Final = ("arro3", "numpy", "pandas", "psutil", "pyroaring", "pyspark", "xxhash")
-"""What the extra ``spark`` installs, as it is imported."""
 SUBMITTER: Final = ("psutil",)
-"""What a process needs of it that submits applications to a cluster."""
-_INSTALL: Final = "install icewright with its extra: pip install 'icewright[spark]'"
+"""What a process needs of the extra ``spark`` that submits applications to a cluster."""
 
 
 @app.callback()
@@ -48,10 +44,7 @@ def optimizer(
 
 def _require_spark(*, resident: bool) -> None:
     """Raise ``InvalidConfiguration`` without the packages of the extra; those who only submit need fewer of them."""
-    missing = [name for name in (SPARK_EXTRA if resident else SUBMITTER) if find_spec(name) is None]
-    if missing:
-        said = ", ".join(missing)
-        raise InvalidConfiguration(f"optimizers need packages that are not installed: {said}", hint=_INSTALL)
+    require_extra("spark", "optimizers", None if resident else SUBMITTER)
 
 
 @app.command()

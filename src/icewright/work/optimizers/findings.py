@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, 
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableId
 from icewright.model.work.storage import AccessRecord, ProbeRequest
-from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
+from icewright.ports.findings import EXCLUSION_KEPT_MS, PROBES_KEPT_MS, ExecutorExclusion, Question
 from icewright.store.documents import digest, dump, load
 from icewright.store.schema import worker_access
 from icewright.store.table_rows import id_columns, is_table
@@ -23,18 +23,18 @@ class SqlFindings:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def note_unfit(self, table_id: TableId, code: str, unfit: Unfit) -> None:
+    def note_exclusion(self, table_id: TableId, code: str, unfit: ExecutorExclusion) -> None:
         """See the port."""
         row = {**id_columns(table_id), "code": code, "detail": unfit.detail, "found_at": unfit.found_at}
         with writing(self._engine) as connection:
             connection.execute(delete(unfit_files).where(*is_table(unfit_files, table_id), unfit_files.c.code == code))
             connection.execute(insert(unfit_files).values(row))
 
-    def unfit(self, table_id: TableId) -> Mapping[str, Unfit]:
+    def exclusions(self, table_id: TableId) -> Mapping[str, ExecutorExclusion]:
         """See the port."""
         with reading(self._engine) as connection:
             rows = connection.execute(select(unfit_files).where(*is_table(unfit_files, table_id))).mappings()
-            return {row["code"]: Unfit(row["found_at"], row["detail"]) for row in rows}
+            return {row["code"]: ExecutorExclusion(row["found_at"], row["detail"]) for row in rows}
 
     def want_probe(self, request: ProbeRequest, now: Instant) -> None:
         """See the port."""
@@ -109,6 +109,6 @@ def prune_findings(connection: Connection, now: Instant, access_ms: int, limit: 
     key, at = (worker_access.c.catalog, worker_access.c.root_digest), worker_access.c.decided_at
     old = select(*key).where(at < now - access_ms).order_by(at, *key).limit(limit)
     removed = connection.execute(delete(worker_access).where(tuple_(*key).in_(old))).rowcount
-    connection.execute(delete(unfit_files).where(unfit_files.c.found_at < now - UNFIT_KEPT_MS))
+    connection.execute(delete(unfit_files).where(unfit_files.c.found_at < now - EXCLUSION_KEPT_MS))
     connection.execute(delete(probes).where(probes.c.wanted_at < now - PROBES_KEPT_MS))
     return removed

@@ -29,12 +29,13 @@ from sqlalchemy import (
 )
 
 from icewright.core.times import Instant
+from icewright.model.actions.traits import TableSlot
 from icewright.model.iceberg.names import TableId
 from icewright.model.work.admission import NO_LANE, Facts, InLane, Lane, Line, Took, Use
 from icewright.model.work.lifecycle import LEASED_STATES
 from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, ListedTask, Task, TaskState
 from icewright.ports.admissions import AHEAD_MAX, LANES_MAX, TOOK_MAX
-from icewright.store.schema import attempts, state_is, tasks
+from icewright.store.schema import SINGLE_SLOTS, attempts, holds, state_is, tasks
 from icewright.store.write_lock_schema import turns
 from icewright.work.groups.admission import HELD_MS
 from icewright.work.groups.rank import AGED_MS, rank
@@ -79,6 +80,7 @@ class Head:
     created_at: Instant
     table_id: TableId
     lane: Lane = NO_LANE
+    slot: TableSlot = TableSlot.TABLE
 
 
 def facts(connection: Connection, resource_group: str, now: Instant, waiting: Iterable[Lane] | None = None) -> Facts:
@@ -217,8 +219,8 @@ def took_turns(connection: Connection, started: Sequence[Task]) -> None:
 
 
 def _head(row: Sequence[Any], lane: Lane) -> Head:
-    task_id, priority, created_at, catalog, table_uuid = row
-    return Head(task_id, priority, created_at, TableId(catalog, table_uuid), lane)
+    task_id, priority, created_at, catalog, table_uuid, slot = row
+    return Head(task_id, priority, created_at, TableId(catalog, table_uuid), lane, TableSlot(slot))
 
 
 def _lanes() -> CTE:
@@ -238,22 +240,13 @@ def _lanes() -> CTE:
 
 def _may_run(of: FromClause, *, shares: bool) -> list[ColumnElement[bool]]:
     """What must be true of a task, whatever its group may hold."""
-    busy = (
-        select(_ACTIVE.c.task_id)
-        .where(
-            _ACTIVE.c.catalog == of.c.catalog,
-            _ACTIVE.c.table_uuid == of.c.table_uuid,
-            state_is(*ACTIVE_STATES, of=_ACTIVE),
-        )
-        .correlate(of)
-        .exists()
-    )
+    free = (or_(~holds(slot, of=of), ~_is_held(slot, of)) for slot in SINGLE_SLOTS)
     found = [
         state_is(TaskState.QUEUED, of=of),
         of.c.resource_group == _GROUP,
         of.c.catalog.in_(bindparam("catalogs", expanding=True)),
         of.c.not_before_at <= bindparam("now"),
-        ~busy,
+        *free,
         ~is_halted(of),
     ]
     if shares:
@@ -261,9 +254,16 @@ def _may_run(of: FromClause, *, shares: bool) -> list[ColumnElement[bool]]:
     return found
 
 
+def _is_held(slot: TableSlot, of: FromClause) -> ColumnElement[bool]:
+    """Whether an active task of the same table holds a slot, as the unique index of the slot has it."""
+    active = and_(state_is(*ACTIVE_STATES, of=_ACTIVE), holds(slot, of=_ACTIVE))
+    same_table = and_(_ACTIVE.c.catalog == of.c.catalog, _ACTIVE.c.table_uuid == of.c.table_uuid)
+    return select(_ACTIVE.c.task_id).where(same_table, active).correlate(of).exists()
+
+
 def _of(of: FromClause) -> list[ColumnElement[Any]]:
     """What a :class:`Head` is made of, besides its lane."""
-    return [of.c.task_id, of.c.priority, of.c.created_at, of.c.catalog, of.c.table_uuid]
+    return [of.c.task_id, of.c.priority, of.c.created_at, of.c.catalog, of.c.table_uuid, of.c.table_slot]
 
 
 def _ready(*, shares: bool) -> Select[Any]:

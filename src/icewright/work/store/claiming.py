@@ -18,6 +18,7 @@ from icewright.core.errors import Conflict
 from icewright.core.times import Instant
 from icewright.feed import sql as feed
 from icewright.feed.task_events import fact_of
+from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.iceberg.names import TableId
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work import lifecycle
@@ -111,7 +112,7 @@ def _choices(
             choices.append(None)
             continue
         choices.append(_Choice(one, chosen, admission.holding))
-        heads.busy.add(chosen.table_id)
+        heads.taken(chosen)
         facts = with_one_more(facts, chosen.lane, one.optimizer_id, admission.holding)
     return choices
 
@@ -128,7 +129,7 @@ class _Heads:
     ) -> None:
         self._connection, self._wanted, self._passed_over = connection, wanted, passed_over
         self._by_lane = {head.lane: head for head in found}
-        self.busy: set[TableId] = set()
+        self._held: dict[TableId, list[TableSlot]] = {}
 
     def best(self, admission: Admission) -> Head | None:
         """The one whose turn it is, of those that may start now."""
@@ -137,6 +138,10 @@ class _Heads:
             if not in_order or not self._is_gone(in_order[0]):
                 return in_order[0] if in_order else None
             self._replace(in_order[0])
+
+    def taken(self, head: Head) -> None:
+        """It was taken, and holds its slot of its table."""
+        self._held.setdefault(head.table_id, []).append(head.slot)
 
     def lost_the_last_large(self) -> bool:
         """Whether all heads of the large queue are gone, with nothing behind them that may run."""
@@ -147,7 +152,8 @@ class _Heads:
         return bool(large) and not any(lane.queue is Queue.LARGE for lane in self._by_lane)
 
     def _is_gone(self, head: Head) -> bool:
-        return head.task_id in self._passed_over or head.table_id in self.busy
+        held = self._held.get(head.table_id, ())
+        return head.task_id in self._passed_over or any(slot not in BESIDE[head.slot] for slot in held)
 
     def _replace(self, gone: Head) -> None:
         behind: Head | None = gone
@@ -199,5 +205,7 @@ def _lost(connection: Connection, found: Mapping[str, Task]) -> set[str]:
     """Those that somebody else was faster with, or with another task of their tables."""
     present = queries.tasks_by_id(connection, list(found))
     changed = {task_id for task_id, task in found.items() if present[task_id].version != task.version}
-    busy = {task.task_id for task in found.values() if queries.is_busy(connection, task.table_id)}
+    busy = {
+        task.task_id for task in found.values() if queries.is_busy(connection, task.table_id, task.kind.traits.slot)
+    }
     return changed | busy

@@ -55,6 +55,7 @@ def task_columns(task: Task) -> dict[str, Any]:
         "catalog": task.table_id.catalog,
         "table_uuid": task.table_id.uuid,
         "kind": task.action.kind,
+        "table_slot": task.kind.traits.slot.value,
         "table_name": dump(task.table_name),
         "plan_id": task.plan_id,
         "resource_group": task.resource_group,

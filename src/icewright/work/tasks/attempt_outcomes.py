@@ -22,7 +22,12 @@ from icewright.model.work.jobs import (
 )
 from icewright.model.work.tasks import Attempt, AttemptState, Outcome, Task, TaskState
 from icewright.observation.access import REFUSED_CODES, AccessBook
-from icewright.observation.executor_exclusions import NOT_MERGED, UNFIT_CODES, ExecutorExclusions, has_another_executor
+from icewright.observation.executor_exclusions import (
+    EXCLUSION_CODES,
+    NOT_MERGED,
+    ExecutorExclusions,
+    has_another_executor,
+)
 from icewright.ports.store import Change, TaskStore
 from icewright.work.tasks.causes import CAUSES_BY_CODE, end_of
 from icewright.work.tasks.retry import End, GiveUp, PlanAgain, Retry, decide
@@ -46,7 +51,7 @@ class AttemptOutcomes:
         Unless this was the first attempt, no task ends by a report alone: an earlier one, thought dead, may have been
         faster, and then the table has our task id.
         """
-        self._note_unfit(task, report)
+        self._note_exclusion(task, report)
         change = self._said(task, report)
         if task.attempt > 1 and change.state in _ENDS:
             return replace(change, state=TaskState.IN_DOUBT)
@@ -132,12 +137,12 @@ class AttemptOutcomes:
                     self._access.demote(task.table_id, result.detail, _optimizer_of(task))
                 return self.follow_up(task, end, Outcome(Reason(code, result.detail), cause=cause), attempt, text)
 
-    def _note_unfit(self, task: Task, report: TaskReport) -> None:
+    def _note_exclusion(self, task: Task, report: TaskReport) -> None:
         """Keep in mind what executors found the table's files to be, in some of the groups or in all."""
         found = {group.code: group.detail for group in reversed(report.left)}
         if isinstance(report.result, Failed):
             found.setdefault(report.result.code, report.result.detail)
-        for code in sorted(UNFIT_CODES & found.keys()):
+        for code in sorted(EXCLUSION_CODES & found.keys()):
             self._unfit.note(task.table_id, code, found[code])
 
 

@@ -41,7 +41,7 @@ def attempts(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """List the tries of a task: who had it, how far it got, how it ended, and why it came to nothing."""
+    """List the tries of a task: who had it, how far it got, how it ended, and why it failed."""
     from icewright.terminal.connection import server  # noqa: PLC0415 - see above
     from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt  # noqa: PLC0415 - `--help` stays quick
 

@@ -94,10 +94,18 @@ class _Estimate:
             turn = turn_in(self._before, at_work, slots, took)
         if TABLE_BUSY not in self._codes:
             return turn, NO_TIME
-        busy_id = next(wait.reason.figures["task_id"] for wait in self._waits if wait.reason.code == TABLE_BUSY)
-        busy = self._tasks.head(str(busy_id))
-        took = [one.took_ms for one in self._tasks.took(busy.resource_group)]
-        return turn, left(took, self._since(busy)) if len(took) >= MEASURED_MIN else None
+        return turn, self._until_free()
+
+    def _until_free(self) -> Spans | None:
+        """Until all tasks have ended that keep it from its table; None where that is not known of one of them."""
+        found = []
+        for busy_id in [wait.reason.figures["task_id"] for wait in self._waits if wait.reason.code == TABLE_BUSY]:
+            busy = self._tasks.head(str(busy_id))
+            took = [one.took_ms for one in self._tasks.took(busy.resource_group)]
+            if len(took) < MEASURED_MIN:
+                return None
+            found.append(left(took, self._since(busy)))
+        return max(found, key=lambda spans: spans.about_ms)
 
     def _since(self, task: ListedTask) -> int:
         return max(0, self._now - task.updated_at)
@@ -159,7 +167,7 @@ class _Estimate:
         group, found = self._task.resource_group, len(self._took)
         text = (
             f"{wording.count(self._before, 'task')} before it, and how long tasks of group {group} take is not known "
-            f"yet: {wording.count(found, 'one', 'ones')} ended lately, and {MEASURED_MIN} are the least to tell by"
+            f"yet: {wording.count(found, 'one', 'ones')} ended lately, and {MEASURED_MIN} are needed"
         )
         return Reason("not-measured", text, {"before": self._before, "measured": found})
 

@@ -156,7 +156,7 @@ def check_delete_file(delete: DeleteFile, storage: Storage) -> tuple[str, str]:
         raise FileChanged(f"{delete.path} has {footer.metadata.num_rows} rows, its manifest says {delete.record_count}")
     names = column_names(delete.path, footer.schema_arrow)
     if len(footer.schema_arrow) > len(names):
-        raise UnsupportedFile(f"{delete.path} has the deleted rows beside their positions, which would be lost")
+        raise UnsupportedFile(f"{delete.path} has deleted rows in addition to their positions, which would be lost")
     return names
 
 

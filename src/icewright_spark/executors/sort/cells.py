@@ -76,7 +76,7 @@ def cells_of(sample: Any, layout: Layout, files: int) -> Cells:
         return _sort(columns, files)
     if layout.curve is Curve.HILBERT and not HILBERT_COLUMNS[0] <= len(columns) <= HILBERT_COLUMNS[1]:
         raise Unsupported(
-            f"a Hilbert curve goes through 2 to 4 columns, not {len(columns)}",
+            f"a Hilbert curve takes 2 to 4 columns, not {len(columns)}",
             hint="take zorder or sort, or columns away",
         )
     return _curve(layout.curve, columns, files)

@@ -83,7 +83,7 @@ def check_order(layout: Layout, files: Sequence[str], watched: Mapping[str, Sequ
     for path in files:
         found = watched.get(path, ())
         if len(found) > 1:
-            raise ProofFailed(f"{path} was read in parts: nobody knows whether its rows are in order")
+            raise ProofFailed(f"{path} was read in parts: it is unknown whether its rows are in order")
         if any(text is None for text in found):
             raise ProofFailed(f"the rows of {path} are not in the order {layout.key}")
         ends.extend(_rows(text) for text in found)

@@ -39,7 +39,7 @@ def field_columns(fields: Sequence[Json], layout: Layout, catalog: str, rows: Da
     """
     for field in layout.fields:
         if layout.curve is not Curve.SORT and field.transform != "identity":
-            raise Unsupported(f"a curve goes by columns as they are, not by {field.transform} of one")
+            raise Unsupported(f"a curve takes columns as they are, not {field.transform} of one")
     return term_columns(fields, layout.fields, catalog, rows)
 
 
@@ -50,10 +50,10 @@ def term_columns(fields: Sequence[Json], terms: Sequence[SortField], catalog: st
     for field in terms:
         place = places.get(field.source_id)
         if place is None:
-            raise Unsupported(f"rows go by field {field.source_id}, which the table does not have")
+            raise Unsupported(f"rows are ordered by field {field.source_id}, which the table does not have")
         (position, *names), kind = place
         if not isinstance(kind, str) or kind == "variant" or not spark_keeps(kind):
-            raise Unsupported(f"rows go by field {field.source_id}, whose values have no order in Spark")
+            raise Unsupported(f"rows are ordered by field {field.source_id}, whose values have no order in Spark")
         column = col(column_name(int(position)))
         for name in names:
             column = column.getField(name)

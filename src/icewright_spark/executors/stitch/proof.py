@@ -93,7 +93,7 @@ def compare(location: str, expected: Sequence[RowGroupSeen], found: Sequence[Row
         if one == other:
             continue
         pairs = zip(one.chunks, other.chunks, strict=False)
-        columns = ", ".join(repr(old.path) for old, new in pairs if old != new) or "none by itself"
+        columns = ", ".join(repr(old.path) for old, new in pairs if old != new) or "none alone"
         raise ProofFailed(f"row group {number} of {location} is not that of the inputs; columns: {columns}", hint=hint)
 
 

@@ -62,7 +62,7 @@ def check_unmoved(table: SparkTable, spec: TaskSpec, action: UndoExpireData) -> 
     _check_history(table, action)
     _check_files_gone(table, action)
     if not table.has_snapshot(action.base_snapshot_id):
-        raise Conflict(f"snapshot {action.base_snapshot_id}, right before the expiry, is gone")
+        raise Conflict(f"snapshot {action.base_snapshot_id}, right before the expiry, no longer exists")
     if table.schema_id != action.schema_id:
         raise Conflict(f"the schema changed from {action.schema_id} to {table.schema_id} since the plan was made")
     if table.spec_id != action.spec_id:
@@ -70,7 +70,7 @@ def check_unmoved(table: SparkTable, spec: TaskSpec, action: UndoExpireData) -> 
     name = tag_of(action.undone_task_id)
     tag = table.java.refs().get(name)
     if tag is None or not tag.isTag() or int(tag.snapshotId()) != action.tagged_snapshot_id:
-        raise Conflict(f"the tag {name}, which keeps the files, is gone or at another snapshot")
+        raise Conflict(f"the tag {name}, which keeps the files, is missing or at another snapshot")
 
 
 def _check_history(table: SparkTable, action: UndoExpireData) -> None:
@@ -91,8 +91,8 @@ def _check_history(table: SparkTable, action: UndoExpireData) -> None:
         snapshot = None if parent_id is None else table.java.snapshot(parent_id)
     if snapshot is None:
         raise Conflict(
-            f"the table's history does not go back to snapshot {action.expiry_snapshot_id} any more, which the rows "
-            "expired with: they may be there"
+            f"the table's history does not reach back to snapshot {action.expiry_snapshot_id} any more, which expired "
+            "the rows: they may be there"
         )
 
 

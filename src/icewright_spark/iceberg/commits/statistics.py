@@ -78,9 +78,9 @@ def check_base(metadata: dict[str, Any], action: ComputeStatistics) -> None:
     if snapshot.get("schema-id") != action.schema_id:
         raise Conflict(f"snapshot {snapshot_id} is of schema {snapshot.get('schema-id')}, not {action.schema_id}")
     if action.columns and _path(metadata, _ENTRIES[0], snapshot_id) != action.statistics_before:
-        raise Conflict(f"somebody else set statistics of snapshot {snapshot_id} meanwhile")
+        raise Conflict(f"another client set statistics of snapshot {snapshot_id} meanwhile")
     if action.partition_totals is not None and _path(metadata, _ENTRIES[1], snapshot_id) is not None:
-        raise Conflict(f"somebody else set statistics of the partitions of snapshot {snapshot_id} meanwhile")
+        raise Conflict(f"another client set statistics of the partitions of snapshot {snapshot_id} meanwhile")
 
 
 def check_update(

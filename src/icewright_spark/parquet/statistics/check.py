@@ -86,7 +86,7 @@ def check_of(storage: Files, location: str, size_bytes: int, schema_fields: Sequ
         with storage.open_input(location) as file:
             stated = stated_of(footer, FileSource(file, location, size_bytes), types)
     except NotStitchable as error:
-        return StatedCheck((), {}, f"nobody can tell what its footer states: {error}")
+        return StatedCheck((), {}, f"its footer cannot be read: {error}")
     return StatedCheck(schema_fields, stated)
 
 

@@ -66,7 +66,7 @@ def check_pages(storage: Storage, location: str, size_bytes: int) -> None:
         with storage.open_input(location) as file, reading(location):
             wrong = next(_all_wrong(footer, file, size_bytes), None)
     except (FileUnreadable, NotStitchable, UnsupportedFile) as error:
-        wrong = f"nobody can tell where its pages are: {error}"
+        wrong = f"the positions of its pages are unknown: {error}"
     if wrong is not None:
         raise wrongly_read(location, wrong)
 
@@ -124,7 +124,7 @@ def _data_pages(source: FileSource, span: Span) -> Iterator[_Page]:
         header, size_bytes = _header(source, Span(at, span.end - at))
         end = at + size_bytes + number(header, _COMPRESSED_BYTES)
         if end > span.end:
-            raise ValueError(f"a page ends at {end}, behind its column chunk")
+            raise ValueError(f"a page ends at {end}, after its column chunk")
         for version in (_V1, _V2):
             if version in header:
                 kind, found = header[version]

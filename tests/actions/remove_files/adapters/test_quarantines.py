@@ -280,7 +280,7 @@ def test_what_somebody_has_brought_to_light_again_is_not_purged(s3: S3Server) ->
     expected = listed(store)
     held = store.quarantine.quarantine(RUN, expected)
     store.s3.delete_object(Bucket=store.bucket, Key=KEY, VersionId=held.marker_id)
-    with pytest.raises(Conflict, match="there again"):
+    with pytest.raises(Conflict, match="exists again"):
         store.quarantine.purge(RUN, expected, held)
     assert store.objects.read(expected.path, 100) == CONTENT
     store.quarantine.restore(RUN, expected, held)
@@ -292,7 +292,7 @@ def test_a_version_that_somebody_else_has_removed_is_said_to_be_gone(s3: S3Serve
     expected = listed(store)
     held = store.quarantine.quarantine(RUN, expected)
     store.s3.delete_object(Bucket=store.bucket, Key=KEY, VersionId=held.version_id)
-    with pytest.raises(Conflict, match="gone"):
+    with pytest.raises(Conflict, match="does not exist"):
         store.quarantine.restore(RUN, expected, held)
     assert store.quarantine.look(RUN, expected).held is None
 

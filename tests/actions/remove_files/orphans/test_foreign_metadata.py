@@ -105,7 +105,7 @@ def test_o5_metadata_that_cannot_be_read_takes_it_as_well(objects: CountingObjec
     objects.put(name, None)
     (reason,) = looked(objects).findings()
     assert reason.code == "unreadable-metadata"
-    assert "cannot be told: 's3://b/wh/t/metadata/1" in reason.text
+    assert "unknown: 's3://b/wh/t/metadata/1" in reason.text
 
 
 def test_o5_a_link_that_is_called_metadata_is_not_passed_over(objects: CountingObjects) -> None:
@@ -283,7 +283,7 @@ def test_a_folder_around_the_place_that_nobody_may_list_refuses_with_the_remedy(
     assert found.code == "place-not-owned"
     assert f"whether {folder!r} is another table" in found.text
     assert error.message in found.text
-    assert "let icewright list that folder" in found.text
+    assert "allow icewright to list that folder" in found.text
     assert ("name the `roots` of the catalog in the configuration" in found.text) is names_roots
     assert "/wh/t/" in folder or TablesAround(objects, MetadataUuids(), Aliases(), (ROOT,)).refusal(OURS) is None, (
         "which helps"

@@ -68,7 +68,7 @@ def planned(
 
 
 def spanning(files: Sequence[DataFile], *spans: tuple[int, int]) -> list[DataFile]:
-    """The files with these spans, which begin anew when there are more files."""
+    """The files with these spans, which begin again when there are more files."""
     return [replace(f, spans=(((1, (s := spans[i % len(spans)])[0]), (1, s[1])),)) for i, f in enumerate(files)]
 
 

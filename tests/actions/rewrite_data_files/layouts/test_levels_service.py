@@ -42,14 +42,14 @@ def work(house: Lakehouse) -> list[Level]:
     """Plans are carried out until there is nothing to do; the levels of the tasks."""
     levels: list[Level] = []
     worker = Worker(house)
-    house.control.keeper.look(NAME, plan_anew=True)
+    house.control.maintainer.look(NAME, plan_anew=True)
     while (spec := worker.claim_if_any()) is not None:
         action = spec.rewrite
         levels.append(action.level)
         task = house.control.verifier.verify(worker.report(spec, worker.try_commit(spec)))
         assert task.state is TaskState.SUCCEEDED, task.outcome
         house.pass_time(2 * MINUTE_MS)
-        house.control.keeper.look(NAME, plan_anew=True)
+        house.control.maintainer.look(NAME, plan_anew=True)
     return levels
 
 

@@ -76,8 +76,8 @@ def test_what_goes_without_a_word_is_noticed() -> None:
         ({"snapshots": BEFORE["snapshots"][1:]}, "expired"),
         ({"snapshots": [{"snapshot-id": 2, "schema-id": 1}]}, "of schema 1"),
         ({"snapshots": [{"snapshot-id": 2}]}, "of schema None"),
-        ({"statistics": [entry(2, "theirs")]}, "somebody else set statistics of snapshot"),
-        ({"partition-statistics": [entry(2, "theirs")]}, "somebody else set statistics of the partitions"),
+        ({"statistics": [entry(2, "theirs")]}, "another client set statistics of snapshot"),
+        ({"partition-statistics": [entry(2, "theirs")]}, "another client set statistics of the partitions"),
     ],
 )
 def test_c1_e9_a_snapshot_that_is_not_as_it_was_is_a_conflict(changes: dict[str, Any], said: str) -> None:

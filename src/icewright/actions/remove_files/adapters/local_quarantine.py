@@ -73,7 +73,7 @@ class LocalQuarantine:
             if found is None:
                 raise Conflict(f"{expected.path} is not in quarantine")
             if _identity(found) != _identity(expected):
-                raise Conflict(f"what is in quarantine for {expected.path} is not the file that went there")
+                raise Conflict(f"what is in quarantine for {expected.path} is not the file that was moved there")
             if not _is_linked(place, file):  # it is when an earlier try died in between
                 with _step(expected.path):
                     _make_folders(os.path.dirname(file))  # noqa: PTH120 - pathlib would tidy the name up
@@ -92,7 +92,7 @@ class LocalQuarantine:
             if found is None:
                 return
             if _identity(found) != _identity(expected):
-                raise Conflict(f"what is in quarantine for {expected.path} is not the file that went there")
+                raise Conflict(f"what is in quarantine for {expected.path} is not the file that was moved there")
             with _step(expected.path):
                 os.unlink(place)  # noqa: PTH108 - pathlib would tidy the name up
             _sync(place)
@@ -131,7 +131,7 @@ def _require_expected(file: str, expected: ListedObject) -> None:
     refuse_links(os.path.dirname(file))  # noqa: PTH120 - pathlib would tidy the name up
     found = status(file)
     if found is None:
-        raise Conflict(f"{expected.path} is gone")
+        raise Conflict(f"{expected.path} does not exist")
     if not same_object(expected, found):
         raise Conflict(f"{expected.path} is not what it was")
 
@@ -202,10 +202,10 @@ def _step(path: CanonicalPath) -> Iterator[None]:
     except IcewrightError:
         raise
     except FileNotFoundError as error:
-        raise Conflict(f"{path} is gone") from error
+        raise Conflict(f"{path} does not exist") from error
     except FileExistsError as error:
         raise Conflict(f"there is something at {path} now") from error
     except OSError as error:
         if error.errno in _REFUSED:
             raise Unsupported(f"the file system refuses to move {path}: {error.strerror}") from error
-        raise OutcomeUnknown(f"nobody knows whether {path} was moved: {error.strerror}") from error
+        raise OutcomeUnknown(f"it is unknown whether {path} was moved: {error.strerror}") from error

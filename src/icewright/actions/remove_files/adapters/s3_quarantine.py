@@ -93,7 +93,7 @@ class S3Quarantine:
             return
         self._root(expected.path)
         if [version["VersionId"] for version in self._versions(expected.path)[:1]] == [held.version_id]:
-            raise Conflict(f"{expected.path} is there again: somebody took its delete marker away")
+            raise Conflict(f"{expected.path} exists again: its delete marker was removed")
         self._delete_version(expected.path, str(held.version_id))
         versions = self._versions(expected.path)
         if [version["VersionId"] for version in versions] == [held.marker_id]:
@@ -120,7 +120,7 @@ class S3Quarantine:
     def _unhide(self, expected: ListedObject, held: Held) -> None:
         versions = self._versions(expected.path)
         if held.version_id not in [version["VersionId"] for version in versions]:
-            raise Conflict(f"the version {held.version_id} of {expected.path} is gone")
+            raise Conflict(f"the version {held.version_id} of {expected.path} does not exist")
         if versions[0]["VersionId"] == held.version_id:
             return  # an earlier try took the marker away
         if versions[0]["VersionId"] != held.marker_id or versions[1]["ETag"] != expected.etag:
@@ -233,7 +233,7 @@ class S3Quarantine:
     def _unchanged(self, expected: ListedObject) -> Mapping[str, Any]:
         head = head_of(self._client, expected.path, ChecksumMode="ENABLED")
         if head is None:
-            raise Conflict(f"{expected.path} is gone")
+            raise Conflict(f"{expected.path} does not exist")
         if not same_object(expected, listed(expected.path, head["ContentLength"], head)):
             raise Conflict(f"{expected.path} is not what it was")
         return head
@@ -246,7 +246,7 @@ class S3Quarantine:
         if not self._conditional[bucket]:
             raise NotAllowed(
                 f"the store of {bucket} deletes without looking at If-Match",
-                hint="nothing is deleted there: a file that was written anew could be lost",
+                hint="nothing is deleted there: a file that was written again could be lost",
             )
 
     def _try_conditional(self, bucket: str, key: str) -> bool:
@@ -300,9 +300,9 @@ def _step(path: CanonicalPath) -> Iterator[None]:
         yield
     except ClientError as error:
         if http_status(error) in _MOVED:
-            raise Conflict(f"{path} is gone, or another object: {code_of(error)}") from None
+            raise Conflict(f"{path} does not exist, or another object: {code_of(error)}") from None
         if http_status(error) in _REFUSED:
             raise Unsupported(f"S3 refuses to change {path}: {code_of(error)}") from None
-        raise OutcomeUnknown(f"nobody knows whether {path} was changed: {code_of(error)}") from None
+        raise OutcomeUnknown(f"it is unknown whether {path} was changed: {code_of(error)}") from None
     except (BotoCoreError, OSError) as error:
-        raise OutcomeUnknown(f"nobody knows whether {path} was changed: {type(error).__name__}") from None
+        raise OutcomeUnknown(f"it is unknown whether {path} was changed: {type(error).__name__}") from None

@@ -123,13 +123,13 @@ class _Checker:
         if len({file.path for file in action.files}) < len(action.files):
             yield "file-twice", "a file is named twice"
         if action.orphan_files < len(action.files) or action.orphan_bytes < action.size_bytes:
-            yield "wrong-figures", f"{action.orphan_files} orphans in all, and {len(action.files)} of them go"
+            yield "wrong-figures", f"{action.orphan_files} orphans in all, and {len(action.files)} of them are removed"
         beyond = len(action.files) > action.budget_files or action.size_bytes > action.budget_bytes
         beyond = beyond or any(file.doubt is not None for file in action.files)
         if beyond and not action.needs_approval:
             yield "no-approval", "it is beyond the budget, or in doubt, and says that no approval is needed"
         if action.listed_at > action.as_of:
-            yield "wrong-order", "ages were told before the listing began"
+            yield "wrong-order", "ages were computed before the listing began"
 
     def _gone(self) -> Iterator[tuple[str, str]]:
         """Beside a table of before nothing goes unseen, and nothing but by the uuids that somebody named."""
@@ -139,13 +139,13 @@ class _Checker:
         declared_at = max((one.declared_at for one in self.evidence.place.gone), default=-1)
         for file in self.action.files:
             if file.doubt is None and (found or (file.modified_at or 0) <= declared_at):
-                yield "no-doubt", f"{file.path} goes without a question, where another table lay before"
+                yield "no-doubt", f"{file.path} is removed without approval, where another table lay before"
 
     def _age(self, file: OrphanFile) -> Iterator[tuple[str, str]]:
         action, job_ids = self.action, self._job_ids()
         floor_ms = max(_FLINK_MS if job_ids else 0, _FLOOR_MS, action.age_min_ms)
         if action.age_min_ms < (_FLINK_MS if job_ids else _FLOOR_MS):
-            yield "age-floor", f"files of {action.age_min_ms} ms go"
+            yield "age-floor", f"files of {action.age_min_ms} ms are removed"
         if file.modified_at < _YEAR_2017_MS or file.modified_at > action.as_of - floor_ms:
             yield "too-young", f"{file.path} was written at {file.modified_at}"
         if file.first_seen_at <= 0 or file.first_seen_at > action.as_of - floor_ms:
@@ -172,7 +172,7 @@ class _Checker:
     def _name(self, file: OrphanFile) -> Iterator[tuple[str, str]]:
         name = _file_of_checksum(file.path).split("/")[-1]
         if file.doubt is None and _UNIQUE.search(name) is None:
-            yield "no-doubt", f"{file.path} goes without a question, and its name is nobody's"
+            yield "no-doubt", f"{file.path} is removed without approval, and its name is not in Iceberg's pattern"
         if name == "version-hint.text":
             yield "version-hint", file.path
         if any(name[: len(job_id) + 1] == f"{job_id}-" for job_id in self._job_ids()):

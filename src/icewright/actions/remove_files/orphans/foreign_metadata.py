@@ -167,7 +167,7 @@ class ForeignMetadata:
         if self._unreadable_count:
             text = (
                 f"whose {wording.count(self._unreadable_count, 'metadata file')} in its place "
-                f"{'is' if self._unreadable_count == 1 else 'are'} cannot be told: {'; '.join(self._unreadable)}"
+                f"{'is' if self._unreadable_count == 1 else 'are'} is unknown: {'; '.join(self._unreadable)}"
             )
             found.append(Reason("unreadable-metadata", text, {"files": self._unreadable_count}))
         if self._place.uuid == self._table.table_id.uuid.strip().lower() and (strays := self._strays()):
@@ -186,7 +186,7 @@ class ForeignMetadata:
         files = [path for theirs in others.values() for path in theirs.files]
         named = [f"{wording.name(uuid)} {_written(others[uuid])}" for uuid in sorted(others)[:_NAMED_MAX]]
         declared = {one.uuid for one in self._place.gone if one.declared_at}
-        said = hint = f"move that table's files elsewhere, or, if it is gone for good, {_HINT}"
+        said = hint = f"move that table's files elsewhere, or, if it no longer exists anywhere, {_HINT}"
         if late := sorted(declared & others.keys()):
             span = wording.duration(GONE_AGE_MS)
             said = f"{late[0]} was declared gone, and was committed to less than {span} before, or since; or it was "
@@ -309,10 +309,10 @@ class TablesAround:
 
 def _not_seen(folder: str, root: str, error: Unreadable | Unsupported) -> Reason:
     """That a folder at a place or above it cannot be looked into, and what a person does about it."""
-    remedy = "let icewright list that folder"
+    remedy = "allow icewright to list that folder"
     if folder != root:
-        remedy += ", or name the `roots` of the catalog in the configuration: nobody looks above them"
-    said = f"it cannot be told whether {wording.quoted(folder)} is another table, which needs files of its own"
+        remedy += ", or name the `roots` of the catalog in the configuration: nothing above them is read"
+    said = f"it is unknown whether {wording.quoted(folder)} is another table, which needs files of its own"
     return Reason("place-not-owned", f"{said}: {wording.cut(error.message)}; {remedy}")
 
 

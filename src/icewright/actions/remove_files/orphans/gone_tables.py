@@ -90,7 +90,7 @@ class GoneTables:
 
     def _present(self) -> DeletionRun:
         if self._run is None:
-            raise NotAllowed("nobody has said which table is gone")
+            raise NotAllowed("no table is declared gone")
         return self._run
 
 
@@ -113,7 +113,7 @@ class GoneUuids:
             raise NotFound(f"there is no table {name}")
         users = self._registry.users_now(uuid, ())
         if there := sorted(users.found if isinstance(users, Partial) else users.value):
-            raise NotAllowed(f"{uuid} is table {there[0]}: it is not gone")
+            raise NotAllowed(f"{uuid} is table {there[0]}: it still exists")
         if isinstance(users, Partial):
             gap = users.gaps[0]
             raise Unavailable(f"{wording.cut(gap.what)} is not known, and may be table {uuid}: {gap.reason.text}")
@@ -185,8 +185,8 @@ class GoneUuids:
 
 def _withdrawn(one: GoneUuid) -> Reason:
     text = (
-        f"table {one.uuid} was declared gone from its place, which was withdrawn: `icewright undo` takes back what "
-        "went; once it is gone after all, declare it again"
+        f"table {one.uuid} was declared gone from its place, which was withdrawn: `icewright undo` restores the "
+        "files; if it no longer exists, declare it gone again"
     )
     return Reason("gone-withdrawn", text)
 

@@ -222,7 +222,7 @@ def _order(file: OrphanFile) -> tuple[Instant, str, str]:
 def wanted_less(action: RemoveOrphanFiles, policy: Policy) -> Reason | None:
     """Why the owner wants less to go by itself by now than an action removes."""
     if action.age_min_ms < policy.orphan_age_ms:
-        return Reason("upkeep-changed", "the owner wants files that nothing needs to stay longer by now")
+        return Reason("upkeep-changed", "the policy now keeps unneeded files longer")
     return None
 
 
@@ -235,7 +235,7 @@ def over_budget(action: RemoveOrphanFiles) -> Reason | None:
     said = f"{wording.count(action.orphan_files, 'file')} ({wording.size(action.orphan_bytes)})"
     budget = f"{action.budget_files:,} files, or {wording.size(action.budget_bytes)}"
     figures = {"files": action.orphan_files, "bytes": action.orphan_bytes}
-    return Reason("beyond-budget", f"{said} would go, more than {budget} at a time by themselves", figures)
+    return Reason("beyond-budget", f"{said} would be removed; without approval {budget} at a time at most", figures)
 
 
 def _in_doubt(action: RemoveOrphanFiles) -> Reason:

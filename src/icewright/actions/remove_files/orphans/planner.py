@@ -92,7 +92,7 @@ class OrphanPlanner:
         asked_ms = _age_ms(asked)
         metadata = self._catalogs[name.catalog].load(name)
         if table_id is not None and metadata.table_id != table_id:
-            raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
+            raise TableReplaced(f"{name} is another table now (uuid {metadata.table_id.uuid})")
         policy = self._policy(metadata)
         age_ms = policy.orphan_age_ms if asked_ms is None else asked_ms
         found = finder.look(name, GoneUuids(self._registry).place_now, OrphanPolicy(age_min_ms=age_ms))
@@ -157,12 +157,12 @@ def _reason(found: OrphanPass) -> Reason:
         case OrphansRefused(reason=reason) if reason.code == PLACE_UNKNOWN:  # what is in the way comes first
             return Reason(reason.code, f"{reason.text}; until it is, no file is an orphan", reason.figures)
         case OrphansRefused(reason=reason):
-            return Reason(reason.code, f"no file is an orphan, as far as anybody can tell: {reason.text}")
+            return Reason(reason.code, f"no file is known to be an orphan: {reason.text}")
         case OrphansFound(action=None):
             seen = found.finished.files
             told = f"{wording.count(seen, 'file')} that nothing needs {'was' if seen == 1 else 'were'} seen"
             figures = {"seen_files": seen, "seen_bytes": found.finished.size_bytes, "pass": found.finished.number}
-            return Reason("no-orphans", f"nothing may go by now: {told} in pass {found.finished.number}", figures)
+            return Reason("no-orphans", f"no file may be removed yet: {told} in pass {found.finished.number}", figures)
         case OrphansFound(action=action) if action is not None:
             return _removes(action)
     raise TypeError(f"no pass: {found!r}")

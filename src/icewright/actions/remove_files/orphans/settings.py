@@ -17,7 +17,7 @@ ORPHAN_SETTINGS: Final = (
         yes_or_no,
         False,
         "true or false",
-        "Look for orphan files once a day in mode `auto`, and move what may go into the quarantine of the catalog, "
+        "Look for orphan files once a day in mode `auto`, and move them into the quarantine of the catalog, "
         "where one is configured. The first time, and beyond the budget, a person approves.",
     ),
     Setting(

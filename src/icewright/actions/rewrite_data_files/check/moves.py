@@ -57,7 +57,7 @@ def _files(group: FileGroup, where: str, policy: Policy) -> Iterator[Wrong]:
     if not 1 <= made <= _FILES_MADE_MAX:
         yield "wrong-output-files", f"{where} is to become {made} files, {_FILES_MADE_MAX} at most"
     if policy.migrate_spec is MigrateSpec.TOUCHED and made > 1 and made >= files:
-        yield "wrong-output-files", f"{where} is to become {made} files instead of {files}, and nobody asks for that"
+        yield "wrong-output-files", f"{where} is to become {made} files instead of {files}, which no setting asks for"
     if files > policy.max_file_group_files or (files > 1 and size_bytes > policy.target_file_size_bytes * made):
         yield "group-too-large", f"{where} has {files} files of {size_bytes} bytes, to become {made}"
 

@@ -50,7 +50,7 @@ def level_2_piece(
     piece = _best(sorted(known, key=_by_span), ordering, bounds, _depth_in_order(policy))
     if piece:
         return Piece(piece, following=len(files) - len(piece))
-    return _too_large(files, policy, "no part of it overlaps by itself")
+    return _too_large(files, policy, "no part of it overlaps")
 
 
 def _region(files: Sequence[DataFile], ordering: Ordering, policy: Policy, bounds: PieceBounds) -> Piece | NoPiece:
@@ -59,9 +59,7 @@ def _region(files: Sequence[DataFile], ordering: Ordering, policy: Policy, bound
         return Piece(piece, following=sum(_counts(file, ordering) for file in set(files) - set(piece)))
     if not any(_counts(file, ordering) and bounds.fits(file) for file in files):
         return _too_large(files, policy, "no file of a run of Level 1 is less than that")
-    text = (
-        f"lookups would open hardly fewer files by putting parts of it in the order of {ordering.said} anew, each as "
-    )
+    text = f"lookups would open hardly fewer files by sorting parts of it again by {ordering.said}, each as "
     text += f"large as a task may read ({policy.max_task_files:,} files, {wording.size(policy.max_task_size_bytes)})"
     return NoPiece(Verdict.LEAVE, Reason("in-order", text))
 

@@ -76,7 +76,7 @@ class Looked:
     snapshots: tuple[Snapshot, ...] = ()
 
 
-class TableKeeper:
+class TableMaintainer:
     """One look at one table, whatever made us look: an event, the sweep, a task that ended, or a person."""
 
     def __init__(
@@ -132,7 +132,7 @@ class TableKeeper:
         with self._lock(name):
             observation = self._observer.observe(name)
             if table_id is not None and observation.metadata.table_id != table_id:
-                raise TableReplaced(f"{name} is another table by now (uuid {observation.metadata.table_id.uuid})")
+                raise TableReplaced(f"{name} is another table now (uuid {observation.metadata.table_id.uuid})")
             latest = self._latest(observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
             holds = holds_of_tasks(self._tasks, observation.metadata.table_id)
             observation = with_failed_files(observation, self._tasks, latest)
@@ -276,7 +276,7 @@ class TableKeeper:
         obstacle = self._dispatcher.leave.obstacle(whole, metadata)
         replanned = plan.is_empty and task.kind is ActionKind.REWRITE_DATA_FILES and not task.was_asked_for
         if obstacle is None and replanned:
-            return Reason("replanned", f"the table was planned anew: {plan.reason.text}")
+            return Reason("replanned", f"the table was planned again: {plan.reason.text}")
         return obstacle
 
     def _gone(self, table_id: TableId, why: str) -> None:

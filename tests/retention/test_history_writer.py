@@ -13,7 +13,7 @@ from icewright.model.plans.plans import Reason
 from icewright.model.work.history import EndedTask, Ending
 from icewright.model.work.tasks import TaskState
 from icewright.retention import history as module
-from icewright.retention.history import SETTLED_MS, HistoryKeeper, HistoryProgress
+from icewright.retention.history import SETTLED_MS, HistoryProgress, HistoryWriter
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME
 from tests.contracts.test_task_store_contract import move, started
@@ -49,7 +49,7 @@ class World:
         self.tasks = MemoryTaskStore(self.clock, MemoryAudit(self.clock))
         self.history = Troubled()
         self.progress = HistoryProgress(hold_ms=1_000)
-        self.keeper = HistoryKeeper(self.tasks, self.history, self.progress)
+        self.writer = HistoryWriter(self.tasks, self.history, self.progress)
         self.count = 0
 
     def end(self, count: int = 1) -> None:
@@ -71,7 +71,7 @@ def test_what_ended_is_copied_once_and_in_order(world: World, monkeypatch: pytes
     monkeypatch.setattr(module, "ROWS_MAX", 2)
     world.end(5)
     world.clock.advance(SETTLED_MS)
-    assert [world.keeper.copy() for _ in range(4)] == [2, 2, 1, 0]
+    assert [world.writer.copy() for _ in range(4)] == [2, 2, 1, 0]
     assert world.copied() == [f"task-{number:03}" for number in range(1, 6)]
     row, task = world.history.rows[0], world.tasks.get("task-001")
     assert (row.state, row.kind, row.attempts) == ("failed", "rewrite_data_files", 1)
@@ -82,19 +82,19 @@ def test_nothing_is_copied_before_everything_that_ended_earlier_can_be_seen(worl
     world.end()
     ended_at = world.tasks.get("task-001").updated_at
     world.clock.advance(ended_at + SETTLED_MS - world.clock.now())
-    assert world.keeper.copy() == 0
+    assert world.writer.copy() == 0
     world.clock.advance(1)
-    assert world.keeper.copy() == 1
+    assert world.writer.copy() == 1
 
 
 def test_a_task_that_ends_once_more_is_there_once_more(world: World) -> None:
     world.end()
     world.clock.advance(SETTLED_MS)
-    world.keeper.copy()
+    world.writer.copy()
     queued = move(world.tasks, world.tasks.get("task-001"), TaskState.QUEUED)
     world.tasks.request_cancel(queued.task_id, Reason("cancelled", "cancelled on request"))
     world.clock.advance(SETTLED_MS + 1)
-    world.keeper.copy()
+    world.writer.copy()
     assert [(row.task_id, row.state) for row in world.history.rows] == [
         ("task-001", "failed"),
         ("task-001", "cancelled"),
@@ -118,10 +118,10 @@ def test_w11_whatever_happens_at_a_commit_nothing_is_lost_or_there_twice(
     world.clock.advance(SETTLED_MS)
     setattr(world.history, where, error)
     with pytest.raises(type(error)):
-        world.keeper.copy()
+        world.writer.copy()
     world.end(1)
     world.clock.advance(SETTLED_MS)
-    while HistoryKeeper(world.tasks, world.history).copy():  # of a server that was started since
+    while HistoryWriter(world.tasks, world.history).copy():  # of a server that was started since
         pass
     assert world.copied() == ["task-001", "task-002", "task-003", "task-004"]
 
@@ -133,7 +133,7 @@ def test_nothing_that_fails_ends_it(world: World, monkeypatch: pytest.MonkeyPatc
     world.history.before = RuntimeError("a defect")
     stop = threading.Event()
     with capture_logs() as logs:
-        running = threading.Thread(target=world.keeper.run, args=(stop,))
+        running = threading.Thread(target=world.writer.run, args=(stop,))
         running.start()
         assert world.history.done.wait(30)
         stop.set()
@@ -148,9 +148,9 @@ def test_how_far_it_is_is_known_from_the_first_copy_on(world: World, monkeypatch
     world.end(3)
     second = world.tasks.get("task-002").updated_at
     world.clock.advance(SETTLED_MS)
-    world.keeper.copy()
+    world.writer.copy()
     assert world.progress.through == second  # another one may have ended in that very instant
-    world.keeper.copy()
+    world.writer.copy()
     assert world.progress.through == world.clock.now() - SETTLED_MS
     assert world.progress.lag_ms(world.clock.now() + 5) == SETTLED_MS + 5
 
@@ -160,11 +160,11 @@ def test_while_it_hangs_it_falls_behind_also_from_the_start(world: World) -> Non
     world.clock.advance(SETTLED_MS)
     world.history.before = Unavailable("the catalog is away")
     with pytest.raises(Unavailable):
-        world.keeper.copy()
+        world.writer.copy()
     assert (world.progress.through, world.progress.lag_ms(world.clock.now())) == (None, 0)
     world.clock.advance(7_000)
     assert world.progress.lag_ms(world.clock.now()) == 7_000
-    world.keeper.copy()
+    world.writer.copy()
     assert world.progress.lag_ms(world.clock.now()) == SETTLED_MS
 
 
@@ -172,10 +172,10 @@ def test_a_table_that_was_dropped_is_behind_again(world: World, monkeypatch: pyt
     monkeypatch.setattr(module, "ROWS_MAX", 1)
     world.end(3)
     world.clock.advance(SETTLED_MS)
-    while world.keeper.copy():
+    while world.writer.copy():
         pass
     first = world.tasks.get("task-001").updated_at
-    other = HistoryKeeper(world.tasks, MemoryHistory(), world.progress)
+    other = HistoryWriter(world.tasks, MemoryHistory(), world.progress)
     other.copy()
     assert world.progress.through == first
     assert world.progress.may_go(first + 500) == first
