@@ -103,7 +103,7 @@ export function Picture({
 function NumbersTable({ title, numbers }: { title: string; numbers: Numbers }) {
   return (
     <section
-      className="max-h-96 overflow-auto"
+      className="relative max-h-96 overflow-auto"
       aria-label={`Numbers of: ${title}`}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
       tabIndex={0}

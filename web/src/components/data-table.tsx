@@ -127,7 +127,7 @@ export function DataTable<T extends RowData>({
   return (
     <div className="min-w-0">
       <section
-        className="overflow-x-auto rounded-lg border border-line bg-card"
+        className="relative overflow-x-auto rounded-lg border border-line bg-card"
         aria-label={`${label}, scrolls sideways`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
         tabIndex={0}

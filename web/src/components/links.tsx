@@ -57,7 +57,7 @@ export function Tabs<T extends string>({
   linkOf: (tab: T, className: string, isCurrent: boolean) => React.ReactNode;
 }) {
   return (
-    <nav aria-label={label} className="mb-4 overflow-x-auto border-b border-line">
+    <nav aria-label={label} className="relative mb-4 overflow-x-auto border-b border-line">
       <ul className="flex gap-1">
         {tabs.map((tab) => (
           <li key={tab}>

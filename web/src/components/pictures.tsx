@@ -8,7 +8,7 @@ import type {
 } from "echarts";
 import { useMemo } from "react";
 import type { Bounds, Histogram, Sample } from "../api/client";
-import { bytes, count, duration, instant, plural } from "../lib/format";
+import { bytes, count, duration, instant, plural, visible } from "../lib/format";
 import * as pictures from "../lib/pictures";
 import { type Palette, Picture, said } from "./chart";
 
@@ -100,10 +100,11 @@ export function FleetMap({
             bottom: 0,
             label: {
               color: colours.card,
+              lineHeight: 16,
               overflow: "truncate",
               formatter: (given) => {
                 const { data } = given as unknown as Leaf;
-                return data.health == null ? data.name : `${data.name}\n${data.health}`;
+                return data.health == null ? visible(data.name) : `${visible(data.name)}\n${data.health}`;
               },
             },
             upperLabel: { show: true, height: 20, color: colours.ink },
@@ -113,7 +114,7 @@ export function FleetMap({
               { itemStyle: { borderColor: colours.track, borderWidth: 2, gapWidth: 1 } },
             ],
             data: branches.map((branch) => ({
-              name: branch.name,
+              name: visible(branch.name),
               value: branch.value,
               children: branch.children.map((leaf) => ({
                 ...leaf,
@@ -373,10 +374,7 @@ export function RectanglesPicture({ bounds }: { bounds: Bounds }) {
         ],
         rows: bounds.items.map((item) => [
           item.path.slice(item.path.lastIndexOf("/") + 1),
-          ...[0, 1].flatMap((column) => [
-            item.bounds[column]?.min ?? "",
-            item.bounds[column]?.max ?? "",
-          ]),
+          ...[0, 1].flatMap((column) => [item.bounds[column]?.min ?? "", item.bounds[column]?.max ?? ""]),
         ]),
       }}
     />
@@ -423,6 +421,7 @@ export function PartitionsPicture({
             right: 0,
             top: 0,
             itemHeight: 80,
+            text: [count(most), "0"],
             textStyle: { color: colours.soft },
             inRange: { color: [colours.track, what === "files" ? colours.accent : colours.bad] },
           },
@@ -470,6 +469,8 @@ export function PartitionsPicture({
             inverse: true,
             data: heat.shape === "months" ? heat.years : Array.from({ length: rows }, (_none, index) => String(index)),
             ...axis(colours),
+            axisLine: { show: false },
+            splitLine: { show: false },
             axisLabel: { color: colours.soft, show: heat.shape === "months" },
           },
           series: [
@@ -531,7 +532,7 @@ export function SnapshotsPicture({ found, more }: { found: pictures.Commit[]; mo
             show: true,
             position: "top" as const,
             color: colours.ink,
-            formatter: (given: unknown) => (given as { data: { commit: pictures.Commit } }).data.commit.refs,
+            formatter: (given: unknown) => visible((given as { data: { commit: pictures.Commit } }).data.commit.refs),
           },
           data: found
             .filter((one) => one.isOurs === isOurs)

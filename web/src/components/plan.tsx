@@ -15,7 +15,9 @@ export function BeforeAfter({ prediction }: { prediction: object }) {
       <caption className="sr-only">Before and after</caption>
       <thead>
         <tr className="text-left text-soft">
-          <th scope="col" className="pr-4 font-medium" />
+          <th scope="col" className="pr-4 font-medium">
+            <span className="sr-only">What</span>
+          </th>
           <th scope="col" className="pr-4 text-right font-medium">
             Before
           </th>

@@ -119,12 +119,14 @@ export function Figures({ items }: { items: { name: string; value: ReactNode; to
 }
 
 /** Names and values below each other. */
-export function Facts({ items }: { items: [string, ReactNode][] }) {
+export function Facts({ items, verbatim = false }: { items: [string, ReactNode][]; verbatim?: boolean }) {
   return (
     <dl className="grid grid-cols-1 gap-x-4 gap-y-1 text-sm sm:grid-cols-[max-content_1fr]">
       {items.map(([name, value]) => (
         <div key={name} className="contents">
-          <dt className="text-soft first-letter:uppercase">{name}</dt>
+          <dt className={classes("min-w-0 text-soft [overflow-wrap:anywhere]", !verbatim && "first-letter:uppercase")}>
+            {name}
+          </dt>
           <dd className="mb-1 min-w-0 [overflow-wrap:anywhere] sm:mb-0">{value}</dd>
         </div>
       ))}

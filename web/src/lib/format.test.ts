@@ -30,9 +30,10 @@ test("times are told by the clock of the server", () => {
     "2 days ago",
     "in 30 s",
   ]);
-  expect([5, 1_500, 61_000, 3_660_000, 90_000_000].map(duration)).toEqual([
+  expect([5, 1_500, 60_000, 61_000, 3_660_000, 90_000_000].map(duration)).toEqual([
     "5 ms",
     "1.5 s",
+    "1 min",
     "1 min 1 s",
     "1 h 1 min",
     "1 d 1 h",

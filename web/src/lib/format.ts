@@ -32,9 +32,14 @@ export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1000;
   if (seconds < 60) return `${seconds.toLocaleString("en", { maximumFractionDigits: 1 })} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
-  return `${Math.floor(seconds / 86_400)} d ${Math.round((seconds % 86_400) / 3600)} h`;
+  if (seconds < 3600) return both(seconds / 60, 60, "min", "s");
+  if (seconds < 86_400) return both(seconds / 3600, 60, "h", "min");
+  return both(seconds / 86_400, 24, "d", "h");
+}
+
+function both(amount: number, parts: number, unit: string, part: string): string {
+  const rest = Math.floor((amount % 1) * parts + 1e-9);
+  return rest === 0 ? `${Math.floor(amount)} ${unit}` : `${Math.floor(amount)} ${unit} ${rest} ${part}`;
 }
 
 /** How long before `now` that was, or after it. */

@@ -59,7 +59,8 @@ export function useLive(): string {
     let told: string[] = [];
     const hear = (fact: Fact) => {
       pause = AGAIN_MS;
-      if (typeof fact.kind === "string") told.push(`${fact.table ?? fact.catalog}: ${fact.kind.replaceAll("-", " ")}. ${fact.reason.text}`);
+      if (typeof fact.kind === "string")
+        told.push(`${fact.table ?? fact.catalog}: ${fact.kind.replaceAll("-", " ")}. ${fact.reason.text}`);
       together ??= setTimeout(() => {
         together = undefined;
         setNews(told.slice(-3).join(" "));

@@ -265,7 +265,13 @@ function Waits() {
                             Starts about <Time at={document.start.at} />, by an estimate
                           </>
                         )}
-                        : <Name>{document.start.reason.text}</Name>
+                        {document.waits.some((wait) => wait.reason.text === document.start?.reason.text) ? (
+                          "."
+                        ) : (
+                          <>
+                            : <Name>{document.start.reason.text}</Name>
+                          </>
+                        )}
                       </p>
                     ) : null}
                   </li>

@@ -445,6 +445,7 @@ function Properties({ table: ref }: { table: queries.TableRef }) {
           <Card title="Properties">
             {Object.keys(properties).length === 0 ? <p className="text-soft">None.</p> : null}
             <Facts
+              verbatim
               items={Object.entries(properties).map(([key, value]) => [
                 visible(key),
                 <Name key={key}>{String(value)}</Name>,

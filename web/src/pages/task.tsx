@@ -111,7 +111,13 @@ function TaskView({ document, tag }: { document: queries.TaskDocument; tag: stri
                     , not before <Time at={start.soonest_at} />
                   </>
                 ) : null}
-                : <Name>{start.reason.text}</Name>
+                {waits.some((wait) => wait.reason.text === start.reason.text) ? (
+                  "."
+                ) : (
+                  <>
+                    : <Name>{start.reason.text}</Name>
+                  </>
+                )}
               </p>
             ) : null}
           </div>
@@ -122,7 +128,9 @@ function TaskView({ document, tag }: { document: queries.TaskDocument; tag: stri
               <caption className="sr-only">Predicted and measured</caption>
               <thead>
                 <tr className="text-soft">
-                  <th />
+                  <th scope="col">
+                    <span className="sr-only">What</span>
+                  </th>
                   <th scope="col" className="px-3 text-right font-medium">
                     Predicted
                   </th>
