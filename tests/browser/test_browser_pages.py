@@ -254,7 +254,6 @@ def test_the_keyboard_finds_a_table_and_the_focus_stays_while_all_is_read_anew(
     focused = "document.activeElement.textContent"
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     new_table(served, "born_meanwhile")
-    page.evaluate("dispatchEvent(new Event('focus'))")
     row(page, "born_meanwhile").wait_for(timeout=30_000)
     assert page.evaluate(focused) == "lake.db.clicks"
     page.keyboard.press("/")

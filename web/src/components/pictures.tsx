@@ -61,7 +61,7 @@ function tip(colours: Palette): EChartsOption["tooltip"] {
 const GRID = { left: 8, right: 16, top: 28, bottom: 8, containLabel: true };
 
 interface Leaf {
-  data: { name: string; value: number; health?: number | null };
+  data: { name?: string; value: number; health?: number | null };
 }
 
 export function FleetMap({
@@ -82,7 +82,7 @@ export function FleetMap({
           formatter: (given) => {
             const { data } = given as unknown as Leaf;
             return said(
-              data.name,
+              data.name ?? "all",
               bytes(data.value),
               data.health === undefined ? "" : `health ${data.health ?? "not known"}`,
             );
@@ -104,7 +104,8 @@ export function FleetMap({
               overflow: "truncate",
               formatter: (given) => {
                 const { data } = given as unknown as Leaf;
-                return data.health == null ? visible(data.name) : `${visible(data.name)}\n${data.health}`;
+                const name = visible(data.name ?? ""); // the root has none
+                return data.health == null ? name : `${name}\n${data.health}`;
               },
             },
             upperLabel: { show: true, height: 20, color: colours.ink },
