@@ -139,7 +139,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) 
 
 def looks_at(client: Client, name: TableName, snapshot_id: int) -> bool | None:
     try:
-        return client.table(name)["snapshot_id"] == snapshot_id or None
+        return client.table(name)["snapshot_id"] == str(snapshot_id) or None
     except IcewrightError:
         return None
 

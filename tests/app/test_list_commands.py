@@ -23,6 +23,7 @@ NOTHING = {
     ("notifications", "deadletters"): ("every message arrived so far", "/notifications/dead-letters?limit=50"),
     ("quarantine", "list"): ("nothing is in quarantine", "/quarantine?limit=50"),
     ("policy", "history"): ("no policies were applied yet", "/policies/revisions?limit=20"),
+    ("tables", "list"): ("no such table is known", "/tables?sort=name&limit=100"),
     ("tasks", "list"): ("no tasks", "/tasks?limit=50"),
     ("feed",): ("no facts yet", "/feed?limit=100"),
 }

@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from icewright.model.access.permissions import Scope
 from icewright.model.iceberg.names import PART_LENGTH_MAX, TableName
@@ -14,6 +17,9 @@ from icewright.model.policy.policy import Mode
 from icewright.model.work.figures import FiguresView, Grade, Health, Listed, PlanSummary, SeriesPoint
 from icewright.ports.store import TableRecord, TableStore
 from icewright.ports.table_lists import PlaceKind, PlaceRank, PlaceSort, TablePlace, TableQuery, TableSort
+from icewright.store.engine import open_store
+from icewright.store.transactions import reading
+from icewright.work.store.table_lists import page_query
 from tests.contracts.samples import HOSTILE_PARTS, REASON, record, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.table_lists import MemoryTableLists
@@ -105,6 +111,20 @@ def test_pages_are_in_their_order_and_have_every_table_once(store: TableStore) -
                 found += [one for _, one in page]
                 after = page[-1][0]
             assert [one.table_id for one in found] == [one.table_id for _, one in wanted], (sort, descending)
+
+
+def test_every_page_is_read_from_an_index_and_sorts_nothing(tmp_path: Path) -> None:
+    """Or the last page of 100,000 tables would cost as much as all of them: by the plan of SQLite."""
+    engine = open_store(f"sqlite:///{tmp_path / 'store.db'}")
+    for sort, descending in product(TableSort, (False, True)):
+        for after in (None, TablePlace("lake.db" if sort is TableSort.NAME else 5, table_id(3))):
+            wanted = page_query(ALL, sort, descending=descending, limit=100, after=after)
+            said = str(wanted.compile(engine, compile_kwargs={"literal_binds": True}))
+            with reading(engine) as connection:
+                (step,) = connection.execute(text(f"EXPLAIN QUERY PLAN {said}")).all()
+            verb = "SCAN" if after is None else "SEARCH"
+            assert step.detail.startswith(f"{verb} listed_tables USING COVERING INDEX ix_listed_tables_"), (sort, step)
+    engine.dispose()
 
 
 def test_filters_and_totals_are_those_of_the_tables(store: TableStore) -> None:

@@ -80,7 +80,9 @@ def live_files(table: Table) -> int:
 
 def task_in(client: Client, table: Table, *states: str) -> Json | None:
     name = str(table_name(table))
-    return next((one for one in client.tasks(limit=1000).items if one["table"] == name and one["state"] in states), None)
+    return next(
+        (one for one in client.tasks(limit=1000).items if one["table"] == name and one["state"] in states), None
+    )
 
 
 def ended(processes: Processes, client: Client, table: Table) -> Json:

@@ -71,7 +71,7 @@ def test_an_event_brings_the_table_into_the_loop() -> None:
     snapshot_id = served.append(EVENTS, "first")
     served.post("/events/commits", {"table_name": str(EVENTS), "snapshot_id": snapshot_id})
     served.control.loop.round()
-    assert served.get("/tables")["items"][0]["snapshot_id"] == snapshot_id
+    assert served.get("/tables")["items"][0]["snapshot_id"] == str(snapshot_id)
 
 
 GOOD: dict[str, Any] = {"table_name": "lake.db.t", "snapshot_id": 1}

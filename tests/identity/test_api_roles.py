@@ -78,6 +78,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/tables/{uuid}/metadata"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/histogram"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/bounds"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/storage"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/observations"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/partitions"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/snapshots"): (READERS, TABLE),

@@ -103,7 +103,7 @@ def test_what_was_read_last_is_not_read_again_until_the_table_changes(served: Se
         reads.append(1)
         return genuine(*args)
 
-    served.lake.data_files = counted  # type: ignore[method-assign] # counts what passes
+    served.lake.data_files = counted  # type: ignore[assignment,method-assign] # counts what passes
     for sort in ("size", "-size", "records"):
         served.get(f"/tables/{uuid}/files", sort=sort)
     assert len(reads) == 1
@@ -188,6 +188,24 @@ def test_bounds_of_what_is_no_column_are_refused(served: Served) -> None:
     problem(served.http.get(address, params={"column": "absent"}), 404, "not-found")
     problem(served.http.get(address), 400, "invalid-request")
     problem(served.http.get(address, params={"column": ["a", "b", "c"]}), 400, "invalid-request")
+
+
+def test_storage_says_what_is_live_and_what_old_snapshots_keep(served: Served) -> None:
+    uuid = served.lake.create(SORTED, partition_fields=BY_CITY).uuid
+    old, stays, new = (f"s3://lake/db/sorted/data/{name}.parquet" for name in ("old", "stays", "new"))
+    served.lake.append(SORTED, [MemoryFile(old, BONN, 100, 1), MemoryFile(stays, BONN, 200, 1)])
+    served.control.maintainer.look(SORTED)
+    base = served.lake.load(SORTED).current_snapshot_id
+    assert base is not None
+    served.lake.commit_rewrite(SORTED, base_snapshot_id=base, remove=[old], add=[MemoryFile(new, BONN, 50, 1)])
+    found = served.get(f"/tables/{uuid}/storage")
+    (data,) = (one for one in found["classes"] if one["file_class"] == "data")
+    assert (data["live"]["files"], data["live"]["size_bytes"]) == (2, 250)
+    assert (data["by_history"]["files"], data["by_history"]["size_bytes"]) == (1, 100)
+    assert isinstance(found["current_snapshot_id"], str)
+    served.app.state.reads = Reads(seconds=-1.0)
+    refused = problem(served.http.get(f"{V1}/tables/{uuid}/storage"), 422, "rejected")
+    assert "icewright table storage" in refused["hint"]
 
 
 class TestBoundedReads:

@@ -167,7 +167,7 @@ def test_a_rewrite_by_somebody_else_is_not_ours(world: World) -> None:
 
 def test_snapshots_and_refs(world: World) -> None:
     first = views.snapshot_views(world.catalog.load(NAME))[-1]
-    world.catalog.set_ref(NAME, "keep", first.snapshot_id, kind=RefKind.TAG)
+    world.catalog.set_ref(NAME, "keep", int(first.snapshot_id), kind=RefKind.TAG)
     world.catalog.set_ref(NAME, "audit", world.catalog.load(NAME).snapshots[-1].snapshot_id)
     world.catalog.append(NAME, [MemoryFile("x", BONN, MIB, 1)], branch="audit")
     metadata = world.catalog.load(NAME)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from icewright.catalogs.spool_port import OpenSpool
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Complete, Gap, Known, Partial
+from icewright.core.errors import NotFound, Rejected
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.footprint.unneeded_views import UnneededView
@@ -17,7 +18,7 @@ from icewright.inventory.keepers import keepers
 from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
-from icewright.ownership.reachable import Progress, Reachable, reachable
+from icewright.ownership.reachable import Progress, Reachable, Step, reachable
 
 _DAY_MS: Final = 86_400_000
 EXPIRY_RULES: Final = (
@@ -95,6 +96,38 @@ def storage_view(
         progress=progress,
     ) as known:
         return _view(known, at)
+
+
+class StorageReader:
+    """Sums up tables for whoever asks the server that leads: no other has the files of its catalogs in hand."""
+
+    def __init__(
+        self,
+        files: Mapping[str, TableFiles],
+        aliases_of: Callable[[str], Aliases],
+        open_spool: OpenSpool,
+        now: Callable[[], Instant],
+    ) -> None:
+        """``files`` are by catalog."""
+        self._files, self._aliases_of, self._open_spool, self._now = files, aliases_of, open_spool, now
+
+    def view(self, name: TableName, ends: Callable[[], bool]) -> StorageView:
+        """As :func:`storage_view`. Raises ``Rejected`` once ``ends`` is true: half of the sums would tell nothing."""
+        files = self._files.get(name.catalog)
+        if files is None:
+            raise NotFound(f"this server reads no files of the catalog {name.catalog}")
+
+        def progress(step: Step, done: int, total: int) -> None:
+            if ends():
+                raise Rejected(
+                    f"{done:,} of {total:,} {step} were read in the time that there is for an answer",
+                    hint="`icewright table storage` takes as long as it takes",
+                )
+
+        aliases = self._aliases_of(name.catalog)
+        return storage_view(
+            files, name, EXPIRY_RULES, self._open_spool, aliases=aliases, progress=progress, now=self._now
+        )
 
 
 def _view(known: Known[Reachable], at: Instant) -> StorageView:

@@ -28,6 +28,7 @@ from icewright.core.clock import Clock, Ids
 from icewright.events.intake import Intake
 from icewright.explain.service import Explanations
 from icewright.feed.publisher import FeedPublisher
+from icewright.footprint.storage_views import StorageReader
 from icewright.maintenance.dispatch.dispatcher import Dispatcher, DispatchLimits, NextRound
 from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
@@ -104,6 +105,7 @@ class ControlPlane:
     group_views: GroupViews
     approvals: Approvals
     next_round: NextRound
+    storage: StorageReader
 
     def service(self, kind: type[Any]) -> Any:
         """The service of that type."""
@@ -268,4 +270,5 @@ def build_control_plane(
         GroupViews(tasks, tables, queue, halting),
         approvals,
         NextRound(wake or loop.wake),
+        StorageReader(files, registry.aliases_of, removals.open_spool, clock.now),
     )

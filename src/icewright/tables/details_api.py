@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, cast
 from fastapi import APIRouter, Query, Request, Response
 
 from icewright.core.errors import InvalidMessage
+from icewright.footprint.storage_views import StorageReader, StorageView
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
 from icewright.model.iceberg.files import Partition
@@ -36,7 +37,7 @@ from icewright.tables.details import (
 )
 from icewright.tables.lookups import Looked
 from icewright.web.bounded_reads import BoundedRead, Reads, Until
-from icewright.web.deps import Service
+from icewright.web.deps import BY_LEADER_FOR_LONG, Led, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, encode_cursor, render
 from icewright.web.schema import operation
 
@@ -172,6 +173,23 @@ def show_bounds(
         return render(bounds_view(files, found))
 
     return _bounded(request, read)
+
+
+@router.get(
+    "/storage",
+    dependencies=[needs(Permission.READ, On.TABLE), BY_LEADER_FOR_LONG],
+    **operation(StorageView, problems={**_NOT_FOUND, 422: "It takes longer than there is time for an answer."}),
+)
+def show_storage(
+    request: Request, lookups: Looked, storage: Led[StorageReader], uuid: str, catalog: OfCatalog = None
+) -> Response:
+    """Where the bytes of the table are: live, kept for branches and tags, in old snapshots; and what expiry would free.
+
+    Reads all metadata of the table, each manifest once, and is refused where that takes more than 10 seconds. What the
+    table does not need at all is in `unneeded` of its own address.
+    """
+    record = lookups.record(uuid, catalog)
+    return _bounded(request, lambda until: render(storage.view(record.name, until)))
 
 
 def _files_of(request: Request) -> FileReader:

@@ -148,7 +148,7 @@ def _print_health(terminal: Terminal, view: HealthView) -> None:
 
 def _cells(one: TableSummary) -> tuple[str, ...]:
     figures, health = one.figures, one.health
-    counts = ("", "", "", "")
+    counts: tuple[str, ...] = ("", "", "", "")
     if figures is not None:
         numbers = (figures.data_files, figures.small_files, figures.delete_files)
         counts = (text.size(figures.size_bytes), *(text.number(number) for number in numbers))

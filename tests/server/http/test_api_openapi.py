@@ -166,6 +166,7 @@ def test_real_answers_are_as_the_document_says(document: Any, tmp_path: Path) ->
     seen = set()
     for method, path, response in (
         *a_life(Served()),
+        *some_tables(Served()),
         *some_events(Served()),
         *a_company(Served()),
         *some_policies(Served()),
@@ -187,7 +188,8 @@ def test_real_answers_are_as_the_document_says(document: Any, tmp_path: Path) ->
     streams = {
         key for key, operation in described.items() if "text/event-stream" in str(operation["responses"].get("200"))
     }
-    assert streams == {("GET", f"{V1}/feed/stream")}  # has no end: see test_api_feed.py
+    # They have no end: see test_api_feed.py and test_api_lists.py.
+    assert streams == {("GET", f"{V1}/feed/stream"), ("GET", f"{V1}/tables/stream")}
     assert seen == set(described) - streams
 
 
@@ -384,6 +386,17 @@ def some_policies(served: Served) -> Iterator[tuple[str, str, Any]]:
         response = served.http.request(method, V1 + path.format(number="1"), json=content, headers=headers)
         assert response.is_success, response.text
         yield method, V1 + path, response
+
+
+def some_tables(served: Served) -> Iterator[tuple[str, str, Any]]:
+    """What there is to see of tables, and of what one is made of."""
+    uuid = served.table()
+    column = served.get(f"/tables/{uuid}/metadata")["columns"][0]["name"]
+    for path in ("/tables/totals", "/catalogs", "/namespaces"):
+        yield "GET", V1 + path, served.http.get(V1 + path)
+    for part in ("health", "series", "files", "manifests", "metadata", "histogram", "storage"):
+        yield "GET", f"{V1}/tables/{{uuid}}/{part}", served.http.get(f"{V1}/tables/{uuid}/{part}")
+    yield "GET", f"{V1}/tables/{{uuid}}/bounds", served.http.get(f"{V1}/tables/{uuid}/bounds?column={column}")
 
 
 def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Select,
     and_,
     case,
     cast,
@@ -89,6 +90,19 @@ def unlist_namesakes(connection: Connection, record: TableRecord) -> None:
     connection.execute(delete(listed_tables).where(*named, others))
 
 
+def page_query(
+    query: TableQuery, sort: TableSort, *, descending: bool, limit: int, after: TablePlace | None
+) -> Select[Any]:
+    """What gives a page: by one index, which has all that it asks for, from the place on where the last page ended."""
+    by, ids = _SORTED_BY[sort], (_LISTED.catalog, _LISTED.table_uuid)
+    order = [column.desc() if descending else column.asc() for column in (by, *ids)]
+    wanted = select(by, *ids).where(*_conditions(query)).order_by(*order).limit(limit)
+    if after is None:
+        return wanted
+    place, row = tuple_(after.value, after.table_id.catalog, after.table_id.uuid), tuple_(by, *ids)
+    return wanted.where(row < place if descending else row > place)
+
+
 class SqlTableLists:
     """A :class:`~icewright.ports.table_lists.TableLists` over an engine."""
 
@@ -99,13 +113,7 @@ class SqlTableLists:
         self, query: TableQuery, sort: TableSort, *, descending: bool, limit: int, after: TablePlace | None = None
     ) -> Sequence[tuple[TablePlace, TableRecord]]:
         """See the port."""
-        by, ids = _SORTED_BY[sort], (_LISTED.catalog, _LISTED.table_uuid)
-        order = [column.desc() if descending else column.asc() for column in (by, *ids)]
-        wanted = select(by, *ids).where(*_conditions(query)).order_by(*order).limit(limit)
-        if after is not None:
-            place = tuple_(after.value, after.table_id.catalog, after.table_id.uuid)
-            row = tuple_(by, *ids)
-            wanted = wanted.where(row < place if descending else row > place)
+        wanted = page_query(query, sort, descending=descending, limit=limit, after=after)
         with reading(self._engine) as connection:
             found = [TablePlace(value, TableId(*table_id)) for value, *table_id in connection.execute(wanted)]
             records = _records(connection, [place.table_id for place in found])
