@@ -7,6 +7,8 @@ import type { components, paths } from "./schema.gen";
 type Whole<T> = T extends (infer U)[] ? Whole<U>[] : T extends object ? { [K in keyof T]-?: Whole<T[K]> } : T;
 
 export type Schemas = { [K in keyof components["schemas"]]: Whole<components["schemas"][K]> };
+export type Amount = Schemas["Amount"];
+export type Storage = Schemas["StorageView"];
 export type Bounds = Schemas["BoundsView"];
 export type BoundsItem = Bounds["items"][number];
 export type Bucket = Schemas["SizeBucket"];

@@ -159,6 +159,13 @@ export const health = (ref: TableRef) =>
     queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/health", { params: of(ref), signal })),
   });
 
+export const storage = (ref: TableRef) =>
+  queryOptions({
+    queryKey: ofTable(ref, "storage"),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/storage", { params: of(ref), signal })),
+    staleTime: SELDOM, // all metadata is read for it
+  });
+
 export const series = (ref: TableRef) =>
   queryOptions({
     queryKey: ofTable(ref, "series"),

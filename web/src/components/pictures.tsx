@@ -645,6 +645,49 @@ export function SeriesPicture({ samples }: { samples: Sample[] }) {
   );
 }
 
+export function StoragePicture({ steps }: { steps: pictures.Step[] }) {
+  const option = useMemo(
+    () =>
+      (colours: Palette): EChartsOption => ({
+        tooltip: {
+          ...tip(colours),
+          formatter: (given) => {
+            const { name, value } = given as unknown as { name: string; value: number };
+            return said(name, bytes(value));
+          },
+        },
+        grid: GRID,
+        xAxis: {
+          type: "value",
+          ...axis(colours),
+          axisLabel: { color: colours.soft, hideOverlap: true, formatter: (value: number) => bytes(value) },
+        },
+        yAxis: { type: "category", inverse: true, data: steps.map((step) => step.name), ...axis(colours) },
+        series: [
+          {
+            type: "bar",
+            stack: "all",
+            silent: true,
+            itemStyle: { color: "transparent" },
+            tooltip: { show: false },
+            data: steps.map((step) => step.from),
+          },
+          { type: "bar", stack: "all", itemStyle: { color: colours.accent }, data: steps.map((step) => step.bytes) },
+        ],
+      }),
+    [steps],
+  );
+  return (
+    <Picture
+      title="What needs the bytes"
+      summary={`${bytes(steps.reduce((sum, step) => sum + step.bytes, 0))} in all, each file counted once: for the first that needs it.`}
+      option={option}
+      height={80 + 32 * steps.length}
+      numbers={{ head: ["Needed by", "Size"], rows: steps.map((step) => [step.name, bytes(step.bytes)]) }}
+    />
+  );
+}
+
 export function RunsPicture({ found }: { found: pictures.Run[] }) {
   const option = useMemo(
     () =>

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import type { BoundsItem } from "../api/client";
 import * as pictures from "./pictures";
+import { storageParts } from "./storage";
 
 const DAY = 86_400_000;
 
@@ -195,6 +196,21 @@ test("commits come in the order of time, each in the lane of its operation", () 
     ["1", 0, false, ""],
     ["2", 3, true, "main, v1"],
     ["3", 4, false, ""],
+  ]);
+});
+
+test("the storage's parts begin where the one before ended", () => {
+  const amount = (size: number) => ({ files: 1, size_bytes: size, unsized: 0 });
+  const parts = storageParts({
+    classes: [
+      { file_class: "data" as const, live: amount(100), by_refs: amount(20), by_history: amount(300) },
+      { file_class: "metadata" as const, live: amount(1), by_refs: amount(2), by_history: amount(3) },
+    ],
+  });
+  expect(pictures.waterfall(parts).map(({ bytes, from }) => [from, bytes])).toEqual([
+    [0, 101],
+    [101, 22],
+    [123, 303],
   ]);
 });
 

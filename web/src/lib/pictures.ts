@@ -305,6 +305,24 @@ export function commits(snapshots: SnapshotLike[]): Commit[] {
     .sort((one, other) => one.at - other.at);
 }
 
+// Storage -------------------------------------------------------------------------------------------------------------
+
+export interface Step {
+  name: string;
+  bytes: number;
+  from: number;
+}
+
+/** Parts on top of each other, each beginning where the one before ended. */
+export function waterfall(parts: { name: string; bytes: number }[]): Step[] {
+  let from = 0;
+  return parts.map(({ name, bytes: size }) => {
+    const here = { name, bytes: size, from };
+    from += size;
+    return here;
+  });
+}
+
 // Tasks over time -----------------------------------------------------------------------------------------------------
 
 interface TaskLike {

@@ -15,6 +15,7 @@ import {
   SeriesPicture,
   SizesPicture,
   SnapshotsPicture,
+  StoragePicture,
 } from "../components/pictures";
 import {
   Badge,
@@ -37,8 +38,9 @@ import {
 import { bytes, count, duration, plural, visible, words } from "../lib/format";
 import { haltOver, haltWords } from "../lib/halts";
 import { useNow } from "../lib/now";
-import { commits, MEASURES, type Measure } from "../lib/pictures";
+import { commits, MEASURES, type Measure, waterfall } from "../lib/pictures";
 import { TABLE_TABS, type TableSearch } from "../lib/search";
+import { storageParts } from "../lib/storage";
 import { useTitle } from "../lib/title";
 import { tableRoute } from "../router";
 import { PolicyOfTable } from "./policies";
@@ -46,6 +48,7 @@ import { TASK_COLUMNS } from "./tasks";
 
 type Tab = (typeof TABLE_TABS)[number];
 type Document = Schemas["TableDocument"];
+const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
 const NAMES: Record<Tab, string> = {
@@ -635,9 +638,64 @@ function Snapshots({ table: ref }: { table: queries.TableRef }) {
 // Storage -------------------------------------------------------------------------------------------------------------
 
 function StorageTab({ table: ref }: { table: queries.TableRef }) {
+  const storage = useQuery(queries.storage(ref));
   const unneeded = useQuery(queries.unneeded(ref));
   return (
     <div className="flex flex-col gap-4">
+      <Loaded query={storage} what="all of its metadata: this may take a while">
+        {(found) => {
+          const steps = waterfall(storageParts(found));
+          return (
+            <>
+              {found.complete ? null : (
+                <p className="text-bad">
+                  {plural(found.gaps_count, "file")} could not be read: all sizes are lower bounds.
+                </p>
+              )}
+              <StoragePicture steps={steps} />
+              <Card title="What expiring snapshots would free">
+                <table className="text-sm">
+                  <caption className="sr-only">What expiring snapshots would free</caption>
+                  <thead>
+                    <tr className="text-left text-soft">
+                      <th scope="col" className="pr-4 font-medium">
+                        Expire
+                      </th>
+                      <th scope="col" className="pr-4 text-right font-medium">
+                        Snapshots
+                      </th>
+                      <th scope="col" className="pr-4 text-right font-medium">
+                        Files
+                      </th>
+                      <th scope="col" className="text-right font-medium">
+                        Freed
+                      </th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {found.expiries.map((one) => {
+                      const name =
+                        one.rule.retain_last === null
+                          ? `older than ${plural(one.rule.older_than_ms / DAY_MS, "day")}`
+                          : `all but the last ${one.rule.retain_last}`;
+                      return (
+                        <tr key={name}>
+                          <th scope="row" className="pr-4 text-left font-normal">
+                            {name}
+                          </th>
+                          <td className="pr-4 text-right tabular-nums">{count(one.snapshots)}</td>
+                          <td className="pr-4 text-right tabular-nums">{count(one.freed.files)}</td>
+                          <td className="text-right tabular-nums">{bytes(one.freed.size_bytes)}</td>
+                        </tr>
+                      );
+                    })}
+                  </tbody>
+                </table>
+              </Card>
+            </>
+          );
+        }}
+      </Loaded>
       <Loaded query={unneeded} what="files that nothing needs">
         {({ orphans, quarantine }) => (
           <Card title="Files that the table does not need">
