@@ -173,7 +173,7 @@ def test_axe_finds_nothing_on_any_page_and_none_is_too_wide(
 
 def test_axe_would_find_something(chromium: Any, shown_at: str) -> None:
     page = Opened(chromium).log_in(shown_at)
-    page.locator("h2").first.evaluate("element => element.style.setProperty('color', 'Canvas')")
+    page.locator("h2").first.evaluate("element => element.style.setProperty('color', 'var(--line)')")
     page.locator("h1").evaluate("element => element.remove()")
     assert {"color-contrast", "page-has-heading-one"} <= {rule for rule, _ in violations(page)}
 
