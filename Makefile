@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 READY := $(VENV)/.ready
 DEMO_ARGS ?=
+PAGES := src/icewright/server/http/static/ui/index.html
+PAGES_FROM := $(shell find web/src web/public -type f 2>/dev/null) $(wildcard web/*.json web/*.ts web/*.html)
 TEST_ARGS ?=
 # Two processes; tests/conftest.py says which takes what. WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
@@ -18,12 +20,12 @@ SLOW := acceptance adversary app benchmarks browser catalogs client contracts de
 FAST := $(filter-out $(SLOW:%=tests/%/),$(wildcard tests/*/))
 B ?=
 
-.PHONY: help setup programs demo test test-fast check bench campaign acceptance docs lock clean
+.PHONY: help setup programs web web-check demo test test-fast check bench campaign acceptance docs lock clean
 
 help: ## what there is to do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(READY) ## a virtual environment with everything, as locked
+setup: $(READY) web ## a virtual environment with everything, as locked
 
 $(READY): requirements.lock pyproject.toml scripts/check_machine.py
 	@$(PYTHON) scripts/check_machine.py
@@ -34,13 +36,29 @@ $(READY): requirements.lock pyproject.toml scripts/check_machine.py
 	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
-demo: $(READY) ## the whole loop on real data: make demo DEMO_ARGS="--once --no-browser"
+demo: $(READY) web ## the whole loop on real data: make demo DEMO_ARGS="--once --no-browser"
 	@$(BIN)/icewright demo $(DEMO_ARGS)
+
+web: ## the web pages, where npm is installed; the wheel has them
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(PAGES); \
+	else echo "npm is not installed (Node 20.19 or newer): there are no web pages, and tests on them will be skipped"; fi
+
+$(PAGES): web/node_modules/.package-lock.json $(PAGES_FROM)
+	@npm --prefix web run --silent build -- --logLevel warn
+	@touch $@
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	@echo "setting up web/node_modules: the packages that build the web pages, as locked (280 MB)"
+	@npm --prefix web ci --silent
+	@touch $@
+
+web-check: web ## style, types and tests of the sources of the web pages
+	@if command -v npm >/dev/null; then npm --prefix web run --silent check && npm --prefix web test --silent; fi
 
 programs: ## the programs that tests need and Python packages do not bring
 	@$(PYTHON) scripts/install_programs.py
 
-test: $(READY) programs ## every test there is, and what `make check` checks beside them
+test: $(READY) programs web ## every test there is, and what `make check` checks beside them
 	@log=$$(mktemp); { $(MAKE) --no-print-directory check >"$$log" 2>&1 || { cat "$$log"; false; }; } & \
 	failed=0; $(BIN)/pytest $(WORKERS) $(TEST_ARGS) || failed=$$?; \
 	wait $$! || { failed=1; echo "make check failed:"; cat "$$log"; }; \
@@ -49,7 +67,7 @@ test: $(READY) programs ## every test there is, and what `make check` checks bes
 test-fast: $(READY) ## what needs no Spark and no server, in a few minutes
 	@$(BIN)/pytest $(WORKERS) -m "not spark and not e2e and not servers" $(FAST) $(TEST_ARGS)
 
-check: $(READY) ## style, types, floors
+check: $(READY) web-check ## style, types, floors
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -75,4 +93,4 @@ lock: $(READY) ## resolve the dependencies anew
 		--no-header --no-emit-index-url --upgrade pyproject.toml --output-file requirements.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) icewright-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) web/node_modules $(dir $(PAGES)) icewright-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

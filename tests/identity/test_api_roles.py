@@ -39,6 +39,7 @@ GOVERNORS = {"policy-admin"}
 ALL, SOME, TABLE = "everything", "anywhere", "table"
 PUBLIC_ROUTES = {
     ("GET", "/"),
+    ("GET", "/ui/{path:path}"),
     ("GET", "/login"),
     ("GET", "/login/program"),
     ("GET", "/login/callback"),
@@ -48,7 +49,6 @@ PUBLIC_ROUTES = {
 
 # Who may call what, and whether that needs a grant for everything, for anything, or for the table in question.
 MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
-    ("GET", "/assets/{name}"): (READERS, SOME),
     ("GET", "/openapi.json"): (READERS, SOME),
     ("GET", "/status"): (READERS, SOME),
     ("GET", "/metrics"): (READERS, ALL),
@@ -235,7 +235,7 @@ def world() -> World:
     access = Everybody(TOKEN, loopback_hosts("127.0.0.1", PORT), SqlIdentities(new_store(), served.clock), served.audit)
     app = create_app(served.control, access)
     app.state.streams.is_ending = lambda: True  # or the answer would have no end
-    ids = {"uuid": uuid, "name": "page.css", "optimizer": "x", "token": "ci", "run": "run-1", "number": "0"}
+    ids = {"uuid": uuid, "name": "ci", "optimizer": "x", "token": "ci", "run": "run-1", "number": "0"}
     ids |= {"receiver": "team", "letter": "msg_1", "session": "s1"}
     ids |= {"prefix": "lake", "namespace": "db", "table": "events"}
     ids |= {"rewrite": rewrite, "expiry": expiry, "task": task, "removing": removing}

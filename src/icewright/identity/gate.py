@@ -41,6 +41,8 @@ PUBLIC: Final = frozenset(
 )
 """What is answered without credentials. The page at ``/`` itself asks for a session or a one-time code, a session of a
 program is opened by such a code, and whoever comes to log in has to be vouched for."""
+PAGES: Final = "/ui/"
+"""Below this are the web pages as they are built: the same for everybody, without anything of any table."""
 
 SECURITY_HEADERS: Final = {
     "Content-Security-Policy": (
@@ -170,7 +172,7 @@ class Door:
         if scheme is None and route != HEALTH and not self._is_peer(headers):
             return _IN_THE_CLEAR
         scope["scheme"] = scheme or "http"
-        if route in PUBLIC:
+        if route in PUBLIC or (scope["method"] == "GET" and scope["path"].startswith(PAGES)):
             return STRANGER
         token = bearer_token(headers)
         return _in_place_of(headers) if token is not None and self._access.is_own(token) else None

@@ -202,7 +202,8 @@ def test_wrong_methods_and_unknown_paths_are_problems_too(door: Served) -> None:
     problem(door.http.get(f"{V1}/nothing"), 404, "not-found")
     problem(door.http.get(f"{V1}/tables/"), 404, "not-found")
     problem(door.http.get("/assets/..%2f..%2fapp.py"), 404, "not-found")
-    problem(door.http.get("/assets/page.html"), 404, "not-found")
+    problem(door.http.get("/ui/assets/..%2f..%2fapp.py"), 404, "not-found")
+    problem(door.http.get("/ui/assets/index.html"), 404, "not-found")
 
 
 @each_case("part", HOSTILE_PARTS)

@@ -51,7 +51,7 @@ SLASHES: Final = (
     b"/%00/",
 )
 STARTS: Final = (
-    b"/assets/",
+    b"/ui/assets/",
     f"{V1}/tables/".encode(),
     f"{V1}/plans/".encode(),
     f"{V1}/tasks/".encode(),
@@ -96,8 +96,8 @@ def test_g13_t8_no_path_leads_out_whatever_its_encoding() -> None:
             opened.add(str(args[0]))
 
     with asking(served.app) as asker:
-        asker.ask("GET", b"/assets/app.js")  # what is read lazily is read now
-        asker.ask("GET", b"/assets/../app.py")
+        asker.ask("GET", b"/ui/")  # what is read lazily is read now
+        asker.ask("GET", b"/ui/assets/../app.py")
         sys.addaudithook(watch)  # hooks stay: this one is deaf afterwards
         try:
             for number, target in enumerate(targets()):

@@ -1,16 +1,20 @@
-"""The plain page: tables and tasks, live. It reads the public API like any other client.
+"""The web pages, as `web/` at the root of the repository is built into this package. They read the public API alone.
 
-A browser gets in with a one-time code in the address, which becomes a session cookie; see :mod:`.gate`.
+What is built is the same for everybody and has no secret, so that strangers get it too: it asks who they are, and shows
+how to log in. A browser gets in with a one-time code in the address, which becomes a session cookie; see :mod:`.gate`.
 """
 
 from __future__ import annotations
 
+import gzip
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from http import HTTPStatus
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from string import Template
 from typing import Annotated, Final
 
@@ -19,22 +23,38 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
 from icewright.identity.authentication import Access, Gate
-from icewright.identity.authorization import PUBLIC, On, needs
+from icewright.identity.authorization import PUBLIC
 from icewright.identity.gate import presented_session, session_cookie
 from icewright.model.access.identity import SESSION_MS
-from icewright.model.access.permissions import Permission
 
 router = APIRouter(include_in_schema=False)
 
 LOGIN: Final = "/login"
 """Where people begin to log in by a provider, if there is one."""
 
-_ASSETS: Final = {
-    "page.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "parts.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
+_MEDIA_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
 }
+_SHELL: Final = "index.html"
+_HASHED: Final = "assets/"
+"""What is built below this has a digest of its content in its name, and never changes."""
+_FOR_EVER: Final = "public, max-age=31536000, immutable"
+_ASK_AGAIN: Final = "no-cache"
+_WAYS_TO_LOG_IN: Final = b'<meta name="icewright-login" content="">'
+"""Where the page is told by which way people log in, beside one-time links."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A file as it is sent; ``packed`` by gzip. The tag is a weak one, since it is that of both."""
+
+    content: bytes
+    packed: bytes
+    media_type: str
+    tag: str
 
 
 @router.get("/", dependencies=[PUBLIC])
@@ -43,22 +63,65 @@ def show_page(
     access: Gate,
     token: Annotated[str | None, Query(max_length=1_000)] = None,
 ) -> Response:
-    """The page for a session; a session for a one-time code; else a few words on how to get in."""
+    """The pages for a session; a session for a one-time code; else a few words on how to get in."""
     if token is not None:
         session = access.log_in(token)
         return _refused(access) if session is None else _let_in(request, session)
     session = presented_session(request.headers)
     if session is None or access.of_session(session) is None:
         return _refused(access)
-    return HTMLResponse(_asset("page.html"))
+    pages = show_ui(request, access, "")
+    pages.headers["Cache-Control"] = "no-store"  # without a session this address has something else
+    return pages
 
 
-@router.get("/assets/{name}", dependencies=[needs(Permission.READ, On.ANYWHERE)])
-def asset(name: str) -> Response:
-    """A part of the page, from a fixed list."""
-    if name not in _ASSETS:
+@router.get("/ui/{path:path}", dependencies=[PUBLIC])
+def show_ui(request: Request, access: Gate, path: str) -> Response:
+    """A part of the pages; under all other addresses their beginning, which knows what these addresses mean."""
+    built = _ui()
+    if path.startswith(_HASHED) and path not in built:
         raise HTTPException(HTTPStatus.NOT_FOUND)
-    return Response(_asset(name), media_type=_ASSETS[name])
+    if _SHELL not in built:
+        words = "This server was installed from sources, and nobody has built them. <code>make web</code> builds them."
+        return plain_page("The web pages are not built", words, HTTPStatus.SERVICE_UNAVAILABLE)
+    found = built[path] if path in built and path != _SHELL else _shell(has_provider=access.logins is not None)
+    headers = {
+        "Cache-Control": _FOR_EVER if path.startswith(_HASHED) else _ASK_AGAIN,
+        "ETag": found.tag,
+        "Vary": "Accept-Encoding",
+    }
+    if found.tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=found.media_type)
+    return Response(found.content, headers=headers, media_type=found.media_type)
+
+
+@cache
+def _ui() -> Mapping[str, _Built]:
+    """All that is built, by its path below ``/ui/``: what is not in here is not served."""
+    folder = files("icewright.server.http") / "static" / "ui"
+    return dict(_built_below(folder)) if folder.is_dir() else {}
+
+
+def _built_below(folder: Traversable, path: str = "") -> Iterator[tuple[str, _Built]]:
+    for entry in folder.iterdir():
+        name = f"{path}{entry.name}"
+        if entry.is_dir():
+            yield from _built_below(entry, f"{name}/")
+        else:
+            yield name, _built(entry.read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]])
+
+
+def _built(content: bytes, media_type: str) -> _Built:
+    return _Built(content, gzip.compress(content, mtime=0), media_type, f'W/"{sha256(content).hexdigest()[:32]}"')
+
+
+@cache
+def _shell(*, has_provider: bool) -> _Built:
+    shell = _ui()[_SHELL]
+    told = _WAYS_TO_LOG_IN.replace(b'content=""', b'content="provider"') if has_provider else _WAYS_TO_LOG_IN
+    return _built(shell.content.replace(_WAYS_TO_LOG_IN, told), shell.media_type)
 
 
 def _let_in(request: Request, session: str) -> Response:

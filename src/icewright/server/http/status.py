@@ -47,7 +47,7 @@ OPTIMIZER_SEEN_MS: Final = 120_000
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ServerHealth:
     """The store answers, the loop turns, and no thread beside it hangs."""
 
     status: str
@@ -143,7 +143,7 @@ class LoginCode:
     link: str | None
 
 
-@router.get("/healthz", dependencies=[PUBLIC], **operation(Health))
+@router.get("/healthz", dependencies=[PUBLIC], **operation(ServerHealth))
 def healthz(
     control: Service[ControlPlane], led: LedOrOwn[ControlPlane], leading: LeadingNow, live: Live = None
 ) -> Response:
@@ -165,7 +165,7 @@ def healthz(
     if silent:
         said = f"the server's own work gives no sign of life: {', '.join(silent)}"
         raise Unavailable(said, hint="see `icewright status` and the log; restart it")
-    return render(Health("ok"))
+    return render(ServerHealth("ok"))
 
 
 @router.get(

@@ -1,0 +1,468 @@
+"""The pages in a real browser: what is shown, said and reached, and that nothing in them breaks a rule of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import NARROW, WIDE, Opened, one_time_link
+from tests.browser.lake import HOSTILE, named
+from tests.builders.served import TOKEN, Served, at_a_port
+
+pytestmark = pytest.mark.browser
+AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+GONE_AWAY = "Failed to load resource: net::ERR_INTERNET_DISCONNECTED"
+TABS = ("health", "layout", "files", "snapshots", "storage", "tasks", "policy", "why")
+
+
+def violations(page: Any) -> list[tuple[str, str]]:
+    """What axe finds wrong with a page as it stands."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = axe.run(page, options=AXE).response["violations"]
+    return [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]
+
+
+def eventually(page: Any, ask: Callable[[], Any], wanted: Any) -> None:
+    """Wait until that is so. Playwright's own way for it needs a policy that lets text become code."""
+    for _ in range(300):
+        if ask() == wanted:
+            return
+        page.wait_for_timeout(100)
+    assert ask() == wanted
+
+
+def new_table(served: Served, name: str) -> None:
+    """A table without files, seen at once: no time passes, so that nobody's log-in ends."""
+    served.lake.create(named(name), properties={"icewright.mode": "observe"})
+    served.control.maintainer.look(named(name))
+
+
+def uuid_of(served: Served, name: str) -> str:
+    (uuid,) = {table["uuid"] for table in served.get("/tables")["items"] if table["name"] == f"lake.db.{name}"}
+    return str(uuid)
+
+
+def task_of(served: Served, name: str) -> dict[str, Any]:
+    (task,) = [task for task in served.get("/tasks")["items"] if task["table"] == f"lake.db.{name}"]
+    return dict(task)
+
+
+def row(page: Any, name: str) -> Any:
+    tables = page.get_by_role("region", name="Tables", exact=True)
+    return tables.get_by_role("row").filter(has=page.get_by_role("link", name=f"lake.db.{name}", exact=True))
+
+
+def settled(page: Any) -> None:
+    """Nothing is on its way, and every picture is drawn."""
+    page.wait_for_function(
+        "() => ![...document.querySelectorAll('[role=status]')].some(e => /^Loading/.test(e.textContent))"
+    )
+    page.wait_for_function("() => [...document.querySelectorAll('[role=img]')].every(e => e.dataset.drawn)")
+
+
+def addresses(served: Served) -> list[str]:
+    """Every page there is, with something on it."""
+    table = f"/ui/tables/{uuid_of(served, 'clicks')}?catalog=lake"
+    waiting = served.get("/plans/waiting")["items"][0]
+    return [
+        "/ui/",
+        *(f"{table}&tab={tab}" for tab in TABS),
+        "/ui/inbox",
+        f"/ui/plans/{waiting['plan_id']}",
+        "/ui/tasks",
+        f"/ui/tasks/{task_of(served, 'orders')['task_id']}",
+        f"/ui/tasks/{task_of(served, 'logs')['task_id']}",
+        "/ui/queue",
+        "/ui/benefit",
+        "/ui/policies",
+        "/ui/policies?tab=edit",
+        *(f"/ui/administration?tab={tab}" for tab in ("system", "optimizers", "audit", "people")),
+        "/ui/no/such/page",
+    ]
+
+
+def test_a_link_opens_the_pages_once(chromium: Any, shown_at: str) -> None:
+    link = one_time_link(shown_at)
+    first, second = Opened(chromium), Opened(chromium)
+    first.page.goto(link)
+    first.page.wait_for_selector("#connection[data-state=live]")
+    assert "token" not in first.page.url
+    second.page.goto(link)
+    assert second.page.get_by_role("heading", level=1).inner_text() == "This link does not open the page"
+    assert violations(second.page) == []
+    assert first.troubles == []
+    assert second.troubles == ["Failed to load resource: the server responded with a status of 401 (Unauthorized)"]
+
+
+def test_a_stranger_is_shown_how_to_log_in_and_comes_to_where_they_wanted(chromium: Any, shown_at: str) -> None:
+    opened = Opened(chromium)
+    opened.page.goto(f"{shown_at}/ui/tasks?state=failed")
+    opened.page.get_by_role("heading", name="Log in to icewright").wait_for()
+    assert "icewright login" in opened.page.inner_text("main")
+    assert opened.page.get_by_role("link", name="Log in").count() == 0  # there is no provider here
+    assert violations(opened.page) == []
+    opened.page.evaluate("sessionStorage.setItem('icewright-next', '/ui/tasks?state=failed')")  # as its link does
+    opened.page.goto(one_time_link(shown_at))
+    opened.page.wait_for_url("**/ui/tasks?state=failed")
+    opened.page.evaluate("sessionStorage.setItem('icewright-next', '//elsewhere.example/ui/')")
+    opened.page.goto(f"{shown_at}/ui/")
+    opened.page.wait_for_selector("#connection[data-state=live]")
+    assert opened.page.url == f"{shown_at}/ui/"
+
+
+def test_a_table_says_why_and_its_tasks_say_what_became_of_them(chromium: Any, shown: Served, shown_at: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(shown_at)
+    row(page, "clicks").get_by_role("link", name="lake.db.clicks").click()
+    page.get_by_role("link", name="Why", exact=True).click()
+    why = shown.get(f"/tables/{uuid_of(shown, 'clicks')}/why")
+    page.get_by_text(why["answer"]).first.wait_for()
+    assert "tab=why" in page.url
+    page.get_by_role("link", name="Tasks", exact=True).last.click()
+    page.get_by_role("table", name="Tasks of this table").get_by_role("link").first.click()
+    page.get_by_role("button", name="Try it again").wait_for()
+    assert "no Parquet file" in page.inner_text("main")
+    page.go_back()
+    page.get_by_role("table", name="Tasks of this table").wait_for()
+    page.go_back()
+    page.get_by_text(why["answer"]).first.wait_for()
+    page.goto(f"{shown_at}/ui/queue")
+    (wait, *_) = shown.get(f"/tasks/{task_of(shown, 'logs')['task_id']}")["waits"]
+    page.get_by_text(f"Waits: {wait['reason']['text']}").wait_for()
+    page.goto(f"{shown_at}/ui/tasks")
+    page.locator("dl > div").filter(has_text="Failed").get_by_text("1", exact=True).wait_for()
+    states = page.get_by_role("table", name="Tasks").inner_text()
+    assert all(state in states for state in ("failed", "in doubt", "running", "queued", "succeeded"))
+    assert opened.troubles == []
+
+
+def test_names_are_text_whatever_they_are(chromium: Any, shown_at: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(shown_at)
+    row(page, "clicks").wait_for()
+    said = page.get_by_role("region", name="Tables", exact=True).inner_text()
+    for name in HOSTILE:
+        assert ("\\u{202e}gnp.exe" if name.startswith("\u202e") else name) in said
+    page.get_by_role("combobox", name="Find a table").fill("<img")
+    page.get_by_role("option").filter(has_text="<img src=x onerror=alert(1)>").click()
+    page.get_by_role("heading", level=1).filter(has_text="<img src=x onerror=alert(1)>").wait_for()
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDE[0]
+    assert opened.troubles == []
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")])
+def test_axe_finds_nothing_on_any_page_and_none_is_too_wide(
+    chromium: Any, shown: Served, shown_at: str, size: tuple[int, int], scheme: str
+) -> None:
+    opened = Opened(chromium, size, scheme)
+    page = opened.log_in(shown_at)
+    for path in addresses(shown):
+        page.goto(shown_at + path)
+        page.get_by_role("heading", level=1).first.wait_for()
+        settled(page)
+        assert violations(page) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0], path
+        assert page.get_by_role("alert").count() == 0, path
+    assert opened.troubles == []
+
+
+def test_axe_would_find_something(chromium: Any, shown_at: str) -> None:
+    page = Opened(chromium).log_in(shown_at)
+    page.locator("h2").first.evaluate("element => element.style.setProperty('color', 'var(--line)')")
+    page.locator("h1").evaluate("element => element.remove()")
+    assert {"color-contrast", "page-has-heading-one"} <= {rule for rule, _ in violations(page)}
+
+
+def test_nothing_is_asked_of_another_host(chromium: Any, shown: Served, shown_at: str) -> None:
+    opened = Opened(chromium)
+    asked: list[str] = []
+    opened.page.on("request", lambda request: asked.append(request.url))
+    page = opened.log_in(shown_at)
+    page.goto(f"{shown_at}/ui/tables/{uuid_of(shown, 'clicks')}?tab=layout")
+    settled(page)
+    assert len(asked) > 10
+    assert [url for url in asked if not url.startswith(f"{shown_at}/")] == []
+
+
+def test_each_picture_has_its_numbers(chromium: Any, shown: Served, shown_at: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(shown_at)
+    page.goto(f"{shown_at}/ui/tables/{uuid_of(shown, 'logs')}?catalog=lake&tab=layout")
+    sizes = page.get_by_role("region", name="File sizes", exact=True)
+    settled(page)
+    assert sizes.get_by_role("img").count() == 1
+    assert sizes.locator("canvas").evaluate("canvas => canvas.width > 100 && canvas.height > 100")
+    sizes.get_by_role("button", name="Show the numbers").click()
+    cells = sizes.get_by_role("table").get_by_role("row").last.get_by_role("cell").all_inner_texts()
+    # 3 cities, 12 commits of one file of a million bytes each
+    assert cells == ["512 KiB to 1 MiB", "36", "34.3 MiB"]
+    parts = page.get_by_role("region", name="Partitions", exact=True)
+    parts.get_by_role("button", name="Show the numbers").click()
+    rows = parts.get_by_role("table").get_by_role("row").all_inner_texts()
+    assert [line.split("\t")[:3] for line in rows[1:]] == [[f"city=city-{number}", "12", "12"] for number in range(3)]
+    assert opened.troubles == []
+
+
+def test_the_overlap_of_a_column_is_drawn_and_said(chromium: Any, shown: Served, shown_at: str) -> None:
+    files = [
+        {
+            "path": f"f-{number}.parquet",
+            "partition": "",
+            "size_bytes": 1,
+            "records": 10,
+            "bounds": [{"min": str(number), "max": str(number + 900), "lower": number, "upper": number + 900}],
+        }
+        for number in range(300)
+    ]
+    overlap = [{"column": "id", "files": 300, "depth_max": 297, "depth_mean": 290.5}]
+    bounds = {
+        "snapshot_id": "1",
+        "columns": [{"name": "id", "type": "long"}],
+        "files_total": 300,
+        "files_read": 300,
+        "sampled": False,
+        "truncated": False,
+        "unknown_files": 0,
+        "overlap": overlap,
+        "items": files,
+    }
+    opened = Opened(chromium)
+    page = opened.log_in(shown_at)
+    page.route("**/bounds?*", lambda route: route.fulfill(content_type="application/json", body=json.dumps(bounds)))
+    page.goto(f"{shown_at}/ui/tables/{uuid_of(shown, 'clicks')}?catalog=lake&tab=layout")
+    page.get_by_label("By column").select_option("id")
+    page.get_by_text("A lookup opens 297 of 300 files at the worst value, 290.5 on the mean.").wait_for()
+    assert re.search(r"column=", page.url)
+    settled(page)
+    assert violations(page) == []
+    assert opened.troubles == []
+
+
+def test_the_keyboard_finds_a_table_and_the_focus_stays_while_all_is_read_anew(
+    chromium: Any, served: Served, url: str
+) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    row(page, "clicks").wait_for()
+    link = page.get_by_role("region", name="Tables", exact=True).get_by_role("link", name="lake.db.clicks", exact=True)
+    link.focus()
+    focused = "document.activeElement.textContent"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    new_table(served, "born_meanwhile")
+    row(page, "born_meanwhile").wait_for(timeout=30_000)
+    assert page.evaluate(focused) == "lake.db.clicks"
+    page.keyboard.press("/")
+    page.keyboard.type("clic")
+    page.get_by_role("option").filter(has_text="lake.db.clicks").wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", level=1).filter(has_text="lake.db.clicks").wait_for()
+    assert page.evaluate("document.activeElement.id") == "main"  # whoever hears the page hears the new one
+    assert opened.troubles == []
+
+
+def test_a_plan_is_approved_and_its_task_is_cancelled(chromium: Any, served: Served, url: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    before = len(served.get("/plans/waiting")["items"])
+    page.get_by_role("link", name="Inbox").click()
+    page.get_by_role("link", name="Look at it and decide").first.click()
+    page.get_by_role("button", name="Approve").click()
+    dialog = page.get_by_role("dialog", name="Approve this plan")
+    assert violations(page) == []
+    dialog.get_by_label("Your name").fill("Ada")
+    dialog.get_by_role("button", name="Approve", exact=True).click()
+    page.wait_for_url("**/ui/tasks/*")
+    page.get_by_text("queued").first.wait_for()
+    assert len(served.get("/plans/waiting")["items"]) == before - 1
+    task = served.get(f"/tasks/{page.url.rpartition('/')[2]}")["task"]
+    assert task["state"] == "queued"
+    assert "Ada" in json.dumps(served.get("/approvals"))
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel", exact=True).click()
+    page.get_by_role("heading", level=1).get_by_text("cancelled").wait_for()
+    assert opened.troubles == []
+
+
+def test_what_somebody_else_was_faster_with_is_said(chromium: Any, served: Served, url: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    waiting = served.get("/plans/waiting")["items"][0]
+    page.goto(f"{url}/ui/plans/{waiting['plan_id']}")
+    page.get_by_role("button", name="Approve").click()
+    served.post(f"/plans/{waiting['plan_id']}/approve", {"approved_by": "Bob"})
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Your name").fill("Ada")
+    dialog.get_by_role("button", name="Approve", exact=True).click()
+    page.locator("[role=alert], h1:has-text('Rewrite data files'), h1:has-text('rewrite data files')").first.wait_for()
+    assert len([one for one in served.get("/tasks")["items"] if one["plan_id"] == waiting["plan_id"]]) == 1
+
+
+def test_a_halt_is_shown_and_let_go_on(chromium: Any, served: Served, url: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    served.post("/queue/stop", {"part": "table", "name": "lake.db.logs", "reason": "a fire"})
+    page.get_by_role("heading", name="Halted: nothing is started here").wait_for()
+    said = "table lake.db.logs is stopped by owner: a fire"
+    eventually(page, lambda: said in row(page, "logs").inner_text(), wanted=True)
+    assert page.locator("[aria-live] time, [role=status] time").count() == 0  # ages are not read out
+    page.get_by_role("link", name="Queue", exact=True).click()
+    page.get_by_role("button", name="Let table lake.db.logs go on").click()
+    page.get_by_role("heading", name="Halted: nothing is started here").wait_for(state="detached")
+    assert served.get("/queue")["halts"] == []
+    page.get_by_role("button", name="Halt…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Why").fill("a flood")
+    dialog.get_by_role("button", name="Halt", exact=True).click()
+    page.get_by_role("heading", name="Halted: nothing is started here").wait_for()
+    assert [(halt["kind"], halt["state"], halt["why"]) for halt in served.get("/queue")["halts"]] == [
+        ("all", "paused", "a flood")
+    ]
+    assert opened.troubles == []
+
+
+def test_what_happens_is_told_once(chromium: Any, served: Served, url: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    page.wait_for_timeout(1_000)  # the feed is followed from then on
+    task = task_of(served, "logs")
+    served.post(f"/tasks/{task['task_id']}/cancel")
+    news = page.locator("p[aria-live=polite]")
+    eventually(page, lambda: "lake.db.logs: cancelled" in news.text_content(), wanted=True)
+    assert opened.troubles == []
+
+
+def test_what_needs_somebody_stands_at_the_top(chromium: Any, served: Served, url: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    troubles = page.get_by_role("region", name="Trouble: this needs somebody")
+    assert troubles.count() == 0
+    served.lake.available = False
+    served.control.loop.round()
+    troubles.wait_for()
+    (until,) = {one["paused_until"] for one in served.get("/status")["catalogs"]} - {None}
+    assert "it does not answer, and is left alone until" in troubles.inner_text()
+    shown = troubles.locator("time").get_attribute("datetime")
+    assert page.evaluate(f"Date.parse('{shown}')") == until
+    assert troubles.bounding_box()["y"] < page.get_by_role("heading", level=1).bounding_box()["y"]
+    assert page.locator("#connection").inner_text() == "live"
+    assert [one for one in opened.troubles if "503" not in one] == []
+
+
+def test_a_server_that_goes_away_is_told_of_and_what_was_shown_goes_on_when_it_is_back(
+    chromium: Any, served: Served, url: str
+) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    row(page, "clicks").wait_for()
+    page.mouse.wheel(0, 10_000)
+    opened.context.set_offline(True)
+    page.wait_for_selector("#connection[data-state=away]")
+    assert page.get_by_text("The server does not answer; what is shown may be old.").is_visible()
+    box = page.locator("#connection").bounding_box()
+    assert box["y"] + box["height"] <= WIDE[1]  # where somebody is who has scrolled down
+    assert row(page, "clicks").is_visible()
+    assert violations(page) == []
+    new_table(served, "born_meanwhile")
+    opened.context.set_offline(False)
+    page.wait_for_selector("#connection[data-state=live]", state="attached")
+    row(page, "born_meanwhile").wait_for(timeout=30_000)
+    assert {one for one in opened.troubles if "ERR_INTERNET_DISCONNECTED" not in one} == set()
+
+
+def test_the_end_of_a_log_in_is_said(chromium: Any, shown_at: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(shown_at)
+    opened.context.clear_cookies()
+    page.get_by_role("heading", name="Log in to icewright").wait_for()
+    assert all("401 (Unauthorized)" in one for one in opened.troubles)
+    page.reload()
+    page.get_by_role("heading", name="Log in to icewright").wait_for()
+
+
+def test_an_empty_lake_says_what_comes_next(chromium: Any) -> None:
+    served = Served()
+    with at_a_port(served.control) as url:
+        opened = Opened(chromium, NARROW, "dark")
+        page = opened.log_in(url)
+        page.get_by_text("No tables yet").wait_for()
+        assert violations(page) == []
+        for path, words in (
+            ("inbox", "Nothing waits for you"),
+            ("tasks", "No tasks yet"),
+            ("benefit", "Nothing was rewritten yet"),
+            ("policies", "No rules"),
+            ("administration?tab=optimizers", "No optimizer has introduced itself yet"),
+        ):
+            page.goto(f"{url}/ui/{path}")
+            page.get_by_text(words).wait_for()
+        served.get("/backlog", resource_group="default", catalog="lake", submitter_id="submitter-1")
+        page.get_by_text("submitter-1 on ").wait_for()
+        assert opened.troubles == []
+
+
+def test_of_many_tables_each_one_is_found_and_every_state_has_an_address(chromium: Any) -> None:
+    served = Served()
+    for number in range(303):
+        new_table(served, f"t{number:03}")
+    with at_a_port(served.control) as url:
+        opened = Opened(chromium)
+        page = opened.log_in(url)
+        tables = page.get_by_role("region", name="Tables", exact=True)
+        row(page, "t000").wait_for()
+        assert page.locator("dl > div").filter(has_text="Tables").get_by_text("303", exact=True).count() == 1
+        assert tables.get_by_role("table").get_attribute("aria-rowcount") == "304"
+        assert 10 < tables.get_by_role("row").count() < 100  # the others are drawn when somebody comes to them
+        page.get_by_label("Name has").fill("T19")
+        eventually(page, lambda: tables.get_by_role("row").count(), 11)
+        assert "search=T19" in page.url
+        tables.get_by_role("button", name="Table").click()
+        row(page, "t190").wait_for()
+        page.wait_for_url("**sort=name**")
+        page.reload()
+        eventually(page, lambda: tables.get_by_role("row").count(), 11)
+        row(page, "t195").get_by_role("link").first.click()
+        page.get_by_role("heading", level=1).filter(has_text="lake.db.t195").wait_for()
+        page.go_back()
+        eventually(page, lambda: tables.get_by_role("row").count(), 11)
+        page.get_by_label("Name has").fill("nothing like this")
+        page.get_by_text("No table is like that.").wait_for()
+        page.goto(f"{url}/ui/?sort=name")
+        row(page, "t000").wait_for()
+        for _ in range(60):
+            page.mouse.wheel(0, 3_000)
+            page.wait_for_timeout(50)
+            if row(page, "t302").count():
+                break
+        row(page, "t302").wait_for()
+        assert opened.troubles == []
+
+
+def test_dark_and_light_are_chosen_and_kept(chromium: Any, shown_at: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(shown_at)
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(paper)
+    page.get_by_label("Colours").select_option("dark")
+    dark = page.evaluate(paper)
+    assert dark != light
+    page.reload()
+    page.wait_for_selector("#connection[data-state=live]")
+    assert page.evaluate(paper) == dark
+
+
+def test_its_policy_keeps_foreign_script_and_style_out_and_we_would_hear_of_it(chromium: Any, shown_at: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(shown_at)
+    page.evaluate(
+        "for (const [tag, text] of [['script', 'globalThis.ran = 1'], ['style', 'body { display: none }']]) {"
+        " const foreign = document.createElement(tag); foreign.textContent = text; document.body.append(foreign); }"
+    )
+    assert page.evaluate("globalThis.ran") is None
+    assert page.locator("main").is_visible()
+    assert sum("Content Security Policy" in one for one in opened.troubles) == 2
+    assert TOKEN not in page.content()

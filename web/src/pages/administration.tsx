@@ -1,0 +1,469 @@
+// How the installation is, for those who run it.
+
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { answer, api, type Schemas } from "../api/client";
+import * as queries from "../api/queries";
+import { type Column, DataTable } from "../components/data-table";
+import { Tabs, TaskLink } from "../components/links";
+import { Badge, Button, Card, Empty, Loaded, Name, PageHeading, Time, Trouble } from "../components/ui";
+import { bytes, count, plural, words } from "../lib/format";
+import { useNow } from "../lib/now";
+import { ADMIN_TABS } from "../lib/search";
+import { useTitle } from "../lib/title";
+import { administrationRoute } from "../router";
+
+const AWAY_AFTER_MS = 30_000;
+
+type Tab = (typeof ADMIN_TABS)[number];
+
+const NAMES: Record<Tab, string> = {
+  system: "System",
+  optimizers: "Optimizers",
+  quarantine: "Quarantine",
+  notifications: "Notifications",
+  audit: "Audit",
+  people: "People and tokens",
+};
+
+/** What each part needs; without, its tab is not offered. */
+const NEEDS: Partial<Record<Tab, string>> = { audit: "audit", people: "administer" };
+
+export function AdministrationPage() {
+  useTitle("Administration");
+  const { tab = "system" } = administrationRoute.useSearch();
+  const me = useQuery(queries.me);
+  const tabs = ADMIN_TABS.filter((each) => {
+    const needed = NEEDS[each];
+    return needed === undefined || me.data?.permissions.some((one) => one === needed);
+  });
+  const shown = tabs.includes(tab) ? tab : "system";
+  return (
+    <>
+      <PageHeading title="Administration" />
+      <Tabs
+        label="Parts of the administration"
+        tabs={tabs}
+        current={shown}
+        nameOf={(each) => NAMES[each]}
+        linkOf={(each, className, isCurrent) => (
+          <Link
+            to="/administration"
+            search={{ tab: each }}
+            className={className}
+            aria-current={isCurrent ? "page" : undefined}
+          >
+            {NAMES[each]}
+          </Link>
+        )}
+      />
+      {shown === "system" ? <System /> : null}
+      {shown === "optimizers" ? <Optimizers /> : null}
+      {shown === "quarantine" ? <Quarantine /> : null}
+      {shown === "notifications" ? <Notifications /> : null}
+      {shown === "audit" ? <Audit /> : null}
+      {shown === "people" ? <People /> : null}
+    </>
+  );
+}
+
+function System() {
+  const status = useQuery(queries.status);
+  const readiness = useQuery(queries.readiness);
+  return (
+    <div className="flex flex-col gap-4">
+      <Loaded query={readiness} what="the parts">
+        {({ parts }) => (
+          <Card title="Parts">
+            <ul className="flex flex-col gap-1 text-sm">
+              {parts.map((part) => (
+                <li key={part.name} className="flex flex-wrap items-baseline gap-2">
+                  <Badge tone={part.is_well ? "good" : part.is_required ? "bad" : "fair"}>
+                    {part.is_well ? "well" : "not well"}
+                  </Badge>
+                  <Name className="font-medium">{part.name}</Name>
+                  <Name>{part.detail}</Name>
+                </li>
+              ))}
+            </ul>
+          </Card>
+        )}
+      </Loaded>
+      <Loaded query={status} what="the status">
+        {(value) => (
+          <>
+            <Card title="Catalogs">
+              <ul className="flex flex-col gap-1 text-sm">
+                {value.catalogs.map((each) => (
+                  <li key={each.name} className="flex flex-wrap items-baseline gap-2">
+                    <Badge tone={each.paused_until === null ? "good" : "bad"}>
+                      {each.paused_until === null ? "answers" : "does not answer"}
+                    </Badge>
+                    <Name className="font-medium">{each.name}</Name>
+                    {each.paused_until === null ? null : (
+                      <span>
+                        left alone until <Time at={each.paused_until} />
+                      </span>
+                    )}
+                  </li>
+                ))}
+              </ul>
+            </Card>
+            <Card title="Servers">
+              {value.servers.length === 0 ? (
+                <p className="text-soft">This one alone, version {value.version}.</p>
+              ) : null}
+              <ul className="flex flex-col gap-1 text-sm">
+                {value.servers.map((each) => (
+                  <li key={each.server_id} className="flex flex-wrap items-baseline gap-2">
+                    <Badge tone={each.is_silent ? "bad" : "good"}>
+                      {each.is_silent ? "silent" : each.leads ? "leads" : "stands by"}
+                    </Badge>
+                    <Name className="font-medium">{each.server_id}</Name>
+                    <Name>{each.url}</Name>
+                    <span className="text-soft">
+                      version {each.version}, heard of <Time at={each.seen_at} relative />
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            </Card>
+            <Card title="What the server is doing">
+              <ul className="flex flex-col gap-1 text-sm">
+                {value.doing.map((each) => (
+                  <li key={each.thread} className="flex flex-wrap items-baseline gap-2">
+                    {each.is_silent ? <Badge tone="bad">silent</Badge> : null}
+                    <Name className="font-medium">{each.thread}</Name>
+                    <Name>{each.step}</Name>
+                    <span className="text-soft">
+                      since <Time at={each.since} relative />
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            </Card>
+          </>
+        )}
+      </Loaded>
+    </div>
+  );
+}
+
+function Optimizers() {
+  const status = useQuery(queries.status);
+  const now = useNow();
+  return (
+    <Loaded query={status} what="optimizers">
+      {({ optimizers, submitters }) =>
+        optimizers.length === 0 && submitters.length === 0 ? (
+          <Empty>
+            No optimizer has introduced itself yet. <code>icewright optimizer</code> starts one; Spark needs some
+            seconds to come up. Tables are observed and planned without it.
+          </Empty>
+        ) : (
+          <ul className="flex flex-col gap-2 text-sm">
+            {optimizers.map(({ hello, seen_at: at }) => {
+              const isAway = now - at > AWAY_AFTER_MS;
+              return (
+                <li key={hello.optimizer_id} className="flex flex-wrap items-baseline gap-2">
+                  <Badge tone={isAway ? "bad" : "good"}>{isAway ? "away" : "ready"}</Badge>
+                  <Name className="font-medium">{hello.optimizer_id}</Name>
+                  <span>
+                    {plural(hello.slots, "slot")} · Spark {hello.spark_version} · Iceberg {hello.iceberg_version} ·
+                    group <Name>{hello.resource_group}</Name>
+                  </span>
+                  <span className="text-soft">
+                    heard of <Time at={at} relative />
+                  </span>
+                </li>
+              );
+            })}
+            {submitters.map(({ submitter, asked_at: at }) => (
+              <li key={submitter.submitting.submitter_id} className="flex flex-wrap items-baseline gap-2">
+                <Badge>submitter</Badge>
+                <Name className="font-medium">{`${submitter.submitting.submitter_id} on ${submitter.submitting.host}`}</Name>
+                <span>
+                  {count(submitter.submitting.applications)} of at most{" "}
+                  {plural(submitter.submitting.applications_max, "application")} · group{" "}
+                  <Name>{submitter.resource_group}</Name>
+                </span>
+                <span className="text-soft">
+                  asked <Time at={at} relative />
+                </span>
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Loaded>
+  );
+}
+
+const QUARANTINE: Column<Schemas["QuarantineView"]>[] = [
+  { id: "table", heading: "Table", by: (row) => row.table, cell: (row) => <Name>{row.table}</Name> },
+  { id: "cause", heading: "Cause", from: "sm", by: (row) => row.cause, cell: (row) => row.cause },
+  {
+    id: "files",
+    heading: "Held files",
+    numeric: true,
+    by: (row) => row.held_files,
+    cell: (row) => count(row.held_files),
+  },
+  { id: "bytes", heading: "Size", numeric: true, by: (row) => row.held_bytes, cell: (row) => bytes(row.held_bytes) },
+  {
+    id: "begun",
+    heading: "Begun",
+    from: "md",
+    by: (row) => row.begun_at,
+    cell: (row) => <Time at={row.begun_at} relative />,
+  },
+  {
+    id: "purged",
+    heading: "May be purged from",
+    from: "md",
+    by: (row) => row.purged_from,
+    cell: (row) => <Time at={row.purged_from} />,
+  },
+  { id: "task", heading: "Task", cell: (row) => <TaskLink id={row.task_id} /> },
+];
+
+function Quarantine() {
+  const list = useQuery(queries.quarantine);
+  return (
+    <Loaded query={list} what="the quarantine">
+      {({ items }) =>
+        items.length === 0 ? (
+          <Empty>No file is in quarantine. What is removed from a table waits here before it is gone for good.</Empty>
+        ) : (
+          <DataTable label="Quarantine" rows={items} columns={QUARANTINE} keyOf={(row) => row.task_id} />
+        )
+      }
+    </Loaded>
+  );
+}
+
+function Notifications() {
+  const receivers = useQuery(queries.receivers);
+  const letters = useQuery(queries.deadLetters);
+  const me = useQuery(queries.me);
+  const client = useQueryClient();
+  const mayAdminister = me.data?.permissions.includes("administer") ?? false;
+  const trial = useMutation({
+    mutationFn: (name: string) =>
+      answer(api.POST("/api/v1/notifications/receivers/{name}/test", { params: { path: { name } } })),
+  });
+  const again = useMutation({
+    mutationFn: (id: string) =>
+      answer(
+        api.POST("/api/v1/notifications/dead-letters/{message_id}/retry", { params: { path: { message_id: id } } }),
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: ["dead-letters"] }),
+  });
+  return (
+    <div className="flex flex-col gap-4">
+      <Loaded query={receivers} what="receivers">
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty>Nobody is told anything yet: receivers are part of the server's configuration.</Empty>
+          ) : (
+            <Card title="Receivers">
+              <ul className="flex flex-col gap-2 text-sm">
+                {items.map((each) => (
+                  <li key={each.name} className="flex flex-wrap items-center gap-2">
+                    <Badge tone={each.trouble ? "bad" : "good"}>{each.trouble ? "trouble" : "well"}</Badge>
+                    <Name className="font-medium">{each.name}</Name>
+                    <span>
+                      {each.kind} · {count(each.sent)} sent · {count(each.waiting)} waiting · {count(each.dead_letters)}{" "}
+                      did not arrive
+                    </span>
+                    {mayAdminister ? (
+                      <Button disabled={trial.isPending} onClick={() => trial.mutate(each.name)}>
+                        Send a test
+                      </Button>
+                    ) : null}
+                    {trial.data?.receiver === each.name ? (
+                      <span role="status">
+                        {trial.data.has_arrived ? "It has arrived." : `It has not: ${trial.data.problem}`}
+                      </span>
+                    ) : null}
+                    {each.trouble ? (
+                      <p className="w-full text-bad">
+                        <Name>{each.trouble}</Name>
+                      </p>
+                    ) : null}
+                  </li>
+                ))}
+              </ul>
+              {trial.error ? <Trouble error={trial.error} /> : null}
+            </Card>
+          )
+        }
+      </Loaded>
+      <Loaded query={letters} what="messages that did not arrive">
+        {({ items }) =>
+          items.length === 0 ? null : (
+            <Card title="Messages that did not arrive">
+              <ul className="flex flex-col gap-2 text-sm">
+                {items.map((each) => (
+                  <li key={each.message_id}>
+                    <div className="flex flex-wrap items-center gap-2">
+                      <Name className="font-medium">{each.title}</Name>
+                      <Time at={each.given_up_at} relative />
+                      {mayAdminister ? (
+                        <Button disabled={again.isPending} onClick={() => again.mutate(each.message_id)}>
+                          Send it again
+                        </Button>
+                      ) : null}
+                    </div>
+                    <p>
+                      <Name>{`${each.receiver}, ${plural(each.attempts, "attempt")}: ${each.problem}`}</Name>
+                    </p>
+                  </li>
+                ))}
+              </ul>
+              {again.error ? <Trouble error={again.error} /> : null}
+            </Card>
+          )
+        }
+      </Loaded>
+    </div>
+  );
+}
+
+const AUDIT: Column<Schemas["AuditEntry"]>[] = [
+  { id: "number", heading: "Number", numeric: true, by: (row) => row.number, cell: (row) => row.number },
+  { id: "at", heading: "When", by: (row) => row.at, cell: (row) => <Time at={row.at} /> },
+  { id: "who", heading: "Who", by: (row) => row.principal, cell: (row) => <Name>{row.principal}</Name> },
+  { id: "action", heading: "What", by: (row) => row.action, cell: (row) => <Name>{row.action}</Name> },
+  {
+    id: "resource",
+    heading: "Of what",
+    from: "sm",
+    by: (row) => row.resource,
+    cell: (row) => <Name>{row.resource}</Name>,
+  },
+  {
+    id: "detail",
+    heading: "Detail",
+    from: "lg",
+    cell: (row) => (
+      <Name>
+        {Object.entries(row.detail)
+          .map(([key, value]) => `${key}: ${value}`)
+          .join(", ")}
+      </Name>
+    ),
+  },
+];
+
+function Audit() {
+  const list = useQuery(queries.audit);
+  return (
+    <Loaded query={list} what="the audit">
+      {({ items, next_cursor: more }) => (
+        <>
+          <DataTable label="Audit" rows={items} columns={AUDIT} keyOf={(row) => String(row.number)} />
+          {more ? (
+            <p className="mt-2 text-sm text-soft">
+              {plural(items.length, "entry").replace("entrys", "entries")}; <code>icewright audit list</code> has all.
+            </p>
+          ) : null}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function grants(of: { role: string; scope: { catalog: string; namespace: string[] } }[]): string {
+  return of
+    .map(
+      ({ role, scope }) =>
+        `${words(role)} on ${[scope.catalog, ...scope.namespace].filter(Boolean).join(".") || "everything"}`,
+    )
+    .join(", ");
+}
+
+function People() {
+  const sessions = useQuery(queries.sessions);
+  const tokens = useQuery(queries.tokens);
+  const client = useQueryClient();
+  const end = useMutation({
+    mutationFn: (id: string) =>
+      answer(api.POST("/api/v1/sessions/{session_id}/end", { params: { path: { session_id: id } } })),
+    onSettled: () => client.invalidateQueries({ queryKey: ["sessions"] }),
+  });
+  const revoke = useMutation({
+    mutationFn: (name: string) => answer(api.POST("/api/v1/tokens/{name}/revoke", { params: { path: { name } } })),
+    onSettled: () => client.invalidateQueries({ queryKey: ["tokens"] }),
+  });
+  const session: Column<Schemas["SessionView"]>[] = [
+    { id: "name", heading: "Who", by: (row) => row.name, cell: (row) => <Name>{row.shown || row.name}</Name> },
+    { id: "grants", heading: "May", from: "md", cell: (row) => <Name>{grants(row.grants)}</Name> },
+    { id: "by", heading: "By", from: "sm", by: (row) => row.logged_in_by, cell: (row) => row.logged_in_by },
+    {
+      id: "used",
+      heading: "Last used",
+      by: (row) => row.last_used_at,
+      cell: (row) => <Time at={row.last_used_at} relative />,
+    },
+    {
+      id: "end",
+      heading: "End",
+      cell: (row) => (
+        <Button disabled={end.isPending} onClick={() => end.mutate(row.session_id)}>
+          End it<span className="sr-only"> for {row.shown || row.name}</span>
+        </Button>
+      ),
+    },
+  ];
+  const token: Column<Schemas["TokenRecord"]>[] = [
+    { id: "name", heading: "Token", by: (row) => row.name, cell: (row) => <Name>{row.name}</Name> },
+    { id: "grants", heading: "May", from: "md", cell: (row) => <Name>{grants(row.grants)}</Name> },
+    {
+      id: "used",
+      heading: "Last used",
+      from: "sm",
+      by: (row) => row.last_used_at,
+      cell: (row) => <Time at={row.last_used_at} relative />,
+    },
+    { id: "ends", heading: "Ends", by: (row) => row.expires_at, cell: (row) => <Time at={row.expires_at} /> },
+    {
+      id: "revoke",
+      heading: "Revoke",
+      cell: (row) =>
+        row.revoked_at === null ? (
+          <Button look="danger" disabled={revoke.isPending} onClick={() => revoke.mutate(row.name)}>
+            Revoke<span className="sr-only"> {row.name}</span>
+          </Button>
+        ) : (
+          <Badge>revoked</Badge>
+        ),
+    },
+  ];
+  return (
+    <div className="flex flex-col gap-6">
+      <section aria-label="Sessions">
+        <h2 className="mb-2 text-base font-semibold">Sessions</h2>
+        <Loaded query={sessions} what="sessions">
+          {({ items }) => <DataTable label="Sessions" rows={items} columns={session} keyOf={(row) => row.session_id} />}
+        </Loaded>
+        {end.error ? <Trouble error={end.error} /> : null}
+      </section>
+      <section aria-label="Tokens">
+        <h2 className="mb-2 text-base font-semibold">Tokens</h2>
+        <Loaded query={tokens} what="tokens">
+          {({ items }) =>
+            items.length === 0 ? (
+              <Empty>
+                No tokens. <code>icewright token create</code> makes one.
+              </Empty>
+            ) : (
+              <DataTable label="Tokens" rows={items} columns={token} keyOf={(row) => row.name} />
+            )
+          }
+        </Loaded>
+        {revoke.error ? <Trouble error={revoke.error} /> : null}
+      </section>
+    </div>
+  );
+}
