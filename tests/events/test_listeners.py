@@ -49,7 +49,7 @@ def test_a_broker_that_is_away_keeps_no_server_from_starting_and_none_from_endin
 
 
 def test_a_missing_client_is_said_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "icewright.events.sources.kafka", None)
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     served = Served()
     with (
         pytest.raises(InvalidConfiguration, match="Kafka") as refused,

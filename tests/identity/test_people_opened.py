@@ -43,7 +43,7 @@ def test_a_secret_that_is_not_there_is_said_by_its_reference() -> None:
 
 
 def test_without_its_libraries_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "icewright.identity.oidc.provider", None)
+    monkeypatch.setitem(sys.modules, "authlib", None)
     with pytest.raises(InvalidConfiguration) as refused:
         opened(OidcConfig("https://login.example.com", CLIENT_ID))
     assert "icewright[oidc]" in refused.value.hint

@@ -81,7 +81,7 @@ def test_a_catalog_is_scanned_by_its_uri_alone(tmp_path: Path, monkeypatch: pyte
     [
         (["--uri", "ftp://elsewhere"], "not the URI of a catalog"),
         (["--uri", "sqlite:////tmp/a.db"], "warehouse"),
-        (["--warehouse", "/w"], "--warehouse goes with --uri"),
+        (["--warehouse", "/w"], "--warehouse needs --uri"),
         (["--uri", "postgresql://user:hunter2@host/db", "--warehouse", "/w"], "password"),
     ],
 )

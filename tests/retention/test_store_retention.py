@@ -48,7 +48,7 @@ def test_each_kind_with_its_setting_and_what_there_is(store: Path) -> None:
     assert (found["kept"]["kept_days"], found["kept"]["setting"]) == (8, "")
     assert (found["feed"]["pruned_at"], found["feed"]["removed"]) == (None, 0)
     said = icewright("store", "retention").out
-    for words in ("12 days", "7 of each table", "for good", "as long as it can be undone", "server.keep_feed_days"):
+    for words in ("12 days", "7 of each table", "forever", "as long as it can be undone", "server.keep_feed_days"):
         assert words in said
 
 

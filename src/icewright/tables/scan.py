@@ -89,7 +89,7 @@ def scan(
 
     terminal = invocation.terminal
     if uri is None and warehouse is not None:
-        raise typer.BadParameter("--warehouse goes with --uri")
+        raise typer.BadParameter("--warehouse needs --uri")
     if uri is None and not reads_here(invocation):
         _show(invocation, _with_orphans(invocation, list(_served(invocation, catalog))), [])
     config = invocation.config if uri is None else invocation.with_one_catalog(_GIVEN, uri, warehouse)

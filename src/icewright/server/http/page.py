@@ -82,7 +82,7 @@ def show_ui(request: Request, access: Gate, path: str) -> Response:
     if path.startswith(_HASHED) and path not in built:
         raise HTTPException(HTTPStatus.NOT_FOUND)
     if _SHELL not in built:
-        words = "This server was installed from sources, and nobody has built them. <code>make web</code> builds them."
+        words = "This server was installed from sources, without built pages. <code>make web</code> builds them."
         return plain_page("The web pages are not built", words, HTTPStatus.SERVICE_UNAVAILABLE)
     found = built[path] if path in built and path != _SHELL else _shell(has_provider=access.logins is not None)
     headers = {
