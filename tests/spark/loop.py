@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.core.times import Instant
+from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
@@ -70,7 +71,7 @@ class DirectServer:
 class SparkLoop:
     """One lake under icewright's care, with the optimizer in this process."""
 
-    def __init__(self, spark: SparkSession, entry: CatalogEntry) -> None:
+    def __init__(self, spark: SparkSession, entry: CatalogEntry, *, lease_ms: int = 30_000) -> None:
         self.spark, self.entry = spark, entry
         self.catalog = PyIcebergCatalog(entry)
         self.clock = AheadClock()
@@ -83,6 +84,7 @@ class SparkLoop:
             SystemIds(),
             memory_removals(self.clock),
             rules=[PolicyRule(entry.name, (), AUTO)],
+            limits=DispatchLimits(lease_ms=lease_ms),
         )
         self.control.dispatcher.hello(
             OptimizerHello(

@@ -15,7 +15,8 @@ from icewright.actions.compute_statistics.plan import StatisticsDecision, decide
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.errors import Conflict
 from icewright.core.system_clock import SystemClock
-from icewright.model.actions.compute_statistics import ComputeStatistics
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.compute_statistics import ComputeStatistics, ComputeStatisticsRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
@@ -287,3 +288,37 @@ def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(spark: Spar
     assert task.outcome.reason.code == "verified"
     assert counts_of(of, name) == {TYPES["city"]: 4, TYPES["id"]: pytest.approx(6000, rel=0.1)}
     assert loop.control.keeper.look(name, plan_anew=True).upkeep.enqueued == ()
+
+
+@pytest.mark.parametrize("faster", [ActionKind.COMPUTE_STATISTICS, ActionKind.REWRITE_DATA_FILES])
+def test_a_rewrite_of_the_table_runs_at_once_and_both_succeed(
+    spark: SparkSession, lake: CatalogEntry, faster: ActionKind
+) -> None:
+    """One commits right before the commit of the other, which had read the table before."""
+    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
+    of, loop = StatisticsLake(spark, lake), SparkLoop(spark, lake, lease_ms=600_000)  # a heartbeat waits for the other
+    name = make(of, "t")
+    for number in range(1, 6):
+        insert(of, name, 6000 * number, 6000 * number + 100)
+    rows = contents(spark, name)
+    asked = ComputeStatisticsRequest(("city", "id"))
+    loop.control.dispatcher.apply(loop.control.keeper.plan_asked(name, asked).plan_id)
+    found = [loop.claim(name), loop.control.dispatcher.claim(OPTIMIZER)]
+    at_work = {ActionKind(spec.action.kind): spec for spec in found if spec is not None}
+    assert set(at_work) == {ActionKind.COMPUTE_STATISTICS, ActionKind.REWRITE_DATA_FILES}
+    first = at_work.pop(faster)
+    ((_, second),) = at_work.items()
+
+    def commit_first() -> None:
+        loop.control.dispatcher.report(loop.attempt(first))
+
+    loop.before_commit = commit_first
+    loop.control.dispatcher.report(loop.attempt(second))
+    loop.control.loop.round()
+    for task in loop.tasks():
+        assert (task.state, task.attempt) == (TaskState.SUCCEEDED, 1), task.outcome
+        assert task.outcome is not None
+        assert task.outcome.reason.code == "verified", task.outcome
+    assert contents(spark, name) == rows
+    (statistics,) = of.metadata(name).statistics
+    assert statistics.snapshot_id == first.action.figures.base_snapshot_id == second.action.figures.base_snapshot_id
