@@ -341,11 +341,11 @@ def _upkeep(figures: HealthFigures) -> _Found:
     if figures.plan is None:
         return _Found(HEALTH_MAX, Reason(_FINE, "nothing is planned: there is nothing to do"), None)
     if figures.mode is Mode.AUTO:
-        return _Found(HEALTH_MAX, Reason(_FINE, "icewright carries out the plan by itself"), None)
+        return _Found(HEALTH_MAX, Reason(_FINE, "icewright carries out the plan"), None)
     if figures.mode is Mode.APPROVE:
         text = f"a plan waits for a person: {figures.plan.text}"
         return _Found(HEALTH_MAX // 2, Reason("waits-for-approval", text), HealthAction(None, "Approve the plan"))
-    text = f"nobody carries out the plan, the mode is {figures.mode}: {figures.plan.text}"
+    text = f"the mode {figures.mode} leaves the plan to a person: {figures.plan.text}"
     apply = HealthAction(None, "Apply the plan, or set icewright.mode to auto")
     return _Found(0, Reason("not-looked-after", text), apply)
 

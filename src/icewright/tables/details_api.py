@@ -141,7 +141,7 @@ def show_metadata(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Resp
     "/histogram", dependencies=[needs(Permission.READ, On.TABLE)], **operation(HistogramView, problems=_NOT_FOUND)
 )
 def show_histogram(table_store: Service[TableStore], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
-    """The sizes of the data files as of the last observed snapshot, beside the target size. From the store."""
+    """The sizes of the data files as of the last observed snapshot, with the target size. From the store."""
     record = lookups.record(uuid, catalog)
     found = table_store.partitions(record.table_id, limit=PARTITIONS_READ_MAX + 1)
     return render(histogram_view(record.snapshot_id, found, lookups.policy(record)))
