@@ -217,7 +217,7 @@ def _health(house: Lakehouse) -> TableHealth:
         ),
         ({"layout": Reason("gone", "there is no column a")}, HealthPart.LAYOUT, 0, "no column a", None),
         ({"mode": Mode.APPROVE, "plan": WORK}, HealthPart.UPKEEP, 50, "waits for a person", None),
-        ({"mode": Mode.OBSERVE, "plan": WORK}, HealthPart.UPKEEP, 0, "the mode is observe", None),
+        ({"mode": Mode.OBSERVE, "plan": WORK}, HealthPart.UPKEEP, 0, "the mode observe leaves", None),
         ({"failures": 2}, HealthPart.FAILURES, 60, "2 tasks failed", None),
         ({"problem": Reason("parked", "parked until noon")}, HealthPart.FAILURES, 0, "until noon", None),
     ],

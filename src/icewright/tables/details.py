@@ -288,7 +288,7 @@ def _pairs(spans: tuple[Span | _Nulls | None, ...], found: Sequence[BoundsColumn
 
 
 def _values(file: DataFile, place: int) -> Span | _Nulls | None:
-    """The least and greatest value of a column beside its nulls; None where it is not known."""
+    """The least and greatest value of a column without its nulls; None where it is not known."""
     by_last, by_first = file.spans[2 * place], file.spans[2 * place + 1]
     if by_last is None or by_first is None:
         return None
