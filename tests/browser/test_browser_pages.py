@@ -58,6 +58,7 @@ def row(page: Any, name: str) -> Any:
 
 def settled(page: Any) -> None:
     """Nothing is on its way, and every picture is drawn."""
+    page.locator("main h1:not(.sr-only)").first.wait_for()  # the page itself, and not what stands for it until it comes
     page.wait_for_function(
         "() => ![...document.querySelectorAll('[role=status]')].some(e => /^Loading/.test(e.textContent))"
     )
