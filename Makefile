@@ -19,6 +19,8 @@ SLOW := acceptance adversary app benchmarks browser catalogs client contracts de
 	spark store web __pycache__
 FAST := $(filter-out $(SLOW:%=tests/%/),$(wildcard tests/*/))
 B ?=
+# Node trusts its own authorities alone; with these, those of the system as well, as uv does.
+export NODE_EXTRA_CA_CERTS ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt))
 
 .PHONY: help setup programs web web-check demo test test-fast check bench campaign acceptance docs lock clean
 
