@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
+from icewright.app.main import COMMANDS
 from icewright.core.extras import EXTRAS
+from tests.builders.command_line import COMMAND, icewright
 from tests.cases import each_case
 
 # typer itself reads values with pydantic, so that one is loaded as soon as there is an argument.
@@ -20,7 +22,7 @@ try:
     app({arguments!r}, prog_name="icewright")
 except SystemExit as exit:
     status = exit.code
-print("LOADED", sorted({{name.split(".")[0] for name in sys.modules}} & set({heavy!r})), status)
+print("LOADED", sorted({{one for name in sys.modules for one in (name, name.split(".")[0])}} & set({heavy!r})), status)
 """
 
 
@@ -49,6 +51,19 @@ def test_without_the_extra_an_optimizer_says_what_to_install(arguments: list[str
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert "not installed" in done.stderr
     assert "pip install 'icewright[spark]'" in done.stderr
+
+
+def test_help_says_of_each_command_what_it_says_of_itself_and_imports_none() -> None:
+    assert [section for section in COMMANDS if not COMMANDS[section]] == []
+    shown = icewright("--help")
+    assert shown.status == 0
+    words = " ".join(shown.out.split())
+    for section in COMMANDS.values():
+        for name, entry in section.items():
+            assert COMMAND.commands[name].get_short_help_str(limit=300) == entry.help  # type: ignore[attr-defined]  # it is a group
+            assert f"{name} {entry.help}" in words
+    done = python("-c", SCRIPT.format(arguments=["--help"], heavy=("icewright.maintenance.cli",)))
+    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
 
 
 @each_case(

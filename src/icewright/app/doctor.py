@@ -1,4 +1,4 @@
-"""``icewright doctor``: what is configured, what can be reached, and what is missing on this machine."""
+"""``icewright doctor`` and ``version``: what is here, what is configured and can be reached, and what is missing."""
 
 from __future__ import annotations
 
@@ -71,6 +71,15 @@ def doctor(invocation: Invocation) -> None:
         terminal.say()
         terminal.say(f"{text.count(len(checks), 'check')}, {failed:,} failed.")
     raise typer.Exit(FOUND if failed else FINE)
+
+
+@command
+def version(invocation: Invocation) -> None:
+    """Say which version this is."""
+    from icewright.model.work.jobs import PROTOCOL_VERSION  # noqa: PLC0415 - it loads all actions
+
+    shown = {"version": __version__, "protocol_version": PROTOCOL_VERSION}
+    invocation.print_answer(shown, f"icewright {__version__}")
 
 
 def _checks(invocation: Invocation) -> Iterator[Check]:
