@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from icewright.api_client.client import Client
 from icewright.core.fault_points import Fault
 from icewright.model.actions.deletion import IntentState
 from icewright.model.work.tasks import TaskState
@@ -57,7 +56,7 @@ from tests.e2e.kills import (
 )
 from tests.e2e.processes import wait_for
 from tests.lakes.house import DAY_MS, HOUR_MS
-from tests.lakes.sqlite import make_lake, table_name
+from tests.lakes.sqlite import make_lake
 
 SHARED = "tasks share a job"
 """What an optimizer's log says of a batch."""
@@ -126,11 +125,10 @@ def kill_before_work(lake: Mortals) -> None:
             kill_at(lake, kill)
 
 
-def lose_an_attempt(lake: Mortals, loss: Kill, meanwhile: Callable[[], None] = lambda: None) -> None:
+def lose_an_attempt(lake: Mortals, loss: Kill) -> None:
     """An attempt is lost; then the server dies at each step of finding that out."""
     orders = [(lake.order(kill), kill) for kill in AFTER_LOSS]
     kill_at(lake, loss)
-    meanwhile()
     for order, kill in orders:
         lake.await_kill(order, kill)
 
@@ -164,25 +162,22 @@ def kill_supervisors(lake: Mortals) -> None:
     lake.await_kill(order, "a supervisor that has just started an optimizer")
 
 
-def gather_a_batch(lake: Mortals) -> Callable[[], None]:
-    """While an optimizer starts, work of several tables gathers; it takes all of it at once, and its JVM dies.
-
-    What is returned waits for that.
-    """
+def kill_a_batch(lake: Mortals) -> None:
+    """While the optimizer starts, work of several tables gathers; it takes all of it at once, and its JVM dies."""
+    check_lake(lake, lake.settled())
     batches = lake.log("optimizer").count(SHARED)
+    lake.kill_optimizer()
     order = lake.order(kill := Kill(Fault.COMMIT_BEFORE, "jvm"))
-    names = {str(table_name(lake.make_work())) for _ in range(3)}
+    tables = [lake.make_work() for _ in range(3)]
 
-    def gathered(client: Client) -> bool | None:
-        return True if names <= {task["table"] for task in client.tasks(states=(TaskState.QUEUED,)).items} else None
+    def gathered() -> bool | None:
+        with lake.client() as client:
+            states = [task["state"] for task in client.tasks().items]
+        return True if states.count("queued") == len(tables) else None
 
-    lake.done(gathered, "work gathers")
-
-    def killed() -> None:
-        lake.await_kill(order, kill)
-        assert lake.log("optimizer").count(SHARED) > batches
-
-    return killed
+    wait_for(gathered, "work gathers", lake)
+    lake.await_kill(order, kill)
+    assert lake.log("optimizer").count(SHARED) > batches
 
 
 def short_round(lake: Mortals) -> None:
@@ -190,9 +185,8 @@ def short_round(lake: Mortals) -> None:
     for kill in DURING_WORK:
         kill_at(lake, kill)
     kill_at(lake, Kill(Fault.WORKER_WRITTEN))
-    killed: list[Callable[[], None]] = []
-    lose_an_attempt(lake, Kill(Fault.COMMIT_AFTER), lambda: killed.append(gather_a_batch(lake)))
-    killed.pop()()
+    lose_an_attempt(lake, Kill(Fault.COMMIT_AFTER))
+    kill_a_batch(lake)
 
 
 def full_round(lake: Mortals) -> None:
@@ -202,9 +196,7 @@ def full_round(lake: Mortals) -> None:
     lose_an_attempt(lake, Kill(Fault.COMMIT_BEFORE))
     for kill in (*OPTIMIZER, *WORKER):
         kill_at(lake, kill)
-    check_lake(lake, lake.settled())
-    lake.kill_optimizer()
-    gather_a_batch(lake)()
+    kill_a_batch(lake)
     kill_supervisors(lake)
     check_lake(lake, lake.settled())
     wake_a_zombie(lake)

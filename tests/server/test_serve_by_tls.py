@@ -38,7 +38,7 @@ def test_it_does_not_listen_for_others_while_nobody_may_come_in(lake: Path) -> N
     environ = {**os.environ, **{f"ICEWRIGHT_SERVER__{name}": value for name, value in settings.items()}}
     done = subprocess.run(command(lake), env=environ, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - our own words
     assert (done.returncode, done.stdout) == (1, "")
-    assert "nobody may come in yet" in done.stderr
+    assert "no principal has access yet" in done.stderr
     assert not (lake / "state" / "server.json").exists()
 
 

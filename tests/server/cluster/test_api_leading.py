@@ -80,6 +80,7 @@ def test_only_what_the_loop_alone_knows_or_does_is_the_leaders(served: Served) -
         ("GET", f"^{V1}/status$", True),
         ("GET", f"{table}$", True),
         ("GET", f"{table}/place$", True),
+        ("GET", f"{table}/storage$", False),
         ("POST", f"{table}/plan$", False),
         ("POST", f"{table}/plans$", False),
         ("POST", f"{table}/unpark$", False),
