@@ -61,7 +61,6 @@ def test_refusals_are_answered_the_same_as_well(served: Served, task_id: str) ->
     [
         ("/policies", NewRevision(Policies(()), "Bob"), {"If-Match": '"0"'}),
         ("/policies", NewRevision(Policies(()), "Ada"), {"If-Match": '"1"'}),
-        ("/policies?x=1", NewRevision(Policies(()), "Ada"), {"If-Match": '"0"'}),
         ("/tokens", NewToken("ci", (Role.VIEWER,), ("*",)), {}),
     ],
 )
@@ -73,6 +72,13 @@ def test_a_key_that_came_with_another_request_is_refused(
     problem(served.http.post(V1 + path, json=to_json(body), headers={**headers, **KEY}), 422, "key-reused")
     assert served.get("/policies")["number"] == 1
     assert served.get("/tokens")["items"] == []
+
+
+def test_the_query_belongs_to_the_request_of_a_key(served: Served) -> None:
+    path = f"{V1}/tables/{served.table()}/plan"
+    assert served.http.post(path, headers=KEY).status_code == 200
+    assert served.http.post(path, headers=KEY).headers["Idempotency-Replayed"] == "true"
+    problem(served.http.post(f"{path}?catalog=lake", headers=KEY), 422, "key-reused")
 
 
 def test_while_the_first_one_is_under_way_the_second_is_a_conflict(

@@ -135,7 +135,7 @@ def no_foreign_metadata(patch: Patch, _lake: OrphanLake, _table: LakeTable) -> N
 def no_disagreement(patch: Patch, _lake: OrphanLake, _table: LakeTable) -> None:
     """O1, O2: neither ratio nor comparison_key, in planner and checker."""
     patch.setattr(orphans.Survey, "disagreement", lambda _self: None)
-    patch.setattr(orphans, "likeness", lambda path: path)
+    patch.setattr(orphans, "comparison_key", lambda path: path)
 
 
 def times_do_not_matter(patch: Patch, _lake: OrphanLake, _table: LakeTable) -> None:
