@@ -25,6 +25,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Operation
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
+from icewright.model.work.figures import SeriesPoint
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.model.work.storage import AccessRecord, ProbeRequest
 from icewright.model.work.why import Considered
@@ -711,6 +712,7 @@ def known_table(stores: Stores, number: int, dropped_at: int | None) -> TableRec
     waiting = WaitingPlan(f"plan-{number}", found.table_id, found.name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5)
     store.wait(waiting)
     store.note_exclusion(found.table_id, "not-sorted", ExecutorExclusion(6, "x"))
+    store.lists.save_series(found.table_id, [SeriesPoint(1, 2, 3, 4, 1, 0, 1, 90)])
     sightings = stores.sightings()
     sightings.begin(found.table_id)
     return found
@@ -725,6 +727,7 @@ class TestDropped:
         assert store.prune_dropped(10, 9) == 0
         assert store.prune_dropped(11, 9) == 1
         assert store.record(gone.table_id) is None
+        assert (list(store.lists.series(gone.table_id)), len(store.lists.series(later.table_id))) == ([], 1)
         assert store.manifest_keys(gone.table_id) == []
         assert store.partitions(gone.table_id) == []
         assert store.runs(gone.table_id) == {}

@@ -72,7 +72,7 @@ def test_what_was_written_before_counts_the_more_the_oftener() -> None:
     assert found.reason.figures["ratio_merge"] == 0.625
     assert found.reason.text == (
         "of 400.0 MiB read, with 1 file for 4, each of which has about "
-        "1.0 KiB whatever its rows; times 0.625 for merge, since its latest 3 commits of level-0 wrote 150.0 MiB where "
+        "1.0 KiB for any rows; times 0.625 for merge, since its latest 3 commits of level-0 wrote 150.0 MiB where "
         "300.0 MiB were modelled"
     )
 

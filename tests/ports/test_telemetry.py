@@ -125,7 +125,7 @@ def test_with_an_endpoint_an_exporter_is_set_up_under_our_name(monkeypatch: pyte
 
 
 def test_an_endpoint_without_the_libraries_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
     with pytest.raises(InvalidConfiguration) as caught:
         export_spans({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
     assert "icewright[otel]" in caught.value.hint

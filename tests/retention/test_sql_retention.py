@@ -78,7 +78,14 @@ class TestBounds:
         after = rows(engine)
         left = {name: after[name] for name in pruned_tables() if after[name]}
         waiting = {"tasks": 1, "task_actions": 1, "task_history": 1, "inbox": 1, "messages": 1, "deletion_runs": 1}
-        present = {"plans": 1, "deletion_approvals": 1, "tables": 1, "policy_revisions": 1, "audit": after["audit"]}
+        present = {
+            "plans": 1,
+            "deletion_approvals": 1,
+            "tables": 1,
+            "listed_tables": 1,
+            "policy_revisions": 1,
+            "audit": after["audit"],
+        }
         assert left == {**waiting, **present}
 
 
