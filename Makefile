@@ -14,10 +14,13 @@ PAGES_FROM := $(shell find web/src web/public -type f 2>/dev/null) $(wildcard we
 TEST_ARGS ?=
 # Two processes; tests/conftest.py says which takes what. WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-# Folders of pure functions and of services over doubles and SQLite.
+# Folders of pure functions and of services over doubles and SQLite; there without HTTP, commands, and long schedules of
+# faults.
 SLOW := acceptance adversary app benchmarks browser catalogs client contracts deploy docs e2e identity server simulation \
 	spark store web __pycache__
-FAST := $(filter-out $(SLOW:%=tests/%/),$(wildcard tests/*/))
+FAST := $(filter-out $(SLOW:%=tests/%/),$(wildcard tests/*/)) \
+	$(foreach name,test_api_*.py *_commands.py *_faults.py *_forests.py *_machine.py test_quarantines.py test_removals.py,\
+	--ignore-glob='*/$(name)')
 B ?=
 # Node trusts its own authorities alone; with these, those of the system as well, as uv does.
 export NODE_EXTRA_CA_CERTS ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt))
