@@ -26,6 +26,7 @@ from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import Submitter, Submitting
 from icewright.model.work.tasks import Progress, TaskState
 from icewright.ports.store import TaskFilter
+from icewright.ports.table_lists import TableQuery
 from icewright.store.engine import open_store
 from icewright.store.schema import FENCING_TOKEN, SERVER_EPOCH, attempts, counters, orphan_passes
 from icewright.store.schema_access import audit
@@ -39,7 +40,7 @@ from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import Lakehouse
 from tests.builders.worker import Worker
 from tests.cases import ROOT
-from tests.contracts.samples import new_task, record
+from tests.contracts.samples import REASON, new_task, record
 from tests.contracts.test_task_store_contract import EXPIRY, OF_EXPIRY
 from tests.lakes.stores import next_version
 from tests.servers.postgres import PostgresServer
@@ -218,6 +219,23 @@ def test_readers_of_the_feed_hear_what_comes_after_a_restore(config: Config, tmp
         page = SqlTaskStore(engine).feed.after(heard, 9, FeedFilter())
         assert [told.sequence > heard for told in page.told] == [True] * len(page.told)
         assert len(page.told) >= 1
+
+
+def test_readers_of_the_lists_hear_of_every_table_after_a_restore(config: Config, tmp_path: Path) -> None:
+    with opened(config) as engine:
+        tables = SqlTableStore(engine)
+        for number in (1, 2):
+            tables.save_record(record(number))
+        back_up(config, tmp_path / "copy.db")
+        for number in range(1, 11):
+            known = tables.record(record(1).table_id)
+            assert known is not None
+            tables.save_record(replace(known, observed_at=number, problem=REASON if number % 2 else None))
+        heard = tables.lists.last_change()
+    restore(config, {}, tmp_path / "copy.db", 1)
+    with opened(config) as engine:
+        changes = SqlTableStore(engine).lists.changed(heard, TableQuery(), 9)
+        assert sorted(one.table_id.uuid for _, one in changes.tables) == [record(n).table_id.uuid for n in (1, 2)]
 
 
 def test_the_store_of_before_is_kept_and_there_is_one_at_every_moment(
