@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.policy.policies import NamedRule, Policies, RuleMatch
-from icewright.model.policy.policy import PolicyRule
+from icewright.model.policy.policy import Enforced, PolicyRule
 from icewright.observation.observer import KNOWN_CHARACTERS_MAX, known_properties
 from icewright.policy.rules.difference import TABLES_SHOWN, Comparison, PolicyDifference, RuleChange, SettingChange
 
@@ -62,6 +63,16 @@ def test_x3_tables_that_become_auto_are_pointed_out() -> None:
     assert found.tables[0].changes == (SettingChange(MODE, "observe", "auto", "default", "rule auto"),)
     assert codes(found) == ["becomes-auto"]
     assert "lake.db.a" in found.warnings[0].text
+
+
+def test_x3_a_table_that_opts_out_of_an_enforced_rule_does_not_change() -> None:
+    tables: dict[str, Mapping[str, str]] = {"lake.db.own": {MODE: "observe", EXPIRES: "false"}, "lake.db.a": {}}
+    enforced = replace(AUTO, settings={MODE: "auto", EXPIRES: "true"}, enforce=Enforced.YES)
+    found = difference([], [enforced], tables)
+    assert [table.table for table in found.tables] == ["lake.db.a"]
+    over = difference([enforced], [replace(enforced, enforce=Enforced.OVER_OPT_OUTS)], tables)
+    assert [table.table for table in over.tables] == ["lake.db.own"]
+    assert "becomes-auto" in codes(over)
 
 
 def test_what_only_says_the_same_in_other_words_changes_nothing() -> None:

@@ -17,7 +17,7 @@ from icewright.model.policy.policies import NamedRule, Policies, Rule
 from icewright.model.policy.policy import MODE_KEY, Mode
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.policy.setting_values import value_text
-from icewright.policy.effective import DEFAULT_ORIGIN, Layer, layers_of
+from icewright.policy.effective import DEFAULT_ORIGIN, Layer, layers_of, saying
 from icewright.policy.rules.name_patterns import name_pattern
 from icewright.policy.rules.named_rules import RuleIndex
 from icewright.policy.rules.pattern_index import PatternIndex
@@ -225,7 +225,7 @@ def _values(layers: Sequence[Layer], keys: Sequence[str]) -> Mapping[str, _Value
 
 def _value(layers: Sequence[Layer], key: str) -> _Value:
     setting = BY_KEY[key]
-    layer = next((layer for layer in layers if key in layer.properties), None)
+    layer = next(iter(saying(key, layers)), None)
     if layer is None:
         default = setting.default
         return _Value(None if default is None else value_text(setting, default), DEFAULT_ORIGIN)
