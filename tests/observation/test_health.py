@@ -13,11 +13,13 @@ from icewright.core.reasons import Reason
 from icewright.model.actions.actions import ActionKind
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.work.figures import HEALTH_WEIGHTS, Grade, HealthPart, PartHealth, TableHealth
+from icewright.model.work.tasks import TaskState
 from icewright.observation.figures import figures_view
 from icewright.observation.health import HealthFigures, _expirable_snapshots, change_of, health_of, with_problem
 from icewright.policy.effective import policy_of
 from tests.builders.lakehouse import NAME, Lakehouse
 from tests.builders.observations import DAY_MS, MIB, NOW, data_file, month, observe, snapshot, table
+from tests.builders.worker import Worker
 from tests.cases import each_case
 
 FINE = HealthFigures(
@@ -164,9 +166,11 @@ def test_a_small_table_whose_small_files_are_merged_is_healthy() -> None:
     maintainer.look(NAME)
     before = _health(house)
     assert part(before, HealthPart.FILES).score < 50
-    merged = replace(FINE, data_files=1, small_files=1, size_bytes=4096, records=10, snapshots=2, manifests=1)
-    assert health_of(merged).score == 100
-    assert health_of(merged).worst is None
+    Worker(house).carry_out()
+    house.control.loop.round()
+    assert house.only_task().state is TaskState.SUCCEEDED
+    assert _health(house).parts[0].reason.figures["files"] == 1
+    assert (_health(house).score, _health(house).worst) == (100, None)
 
 
 def _health(house: Lakehouse) -> TableHealth:
@@ -224,7 +228,7 @@ def _health(house: Lakehouse) -> TableHealth:
             "in mode observe the plan is not carried out",
             None,
         ),
-        ({"failures": 2}, HealthPart.FAILURES, 60, "2 tasks failed", None),
+        ({"failures": 2}, HealthPart.FAILURES, 60, "2 tasks of one kind failed", None),
         ({"problem": Reason("parked", "parked until noon")}, HealthPart.FAILURES, 0, "until noon", None),
     ],
 )

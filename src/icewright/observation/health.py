@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Final
 
 from icewright.core import wording
@@ -23,7 +22,7 @@ from icewright.model.iceberg.layouts import Layout
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan
 from icewright.model.policy.policy import Mode, Policy
-from icewright.model.work.breaker import Thresholds
+from icewright.model.work.breaker import Thresholds, failures_in_a_row
 from icewright.model.work.figures import (
     HEALTH_MAX,
     HEALTH_WEIGHTS,
@@ -38,7 +37,7 @@ from icewright.model.work.figures import (
     SeriesPoint,
     TableHealth,
 )
-from icewright.model.work.tasks import TERMINAL_STATES, TaskHead, TaskState
+from icewright.model.work.tasks import TERMINAL_STATES, TaskHead
 from icewright.observation.figures import figures_view, plan_summary
 from icewright.plans.layouts import in_names, resolve
 
@@ -51,7 +50,7 @@ class HealthFigures:
 
     ``layout`` is the order that is asked for in words, None where none is, and a reason where it cannot be had.
     ``ordered_bytes`` of the data are in it. ``plan`` says what the present plan would do, None where nothing is to do.
-    ``failures`` tasks failed since the last success; after ``failures_max`` the table is parked.
+    ``failures`` tasks of one kind failed since the last success of that kind; ``failures_max`` of them park it.
     """
 
     data_files: int
@@ -148,8 +147,7 @@ def listed(
     ours = (one.committed_at for one in observation.metadata.ancestors() if one.task_id is not None)
     figures = figures_view(observation.inventory.partitions, policy)
     ended = [task for task in tasks if task.state in TERMINAL_STATES]
-    limits = limits or Thresholds()
-    failures = _failed_in_a_row(ended, limits)
+    failures = failures_in_a_row(ended, limits or Thresholds())
     health = health_of(health_figures(observation, plan, policy, figures, failures, problem))
     change = change_of(None if before is None else before.health, health, observation.observed_at)
     return Listed(
@@ -226,7 +224,7 @@ def health_figures(
         mode=policy.mode,
         plan=None if plan.is_empty else plan.reason,
         failures=failures,
-        failures_max=policy.breaker_failures,
+        failures_max=max(policy.breaker_conflicts, policy.breaker_failures),
         problem=problem,
     )
 
@@ -247,14 +245,6 @@ def _expirable_snapshots(observation: Observation, policy: Policy) -> int:
         return 0
     rule = ExpiryRule(policy.max_snapshot_age_ms, policy.min_snapshots_to_keep)
     return len(metadata.snapshots) - len(retained_snapshots(metadata, rule, observation.observed_at))
-
-
-def _failed_in_a_row(ended: Sequence[TaskHead], limits: Thresholds) -> int:
-    """How many tasks failed since the last that succeeded, and since a person unparked the table."""
-    since = takewhile(
-        lambda task: task.state is not TaskState.SUCCEEDED and task.updated_at > (limits.unparked_at or 0), ended
-    )
-    return sum(task.state is TaskState.FAILED for task in since)
 
 
 def _together(parts: tuple[PartHealth, ...]) -> TableHealth:
@@ -356,8 +346,7 @@ def _failures(problem: Reason | None, failures: int, failures_max: int) -> _Foun
     score = _share(failures, failures_max)
     numbers = {"failures": failures, "parked_after": failures_max}
     if score == HEALTH_MAX:
-        return _Found(score, Reason(_FINE, "no task has failed since the last success", numbers), None)
-    text = (
-        f"{wording.count(failures, 'task')} failed since the last success; after {failures_max:,} the table is parked"
-    )
+        return _Found(score, Reason(_FINE, "no kind of task has failed since its last success", numbers), None)
+    text = f"{wording.count(failures, 'task')} of one kind failed since the last success of that kind"
+    text += f"; {failures_max:,} park that kind of work"
     return _Found(score, Reason("failed-tasks", text, numbers), HealthAction(None, "Look into the failed tasks"))

@@ -33,7 +33,7 @@ class TableSummary:
 
     ``figures``, ``plan`` and ``optimized_at`` are by the last look that came to a plan, null before; ``mode`` is by the
     policies of now; ``problem`` says why the table cannot be looked after, if so. ``last_task_at`` is when a task of it
-    last ended, ``failures`` how many failed since the last one that succeeded.
+    last ended, ``failures`` the most of one kind that failed since the last success of that kind.
     """
 
     name: str

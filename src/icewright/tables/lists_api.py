@@ -18,6 +18,7 @@ from icewright.identity.gate import whose
 from icewright.model.access.permissions import EVERYTHING, Permission, Scope
 from icewright.model.iceberg.names import TableName, require_text
 from icewright.model.policy.policy import Mode
+from icewright.model.work.figures import HEALTH_MAX
 from icewright.ports.store import TableStore
 from icewright.ports.table_lists import (
     PlaceKind,
@@ -38,7 +39,6 @@ from icewright.web.schema import operation, page_of
 
 router = APIRouter(tags=["tables"])
 
-_HEALTH_MAX: Final = 100
 _SEARCH_MAX: Final = 1_000
 _NOT_FOUND: Final = {404: "No such catalog."}
 
@@ -47,7 +47,7 @@ InNamespace = Annotated[
     str | None,
     Query(description="Only tables of that namespace and of those below it, by its dotted name with the catalog."),
 ]
-Score = Annotated[int | None, Query(ge=0, le=_HEALTH_MAX, description="Only tables whose health is known and so.")]
+Score = Annotated[int | None, Query(ge=0, le=HEALTH_MAX, description="Only tables whose health is known and so.")]
 
 
 @dataclass(frozen=True, slots=True)

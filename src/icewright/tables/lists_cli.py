@@ -8,6 +8,7 @@ import typer
 
 from icewright.core.codec import from_json
 from icewright.model.policy.policy import Mode
+from icewright.model.work.figures import HEALTH_MAX
 from icewright.tables.api_views import HealthView, TableSummary
 from icewright.terminal import figures as text
 from icewright.terminal.cli import Terminal, headings
@@ -15,7 +16,6 @@ from icewright.terminal.invocation import Cursor, Invocation, Limit, TableArgume
 
 app = typer.Typer(help="List the tables that the server knows, in any order.", no_args_is_help=True)
 
-_HEALTH_MAX: Final = 100
 _TABLES: Final = headings(
     "table", "#health", "worst part", "#bytes", "#files", "#small", "#deletes", "mode", "last look", "last task"
 )
@@ -50,10 +50,10 @@ def list_tables(
     ] = None,
     mode: Annotated[Mode | None, typer.Option("--mode", help="Only tables in this mode.")] = None,
     health_min: Annotated[
-        int | None, typer.Option("--health-min", min=0, max=_HEALTH_MAX, help="Only tables at least this healthy.")
+        int | None, typer.Option("--health-min", min=0, max=HEALTH_MAX, help="Only tables at least this healthy.")
     ] = None,
     health_max: Annotated[
-        int | None, typer.Option("--health-max", min=0, max=_HEALTH_MAX, help="Only tables at most this healthy.")
+        int | None, typer.Option("--health-max", min=0, max=HEALTH_MAX, help="Only tables at most this healthy.")
     ] = None,
     failing: Annotated[
         bool, typer.Option("--failing", help="Only tables that cannot be looked after or whose tasks failed last.")

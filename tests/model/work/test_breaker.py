@@ -21,6 +21,7 @@ from icewright.model.work.breaker import (
     VERIFICATION_FAILED,
     Thresholds,
     alarmed,
+    failures_in_a_row,
     is_half_open,
     parked,
 )
@@ -37,6 +38,8 @@ def ended(state: TaskState, *, ago_ms: int = 0, attempt: int = 1, code: str = "e
     return replace(task, state=state, attempt=attempt, updated_at=NOW - ago_ms, outcome=outcome)
 
 
+EXPIRY = ExpireSnapshotsPrediction(3, 1, (), 2, "", can_be_undone=False, undo="")
+EXPIRED = replace(ended(TaskState.SUCCEEDED), prediction=EXPIRY)
 WASTED = [ended(TaskState.FAILED), *[ended(TaskState.SUPERSEDED, ago_ms=1000)] * (FAILURES_MAX - 1)]
 
 
@@ -86,6 +89,23 @@ def test_what_cannot_be_verified_does_not_count() -> None:
     assert parked([unverified, *WASTED, unverified], NOW) is not None
 
 
+@each_case(
+    ("latest", "failures"),
+    [
+        ([], 0),
+        (WASTED, FAILURES_MAX),
+        ([*WASTED[:3], ended(TaskState.SUCCEEDED), *WASTED[:4]], 3),
+        ([ended(TaskState.FAILED, code=UNVERIFIED)] * FAILURES_MAX, 0),
+        ([EXPIRED, *WASTED[:2], EXPIRED, *WASTED[2:]], FAILURES_MAX),
+    ],
+)
+def test_a_row_of_failures_is_that_of_one_kind(latest: list[Task], failures: int) -> None:
+    """Another kind's success ends none: what parks that kind is told, however much of another does well."""
+    assert failures_in_a_row(latest) == failures
+    of_one_kind = [task for task in latest if task is not EXPIRED]
+    assert (parked(of_one_kind, NOW) is not None) == (failures >= FAILURES_MAX)
+
+
 def test_after_a_day_one_more_try_is_let_through_and_its_failure_parks_again() -> None:
     assert parked(WASTED, NOW + PARKED_MS - 1) is not None
     assert parked(WASTED, NOW + PARKED_MS) is None
@@ -98,8 +118,7 @@ def test_rows_that_were_not_kept_open_it_at_once() -> None:
     reason = parked([alarm], NOW)
     assert reason is not None
     assert "did not keep the rows" in reason.text
-    prediction = ExpireSnapshotsPrediction(3, 1, (), 2, "", can_be_undone=False, undo="")
-    of_an_expiry = parked([replace(alarm, prediction=prediction)], NOW)
+    of_an_expiry = parked([replace(alarm, prediction=EXPIRY)], NOW)
     assert of_an_expiry is not None
     assert "did not keep the table as it should have" in of_an_expiry.text
     assert parked([alarm], NOW + PARKED_MS) is None
@@ -108,12 +127,10 @@ def test_rows_that_were_not_kept_open_it_at_once() -> None:
 
 def test_an_alarm_of_one_kind_of_action_stops_all_whatever_others_did_since() -> None:
     alarm = ended(TaskState.FAILED, code=VERIFICATION_FAILED, ago_ms=1000)
-    prediction = ExpireSnapshotsPrediction(3, 1, (), 2, "", can_be_undone=False, undo="")
-    fine = replace(ended(TaskState.SUCCEEDED), prediction=prediction)
-    assert alarmed([fine, alarm], NOW) == parked([alarm], NOW)
-    assert alarmed([ended(TaskState.SUCCEEDED), fine, alarm], NOW) is None
-    assert alarmed([fine, alarm], NOW - 1000 + PARKED_MS) is None
-    assert alarmed([fine, *WASTED], NOW) is None
+    assert alarmed([EXPIRED, alarm], NOW) == parked([alarm], NOW)
+    assert alarmed([ended(TaskState.SUCCEEDED), EXPIRED, alarm], NOW) is None
+    assert alarmed([EXPIRED, alarm], NOW - 1000 + PARKED_MS) is None
+    assert alarmed([EXPIRED, *WASTED], NOW) is None
 
 
 def of(cause: Cause) -> Task:

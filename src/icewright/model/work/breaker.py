@@ -98,6 +98,13 @@ def is_half_open(latest: Sequence[TaskHead], now: Instant, thresholds: Threshold
     return _alarm(ended[0], ended[0].updated_at, thresholds) is not None or _opened(ended, thresholds) is not None
 
 
+def failures_in_a_row(latest: Sequence[TaskHead], thresholds: Thresholds = DEFAULT_THRESHOLDS) -> int:
+    """The most tasks of one kind that came to nothing since the last success of that kind, as :func:`parked` counts."""
+    ended = _counted(latest, thresholds)
+    of_kinds = ([task for task in ended if task.kind is kind] for kind in ActionKind)
+    return max(sum(1 for _ in takewhile(lambda task: task.state in _WASTED, of_kind)) for of_kind in of_kinds)
+
+
 def _opened(ended: Sequence[TaskHead], thresholds: Thresholds) -> Reason | None:
     """Why tasks since the last success open the breaker: too many for one cause, or too many in all."""
     wasted = list(takewhile(lambda task: task.state in _WASTED, ended))

@@ -153,7 +153,8 @@ class Listed:
     """A table in a list, by its last look that came to a plan: ``mode`` is that of the policy of then.
 
     ``optimized_at`` is when icewright last rewrote something of it, ``last_task_at`` when a task of it last ended, and
-    ``failures`` how many failed since the last one that succeeded. ``noted_at`` is when its series last got a point.
+    ``failures`` the most of one kind that failed since the last success of that kind. ``noted_at`` is when its series
+    last got a point.
     """
 
     mode: Mode
