@@ -20,6 +20,7 @@ from icewright.config.model import Config
 from icewright.core.errors import IcewrightError, Unavailable
 from icewright.core.extras import EXTRAS, missing_packages
 from icewright.model.events.notifications import ReceiverKind
+from icewright.model.iceberg.object_stores import S3_SCHEMES
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND
 from icewright.terminal.found_server import found_server
@@ -153,7 +154,8 @@ def _java() -> Check:
     """The Java that Spark would take: that of JAVA_HOME, or the one on the path."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
-    hint = "optimizers on this machine need Java 17 or 21, e.g. apt-get install openjdk-17-jre-headless"
+    versions = " or ".join(str(version) for version in JAVA_VERSIONS)
+    hint = f"optimizers on this machine need Java {versions}, such as that of apt-get install openjdk-17-jre-headless"
     if java is None:
         return Check("java", State.MISSING, f"not in JAVA_HOME {home}" if home else "not on the path", hint)
     try:
@@ -195,7 +197,7 @@ def _needed_extras(config: Config) -> dict[str, str]:
         if entry.uri.startswith("postgresql"):
             found.setdefault("postgresql", f"catalog {entry.name}")
         scheme = entry.warehouse.partition(":")[0]
-        extra = {"s3": "s3", "s3a": "s3", "s3n": "s3", "hdfs": "hdfs", "viewfs": "hdfs"}.get(scheme)
+        extra = "s3" if scheme in S3_SCHEMES else "hdfs" if scheme in {"hdfs", "viewfs"} else None
         if extra is not None:
             found.setdefault(extra, f"the warehouse of catalog {entry.name}")
     return found

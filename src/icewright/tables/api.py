@@ -29,7 +29,7 @@ from icewright.policy.rules.cases import PolicyTest
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import PlanPlace, TableRecord, TableStore
 from icewright.tables.api_views import HealthView, LookAnswer, ObservationView, TableDocument
-from icewright.tables.lookups import Looked
+from icewright.tables.lookups import NOT_FOUND, Looked, OfCatalog
 from icewright.tables.views import RefView, SnapshotPlace, SnapshotView, ref_views, snapshot_views
 from icewright.web.deps import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY, Caller, Led, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
@@ -37,24 +37,18 @@ from icewright.web.schema import operation, page_of, schema_of
 
 router = APIRouter(prefix="/tables", tags=["tables"])
 
-OfCatalog = Annotated[
-    str | None, Query(description="Needed only where several catalogs have a table with the same uuid.")
-]
-
-_NOT_FOUND = {404: "No such table or catalog."}
-
 
 @router.get(
     "/{uuid}",
     dependencies=[needs(Permission.READ, On.TABLE), BY_LEADER_IF_ANY],
-    **operation(TableDocument, problems=_NOT_FOUND),
+    **operation(TableDocument, problems=NOT_FOUND),
 )
 def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
     """One table in full: figures, effective policy with the rule that won, schema, refs."""
     return render(lookups.document(lookups.record(uuid, catalog), partial(caller.may, Permission.READ)))
 
 
-@router.get("/{uuid}/why", dependencies=[needs(Permission.READ, On.TABLE)], **operation(Why, problems=_NOT_FOUND))
+@router.get("/{uuid}/why", dependencies=[needs(Permission.READ, On.TABLE)], **operation(Why, problems=NOT_FOUND))
 def show_why(explainer: Service[Explanations], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Why something happens to the table, or nothing: what was considered, what waits for what, and what is next."""
     return render(explainer.why(lookups.record(uuid, catalog)))
@@ -63,7 +57,7 @@ def show_why(explainer: Service[Explanations], lookups: Looked, uuid: str, catal
 @router.get(
     "/{uuid}/health",
     dependencies=[needs(Permission.READ, On.TABLE)],
-    **operation(HealthView, problems=_NOT_FOUND),
+    **operation(HealthView, problems=NOT_FOUND),
 )
 def show_health(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """The health of the table as of its last look: its parts, each with its reason and with what would raise it."""
@@ -73,7 +67,7 @@ def show_health(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Respon
 @router.get(
     "/{uuid}/series",
     dependencies=[needs(Permission.READ, On.TABLE)],
-    **operation(page_of(SeriesPoint), problems=_NOT_FOUND),
+    **operation(page_of(SeriesPoint), problems=NOT_FOUND),
 )
 def list_series(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """What looks saw of the table over time, oldest first: one page, of some 200 points for a year.
@@ -87,7 +81,7 @@ def list_series(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Respon
 @router.get(
     "/{uuid}/policy-test",
     dependencies=[needs(Permission.READ, On.TABLE)],
-    **operation(PolicyTest, problems=_NOT_FOUND),
+    **operation(PolicyTest, problems=NOT_FOUND),
 )
 def which_wins(policies: Service[PolicyBook], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Which rule wins for each setting of the table, and which definition of its resource group, and why."""
@@ -97,7 +91,7 @@ def which_wins(policies: Service[PolicyBook], lookups: Looked, uuid: str, catalo
 @router.get(
     "/{uuid}/observations",
     dependencies=[needs(Permission.READ, On.TABLE)],
-    **operation(page_of(ObservationView), problems=_NOT_FOUND),
+    **operation(page_of(ObservationView), problems=NOT_FOUND),
 )
 def list_observations(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """What looks at the table have seen: the last one alone, since no other is kept.
@@ -110,7 +104,7 @@ def list_observations(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> 
 @router.get(
     "/{uuid}/partitions",
     dependencies=[needs(Permission.READ, On.TABLE)],
-    **operation(page_of(PartitionView), problems=_NOT_FOUND),
+    **operation(page_of(PartitionView), problems=NOT_FOUND),
 )
 def list_partitions(
     table_store: Service[TableStore],
@@ -132,7 +126,7 @@ def list_partitions(
 @router.get(
     "/{uuid}/snapshots",
     dependencies=[needs(Permission.READ, On.TABLE)],
-    **operation(page_of(SnapshotView), problems=_NOT_FOUND),
+    **operation(page_of(SnapshotView), problems=NOT_FOUND),
 )
 def list_snapshots(
     lookups: Looked, uuid: str, catalog: OfCatalog = None, limit: Limit = 100, cursor: Cursor = None
@@ -145,7 +139,7 @@ def list_snapshots(
 
 
 @router.get(
-    "/{uuid}/refs", dependencies=[needs(Permission.READ, On.TABLE)], **operation(page_of(RefView), problems=_NOT_FOUND)
+    "/{uuid}/refs", dependencies=[needs(Permission.READ, On.TABLE)], **operation(page_of(RefView), problems=NOT_FOUND)
 )
 def list_refs(
     lookups: Looked, uuid: str, catalog: OfCatalog = None, limit: Limit = 100, cursor: Cursor = None
@@ -160,7 +154,7 @@ def list_refs(
 @router.get(
     "/{uuid}/place",
     dependencies=[needs(Permission.READ, On.TABLE), BY_LEADER_IF_ANY],
-    **operation(PlaceView, problems=_NOT_FOUND),
+    **operation(PlaceView, problems=NOT_FOUND),
 )
 def show_place(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
     """What the table alone owns, or why nothing may be deleted there; as all tables were last seen.
@@ -171,7 +165,7 @@ def show_place(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
 
 
 @router.get(
-    "/{uuid}/unneeded", dependencies=[needs(Permission.READ, On.TABLE)], **operation(UnneededView, problems=_NOT_FOUND)
+    "/{uuid}/unneeded", dependencies=[needs(Permission.READ, On.TABLE)], **operation(UnneededView, problems=NOT_FOUND)
 )
 def show_unneeded(
     sightings: Service[SqlSightings],
@@ -190,7 +184,7 @@ def show_unneeded(
 @router.get(
     "/{uuid}/plans",
     dependencies=[needs(Permission.READ, On.TABLE)],
-    **operation(page_of(PlanView), problems=_NOT_FOUND),
+    **operation(page_of(PlanView), problems=NOT_FOUND),
 )
 def list_plans(
     table_store: Service[TableStore],
@@ -211,7 +205,7 @@ def list_plans(
 @router.post(
     "/{uuid}/plan",
     dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
-    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name now leads to another table."}),
+    **operation(LookAnswer, problems={**NOT_FOUND, 409: "The name now leads to another table."}),
 )
 def plan_table(
     maintainer: Led[TableMaintainer],
@@ -226,7 +220,7 @@ def plan_table(
 @router.post(
     "/{uuid}/unpark",
     dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
-    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name now leads to another table."}),
+    **operation(LookAnswer, problems={**NOT_FOUND, 409: "The name now leads to another table."}),
 )
 def unpark_table(
     maintainer: Led[TableMaintainer],
@@ -256,7 +250,7 @@ def _looked_at(maintainer: TableMaintainer, record: TableRecord) -> LookAnswer:
         PlanView,
         status=201,
         accepts=schema_of(PlanRequest),
-        problems={**_NOT_FOUND, 409: "The name now leads to another table."},
+        problems={**NOT_FOUND, 409: "The name now leads to another table."},
     ),
 )
 def plan_asked(

@@ -35,7 +35,7 @@ from icewright.tables.details import (
     metadata_view,
     spans_asked,
 )
-from icewright.tables.lookups import Looked
+from icewright.tables.lookups import NOT_FOUND, Looked, OfCatalog
 from icewright.web.bounded_reads import BoundedRead, Reads, Until
 from icewright.web.deps import BY_LEADER_FOR_LONG, Led, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, encode_cursor, render
@@ -43,10 +43,6 @@ from icewright.web.schema import operation
 
 router = APIRouter(prefix="/tables/{uuid}", tags=["tables"])
 
-OfCatalog = Annotated[
-    str | None, Query(description="Needed only where several catalogs have a table with the same uuid.")
-]
-_NOT_FOUND: Final = {404: "No such table or catalog."}
 _NAME_MAX: Final = 10_000
 
 
@@ -59,7 +55,7 @@ class _FilesCursor:
     position: int
 
 
-@router.get("/files", dependencies=[needs(Permission.READ, On.TABLE)], **operation(FilesView, problems=_NOT_FOUND))
+@router.get("/files", dependencies=[needs(Permission.READ, On.TABLE)], **operation(FilesView, problems=NOT_FOUND))
 def list_table_files(
     request: Request,
     lookups: Looked,
@@ -104,7 +100,7 @@ def list_table_files(
 
 
 @router.get(
-    "/manifests", dependencies=[needs(Permission.READ, On.TABLE)], **operation(ManifestsView, problems=_NOT_FOUND)
+    "/manifests", dependencies=[needs(Permission.READ, On.TABLE)], **operation(ManifestsView, problems=NOT_FOUND)
 )
 def list_manifests(
     request: Request,
@@ -129,16 +125,14 @@ def list_manifests(
     return _bounded(request, read)
 
 
-@router.get(
-    "/metadata", dependencies=[needs(Permission.READ, On.TABLE)], **operation(MetadataView, problems=_NOT_FOUND)
-)
+@router.get("/metadata", dependencies=[needs(Permission.READ, On.TABLE)], **operation(MetadataView, problems=NOT_FOUND))
 def show_metadata(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Schema, partition specs, sort order and properties, by the table's metadata as it is now."""
     return render(metadata_view(lookups.metadata(lookups.record(uuid, catalog))))
 
 
 @router.get(
-    "/histogram", dependencies=[needs(Permission.READ, On.TABLE)], **operation(HistogramView, problems=_NOT_FOUND)
+    "/histogram", dependencies=[needs(Permission.READ, On.TABLE)], **operation(HistogramView, problems=NOT_FOUND)
 )
 def show_histogram(table_store: Service[TableStore], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """The sizes of the data files as of the last observed snapshot, with the target size. From the store."""
@@ -147,7 +141,7 @@ def show_histogram(table_store: Service[TableStore], lookups: Looked, uuid: str,
     return render(histogram_view(record.snapshot_id, found, lookups.policy(record)))
 
 
-@router.get("/bounds", dependencies=[needs(Permission.READ, On.TABLE)], **operation(BoundsView, problems=_NOT_FOUND))
+@router.get("/bounds", dependencies=[needs(Permission.READ, On.TABLE)], **operation(BoundsView, problems=NOT_FOUND))
 def show_bounds(
     request: Request,
     lookups: Looked,
@@ -178,7 +172,7 @@ def show_bounds(
 @router.get(
     "/storage",
     dependencies=[needs(Permission.READ, On.TABLE), BY_LEADER_FOR_LONG],
-    **operation(StorageView, problems={**_NOT_FOUND, 422: "It takes longer than there is time for an answer."}),
+    **operation(StorageView, problems={**NOT_FOUND, 422: "It takes longer than there is time for an answer."}),
 )
 def show_storage(
     request: Request, lookups: Looked, storage: Led[StorageReader], uuid: str, catalog: OfCatalog = None

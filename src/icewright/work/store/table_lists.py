@@ -171,7 +171,11 @@ class SqlTableLists:
             through = int(connection.scalar(last) or 0)
             rows = connection.execute(wanted).all()
             records = _records(connection, [TableId(catalog, uuid) for _, catalog, uuid in rows])
-        found = [(number, records[TableId(catalog, uuid)]) for number, catalog, uuid in rows]
+        found = [  # without a table that was pruned between the two statements
+            (number, records[TableId(catalog, uuid)])
+            for number, catalog, uuid in rows
+            if TableId(catalog, uuid) in records
+        ]
         return Changes(found, rows[-1][0] if len(rows) == limit else max(after, through))
 
     def series(self, table_id: TableId) -> Sequence[SeriesPoint]:
