@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
@@ -33,6 +34,7 @@ from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping
 from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.control import ControlPlane, build_control_plane
+from icewright.server.http import page
 from icewright.server.http.app import create_app
 from icewright.server.http.metrics import Shown
 from icewright.server.server import listen
@@ -57,6 +59,13 @@ V1 = "/api/v1"
 EVENTS = TableName("lake", ("db",), "events")
 BY_CITY = (PartitionField(source_id=2, field_id=1000, name="city", transform="identity"),)
 HOUR_MS = 3_600_000
+
+
+def with_pages(patch: pytest.MonkeyPatch) -> None:
+    """From now on there are web pages, whether or not they are built."""
+    built = {page._SHELL: page._built(b"<html>the pages</html>", "text/html")}
+    patch.setattr(page, "_ui", lambda: built)
+    patch.setattr(page, "_shell", page._shell.__wrapped__)
 
 
 @dataclass
