@@ -146,13 +146,6 @@ export const unneeded = (ref: TableRef) =>
     queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/unneeded", { params: of(ref), signal })),
   });
 
-export const tablePlans = (ref: TableRef) =>
-  queryOptions({
-    queryKey: ofTable(ref, "plans"),
-    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/plans", { params: of(ref), signal })),
-    refetchInterval: NOW_AND_THEN,
-  });
-
 export const health = (ref: TableRef) =>
   queryOptions({
     queryKey: ofTable(ref, "health"),

@@ -303,7 +303,7 @@ export function OverlapPicture({ bounds, column, label }: { bounds: Bounds; colu
           <strong className="text-ink">
             {told
               ? `A lookup opens ${count(told.depth_max)} of ${plural(told.files, "file")} at the worst value, ${told.depth_mean.toLocaleString("en", { maximumFractionDigits: 1 })} on the mean.`
-              : `At most ${count(found.depthMax)} files hold one value.`}
+              : null}
           </strong>{" "}
           Each bar is a file from its least to its greatest value; below is how many files overlap there.
           {found.isRanked ? " Values are texts and stand in their order." : ""}

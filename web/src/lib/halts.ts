@@ -3,8 +3,8 @@
 import type { Halt, Status } from "../api/queries";
 import { duration } from "./format";
 
-/** A halt that lets less go on comes later. */
-const STATES = ["paused", "draining", "stopped"];
+/** A halt that lets less go on has a greater one. */
+const RANK: Record<Halt["state"], number> = { paused: 0, draining: 1, stopped: 2 };
 
 export function haltPart(halt: Pick<Halt, "kind" | "name">): string {
   return halt.kind === "all" ? "everything" : `${halt.kind} ${halt.name}`;
@@ -26,7 +26,7 @@ export function haltOver(halts: Halt[], what: Halted): Halt | undefined {
     if (halt.kind === "table") return halt.catalog === what.catalog && halt.uuid === what.uuid;
     return halt.kind === "all" || halt.name === (halt.kind === "group" ? what.resource_group : what.catalog);
   };
-  return halts.filter(covers).sort((one, other) => STATES.indexOf(other.state) - STATES.indexOf(one.state))[0];
+  return halts.filter(covers).sort((one, other) => RANK[other.state] - RANK[one.state])[0];
 }
 
 export interface TroubleLine {

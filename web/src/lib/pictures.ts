@@ -89,7 +89,6 @@ export interface Overlap {
   lanes: number;
   /** Where how many files overlap: each step holds until the next. */
   depth: [number, number][];
-  depthMax: number;
   /** Whether values stand in their order instead of by their size, since they are texts. */
   isRanked: boolean;
 }
@@ -129,7 +128,6 @@ export function overlap(items: Bounds["items"], column: number): Overlap {
     spans,
     lanes: ends.length,
     depth,
-    depthMax: depth.reduce((most, [, each]) => Math.max(most, each), 0),
     isRanked,
   };
 }
