@@ -19,7 +19,8 @@ WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 SLOW := acceptance adversary app benchmarks browser catalogs client contracts deploy docs e2e identity server simulation \
 	spark store web __pycache__
 FAST := $(filter-out $(SLOW:%=tests/%/),$(wildcard tests/*/)) \
-	$(foreach name,test_api_*.py *_commands.py *_faults.py *_forests.py *_machine.py test_quarantines.py test_removals.py,\
+	$(foreach name,test_api_*.py *_commands.py *_faults.py *_forests.py *_machine.py *_on_tables.py \
+	*_adapter.py test_*ing_deletes.py test_merge_storage.py test_leader_lock.py test_quarantines.py test_removals.py,\
 	--ignore-glob='*/$(name)')
 B ?=
 # Node trusts its own authorities alone; with these, those of the system as well, as uv does.

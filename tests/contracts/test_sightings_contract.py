@@ -17,7 +17,6 @@ from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
 
 ONE, OTHER = table_id(1), table_id(2)
-OLD = FinishedPass(0, 7, True, 1, 2, None)
 fresh = count(100)
 
 

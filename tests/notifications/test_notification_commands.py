@@ -17,7 +17,7 @@ from tests.lakes.house import House, serving
 MINUTE_MS = 60_000
 
 
-class FeedEntry(House):
+class HouseWithReceiver(House):
     """A house with a receiver."""
 
     def __init__(self, folder: Path) -> None:
@@ -34,15 +34,15 @@ class FeedEntry(House):
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedEntry]:
-    made = FeedEntry(tmp_path)
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HouseWithReceiver]:
+    made = HouseWithReceiver(tmp_path)
     write_configuration(tmp_path, made.entry)
     at_home(tmp_path, monkeypatch)
     with serving(made):
         yield made
 
 
-def test_receivers_trials_and_dead_letters(house: FeedEntry) -> None:
+def test_receivers_trials_and_dead_letters(house: HouseWithReceiver) -> None:
     listed = icewright("notifications", "list", "--json").json["items"]
     assert [(one["name"], one["under"]) for one in listed] == [("team", ["lake"])]
     assert "every message arrived" in icewright("notifications", "deadletters").out

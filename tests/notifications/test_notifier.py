@@ -32,7 +32,7 @@ INTERVAL_MS = 5 * MINUTE_MS
 HOUR_MS = 60 * MINUTE_MS
 
 
-class FeedEntry:
+class Notified:
     """A feed, receivers and the parts between."""
 
     def __init__(self) -> None:
@@ -80,11 +80,11 @@ class FeedEntry:
 
 
 @pytest.fixture
-def told() -> FeedEntry:
-    return FeedEntry()
+def told() -> Notified:
+    return Notified()
 
 
-def begun(told: FeedEntry, **settings: object) -> Notifier:
+def begun(told: Notified, **settings: object) -> Notifier:
     """A notifier that has looked once, so that all that happens from now on is told."""
     notifier = told.notifier(**settings)  # type: ignore[arg-type]  # as the test says
     assert not notifier.step()
@@ -97,14 +97,14 @@ def run(notifier: Notifier) -> None:
 
 
 class TestWhen:
-    def test_what_happened_before_the_first_look_is_not_told(self, told: FeedEntry) -> None:
+    def test_what_happened_before_the_first_look_is_not_told(self, told: Notified) -> None:
         told.tell()
         notifier = begun(told)
         told.clock.advance(INTERVAL_MS)
         run(notifier)
         assert told.mailbox.got == []
 
-    def test_facts_wait_for_others_to_share_their_message(self, told: FeedEntry) -> None:
+    def test_facts_wait_for_others_to_share_their_message(self, told: Notified) -> None:
         notifier = begun(told)
         told.tell(table="a")
         for _ in range(4):
@@ -118,7 +118,7 @@ class TestWhen:
         run(notifier)
         assert len(told.mailbox.got) == 1
 
-    def test_data_at_risk_waits_for_none(self, told: FeedEntry) -> None:
+    def test_data_at_risk_waits_for_none(self, told: Notified) -> None:
         notifier = begun(told)
         told.tell(FactKind.PARKED)
         run(notifier)
@@ -126,7 +126,7 @@ class TestWhen:
         run(notifier)
         assert told.mailbox.titles == ["1 DATA AT RISK, 1 parked"]
 
-    def test_only_what_is_asked_for(self, told: FeedEntry) -> None:
+    def test_only_what_is_asked_for(self, told: Notified) -> None:
         notifier = begun(told, facts=(FactKind.FAILED,), under=(("lake", "sales", "a"),), interval_ms=0)
         for table in ("a", "b"):
             for kind in (FactKind.FAILED, FactKind.PARKED):
@@ -134,7 +134,7 @@ class TestWhen:
         run(notifier)
         assert told.mailbox.titles == ["1 failed permanently"]
 
-    def test_no_more_messages_in_an_hour_than_wanted_and_then_all_in_one(self, told: FeedEntry) -> None:
+    def test_no_more_messages_in_an_hour_than_wanted_and_then_all_in_one(self, told: Notified) -> None:
         notifier = begun(told, messages_per_hour=2, interval_ms=0)
         for _ in range(5):
             told.tell(FactKind.DATA_AT_RISK)
@@ -145,7 +145,7 @@ class TestWhen:
         run(notifier)
         assert told.mailbox.titles == ["1 DATA AT RISK"] * 2 + ["3 DATA AT RISK"]
 
-    def test_a_flood_is_a_few_messages(self, told: FeedEntry) -> None:
+    def test_a_flood_is_a_few_messages(self, told: Notified) -> None:
         notifier = begun(told)
         for number in range(FACTS_AT_ONCE + 500):
             told.tell(table=f"t{number}")
@@ -153,7 +153,7 @@ class TestWhen:
         assert told.mailbox.titles == ["1,500 parked"]
         assert "and 1,480 more, of 1,500 tables in all" in told.mailbox.got[0].plain
 
-    def test_facts_that_were_forgotten_unread_are_owned_up_to(self, told: FeedEntry) -> None:
+    def test_facts_that_were_forgotten_unread_are_owned_up_to(self, told: Notified) -> None:
         notifier = begun(told)
         told.tell()
         told.clock.advance(HOUR_MS)
@@ -164,7 +164,7 @@ class TestWhen:
         assert told.mailbox.titles == ["1 parked"]
         assert "no longer kept" in told.mailbox.got[0].plain
 
-    def test_what_is_for_others_is_not_read_again_for_ever(self, told: FeedEntry) -> None:
+    def test_what_is_for_others_is_not_read_again_for_ever(self, told: Notified) -> None:
         notifier = begun(told, facts=(FactKind.FAILED,))
         run(notifier)
         told.tell(FactKind.PARKED)
@@ -175,7 +175,7 @@ class TestWhen:
         assert told.store.state("team").position == 1
         assert told.store.figures()["team"].looked_at == told.clock.now()
 
-    def test_somebody_looks_also_while_facts_wait(self, told: FeedEntry) -> None:
+    def test_somebody_looks_also_while_facts_wait(self, told: Notified) -> None:
         notifier = begun(told, interval_ms=24 * HOUR_MS)
         told.tell()
         for _ in range(3):
@@ -191,7 +191,7 @@ class TestWhen:
 
 
 class TestOwners:
-    def test_by_the_tables_property_and_over_it_by_policy(self, told: FeedEntry) -> None:
+    def test_by_the_tables_property_and_over_it_by_policy(self, told: Notified) -> None:
         told.owned("a", "sales-eu")
         told.owned("b", "spark")
         told.owned("c", "spark", **{"icewright.owner": "sales-us"})
@@ -206,7 +206,7 @@ class TestOwners:
         assert sorted(told.mailbox.titles) == ["1 parked (sales-us)", "2 parked (sales-eu)"]
         assert "lake / sales / a" in "".join(one.plain for one in told.mailbox.got)
 
-    def test_a_new_owner_is_told_after_a_while(self, told: FeedEntry) -> None:
+    def test_a_new_owner_is_told_after_a_while(self, told: Notified) -> None:
         told.owned("a", "others")
         notifier = begun(told, owners=("me",), interval_ms=0)
         told.tell(table="a")
@@ -222,7 +222,7 @@ class TestOwners:
         run(notifier)
         assert len(told.mailbox.got) == 1
 
-    def test_without_owners_everybodys(self, told: FeedEntry) -> None:
+    def test_without_owners_everybodys(self, told: Notified) -> None:
         told.owned("a", "x")
         notifier = begun(told, interval_ms=0)
         told.tell(table="a")
@@ -233,7 +233,7 @@ class TestOwners:
 
 
 class TestTrouble:
-    def test_what_does_not_arrive_is_sent_again_and_the_rest_waits_for_it(self, told: FeedEntry) -> None:
+    def test_what_does_not_arrive_is_sent_again_and_the_rest_waits_for_it(self, told: Notified) -> None:
         notifier = begun(told, interval_ms=0)
         told.mailbox.trouble = lambda: Unavailable("the receiver does not answer: ConnectTimeout")
         told.tell()
@@ -250,7 +250,7 @@ class TestTrouble:
         run(notifier)
         assert told.mailbox.titles == ["1 parked", "1 parked"]
 
-    def test_a_receiver_that_is_away_for_a_day_has_dead_letters_and_is_told_of_the_next(self, told: FeedEntry) -> None:
+    def test_a_receiver_that_is_away_for_a_day_has_dead_letters_and_is_told_of_the_next(self, told: Notified) -> None:
         notifier = begun(told, interval_ms=0)
         told.mailbox.trouble = lambda: Unavailable("away")
         told.tell()
@@ -264,7 +264,7 @@ class TestTrouble:
         run(notifier)
         assert len(told.mailbox.got) == 1
 
-    def test_a_message_that_is_refused_holds_up_the_others_for_no_more_than_minutes(self, told: FeedEntry) -> None:
+    def test_a_message_that_is_refused_holds_up_the_others_for_no_more_than_minutes(self, told: Notified) -> None:
         notifier = begun(told, interval_ms=0)
         told.mailbox.trouble = lambda: Rejected("the receiver refuses the message with status 400")
         told.tell()
@@ -274,7 +274,7 @@ class TestTrouble:
         (dead,) = told.store.dead_letters(limit=9)
         assert (dead.attempts, dead.problem) == (3, "the receiver refuses the message with status 400")
 
-    def test_when_the_receiver_says(self, told: FeedEntry) -> None:
+    def test_when_the_receiver_says(self, told: Notified) -> None:
         notifier = begun(told, interval_ms=0)
         told.mailbox.trouble = lambda: TryLater("status 429", wait_ms=10 * MINUTE_MS)
         told.tell()
@@ -283,7 +283,7 @@ class TestTrouble:
         assert first is not None
         assert first.next_at == told.clock.now() + 10 * MINUTE_MS
 
-    def test_death_between_sending_and_writing_that_down_sends_the_same_again(self, told: FeedEntry) -> None:
+    def test_death_between_sending_and_writing_that_down_sends_the_same_again(self, told: Notified) -> None:
         notifier = begun(told, interval_ms=0)
         told.tell()
         sent = told.store.sent
@@ -301,14 +301,14 @@ class TestTrouble:
         assert first == again
         assert other.message_id != first.message_id
 
-    def test_death_before_anything_was_written_down_leaves_nothing_out(self, told: FeedEntry) -> None:
+    def test_death_before_anything_was_written_down_leaves_nothing_out(self, told: Notified) -> None:
         begun(told)
         told.tell()
         told.clock.advance(INTERVAL_MS)
         run(told.notifier())
         assert told.mailbox.titles == ["1 parked"]
 
-    def test_two_servers_by_mistake_compose_once(self, told: FeedEntry) -> None:
+    def test_two_servers_by_mistake_compose_once(self, told: Notified) -> None:
         one, other = begun(told, interval_ms=0), told.notifier(interval_ms=0)
         told.tell()
         compose = told.store.compose
@@ -326,12 +326,12 @@ class TestTrouble:
 
 class TestAll:
     @pytest.fixture
-    def notifications(self, told: FeedEntry) -> Notifications:
+    def notifications(self, told: Notified) -> Notifications:
         receiver = Receiver("team", ReceiverKind.WEBHOOK, tuple(FactKind), (("lake", "a.b"),), interval_ms=0)
         delivery = MessageDelivery(told.store, (receiver,), {"team": told.mailbox})
         return Notifications(delivery, told.feed, told.owners, told.clock)
 
-    def test_a_receiver_and_how_it_is(self, told: FeedEntry, notifications: Notifications) -> None:
+    def test_a_receiver_and_how_it_is(self, told: Notified, notifications: Notifications) -> None:
         (view,) = notifications.views()
         assert (view.name, view.under, view.sent, view.looked_at, view.trouble) == (
             "team",
@@ -345,7 +345,7 @@ class TestAll:
         assert notifications.views()[0].trouble == "no server reads the feed for it"
 
     def test_messages_that_do_not_arrive_and_dead_letters_are_trouble(
-        self, told: FeedEntry, notifications: Notifications
+        self, told: Notified, notifications: Notifications
     ) -> None:
         notifier = begun(told, interval_ms=0)
         told.mailbox.trouble = lambda: Rejected("no")
@@ -366,7 +366,7 @@ class TestAll:
         assert told.mailbox.got[0].message_id == dead.message.message_id
         assert notifications.views()[0].trouble == ""
 
-    def test_a_trial(self, told: FeedEntry, notifications: Notifications) -> None:
+    def test_a_trial(self, told: Notified, notifications: Notifications) -> None:
         assert notifications.test("team").has_arrived
         assert told.mailbox.got[0].document["type"] == "icewright.test"
         told.mailbox.trouble = lambda: Unavailable("away")

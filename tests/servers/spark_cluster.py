@@ -15,7 +15,6 @@ from tests.servers.processes import HOST, accepts, free_port, running
 SPARK_HOME = SPARK_JARS.parent
 _SMALL = {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": " ".join(QUICK)}
 """Java's own variable, since executors inherit it from their worker."""
-_REGISTERED = "Registered worker"
 
 
 @dataclass(frozen=True)

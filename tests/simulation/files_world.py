@@ -60,7 +60,7 @@ class Late:
     due_at: Instant
 
 
-class FeedEntry:
+class NotifyingCatalog:
     """The catalog as those see it who set tables back: the writers hear of it."""
 
     def __init__(self, catalog: Any, hear: Callable[[Any], None]) -> None:
@@ -101,7 +101,7 @@ class FilesWorld(World):
         store: Any = Mortal(house.removals.store, trouble)
         sightings: Any = Mortal(MemorySightings(house.store_clock), trouble)
         house.removals = RemovalPorts(store, sightings, open_disk_spool, {"lake": files})
-        told: Any = FeedEntry(house.catalog, self._set_back)
+        told: Any = NotifyingCatalog(house.catalog, self._set_back)
         house.rollbacks["lake"] = MemoryRollbacks(told, house.writers_clock)
 
     def _set_back(self, metadata: TableMetadata) -> None:

@@ -27,7 +27,6 @@ from icewright.demo.proof import OBSERVATIONS, PLANES, Check, check_promises
 from icewright.model.iceberg.tables import Json
 from icewright.terminal.address import ServerAddress, read_address
 
-DAYS_ALL: Final = 365
 _POLL_S: Final = 0.3
 _START_S_MAX: Final = 300.0
 """Spark fetches its packages when it first starts. A process that ends meanwhile is noticed at once."""

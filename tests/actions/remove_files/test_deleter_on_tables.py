@@ -31,8 +31,6 @@ from tests.lakes.sqlite import append, make_table, table_name, with_tables
 from tests.lakes.stores import sqlite_store
 from tests.servers.s3 import S3Server
 
-IDS = list(range(30))
-
 
 class Lake:
     """One table with three commits, garbage beside them, and a sibling whose name begins alike."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -43,10 +43,6 @@ def lakehouse(changed: Mapping[str, str] | None = None) -> Lakehouse:
     if changed is None:
         house.let_expire_once()
     return house
-
-
-def clock_on_the_wall(house: Lakehouse) -> datetime:
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=house.clock.now())).astimezone(BERLIN)
 
 
 def live_on(house: Lakehouse, hours: int, *, every_ms: int = MINUTE_MS * 5, round_too: bool = True) -> None:

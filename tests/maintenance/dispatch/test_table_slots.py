@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
 
 import pytest
@@ -24,8 +23,6 @@ from icewright.ports.store import TableStore, TaskStore
 from tests.builders.lakehouse import BONN, NAME, SECOND_MS, Lakehouse
 from tests.builders.worker import Worker
 from tests.contracts.stores import stores_on
-
-Stores = Callable[[Clock], tuple[TableStore, TaskStore]]
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -46,7 +46,7 @@ class Store:
 
 @dataclass(eq=False)
 class FakeLeaderElection:
-    """A election as the database's are, whose trouble a test makes."""
+    """An election as the database's are, whose trouble a test makes."""
 
     store: Store
     epoch: int | None = None

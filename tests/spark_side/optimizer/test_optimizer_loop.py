@@ -500,7 +500,7 @@ BATCHES = {"slots": 2, "batch_tasks": 4, "batch_bytes": 1000}
 
 
 def batch_of(engine: Engine, name: str) -> set[str]:
-    """The tasks that have a member in the batch that was begun with this one."""
+    """The tasks that are members of the batch that was begun with this one."""
     (batch,) = [batch for made, _, batch in engine.batches if made == f"batch of {name}/1"]
     return {task_id for task_id, member in engine.members.items() if member is not None and member._batch is batch}
 
@@ -568,7 +568,7 @@ def test_a_server_that_goes_away_while_a_batch_is_filled_closes_it() -> None:
     assert not batch._open
 
 
-def test_an_attempt_that_breaks_its_thread_leaves_its_member(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_breaks_its_thread_leaves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda _broken: None)
     server, engine = Server(spec_of(groups=1)), Engine()
     engine.error = RuntimeError("the JVM is gone")

@@ -30,7 +30,6 @@ TRIES_MAX: Final = len(RETRY_AFTER_MS) + 1
 """Looks for an event that came to nothing while its catalog answered; then it is parked."""
 ID_MAX: Final = 2**63 - 1
 COMMIT_REPORT: Final = "commit-report"
-SCAN_REPORT: Final = "scan-report"
 
 _DECIMAL: Final = re.compile(r"[0-9]{1,19}\Z", re.ASCII)
 _TOLD_BY: Final = {channel.value: channel for channel in (Channel.HTTP, Channel.OUTBOX)}

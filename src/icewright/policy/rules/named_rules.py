@@ -216,10 +216,3 @@ def _of_settings(settings: Mapping[str, str], head: tuple[str | int, ...]) -> It
 def _meant(key: str) -> str:
     close = get_close_matches(key[:NAME_LENGTH_MAX], BY_KEY, n=1)
     return f"perhaps {close[0]} is meant" if close else _ALL
-
-
-def merged(parts: Sequence[Policies]) -> Policies:
-    """What several files say, together, by name: in which order they were given does not matter."""
-    rules = sorted((rule for part in parts for rule in part.rules), key=lambda rule: rule.name)
-    groups = sorted((group for part in parts for group in part.groups), key=lambda group: group.name)
-    return Policies(tuple(rules), tuple(groups))

@@ -133,7 +133,7 @@ def no_foreign_metadata(patch: Patch, _lake: OrphanLake, _table: LakeTable) -> N
 
 
 def no_disagreement(patch: Patch, _lake: OrphanLake, _table: LakeTable) -> None:
-    """O1, O2: neither ratio nor comparison_key, in planner and checker."""
+    """O1, O2: neither ratio nor comparison of keys, in planner and checker."""
     patch.setattr(orphans.Survey, "disagreement", lambda _self: None)
     patch.setattr(orphans, "comparison_key", lambda path: path)
 
