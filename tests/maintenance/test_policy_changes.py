@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from icewright.core.errors import Conflict
+from icewright.maintenance.dispatch import dispatcher, task_gate
 from icewright.maintenance.first_run_approval import RENEWED_MS
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
@@ -23,12 +24,13 @@ from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
 from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesRequest
 from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.plans import Plan
+from icewright.model.plans.plans import Plan, Reason
 from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.model.policy.policy import Policy, PolicyRule, Trigger
 from icewright.model.work.tasks import TaskState
 from icewright.plans.policy_digest import (
+    POLICY_CHANGED,
     READ_ANEW,
     SETTINGS,
     SETTINGS_DIGEST,
@@ -192,18 +194,47 @@ def test_a_task_of_a_catalog_that_is_away_goes_by_what_is_known_of_its_table(hou
     assert Worker(house).claim_if_any() is None
 
 
-def test_a_plan_of_before_there_were_digests_is_stale_once_policies_are_applied(house: Lakehouse) -> None:
+def test_a_plan_of_before_there_were_digests_is_stale(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = house.tables.plan(waiting(house)[ORDERS])
     old = replace(plan, plan_id="plan-old", settings_digest=None)
     house.tables.save_plan(old)
-    house.control.dispatcher.apply(old.plan_id)
-    assert SETTINGS_DIGEST not in house.only_task().reason.figures
-    house.pass_time(1)
-    house.policies.apply(revision(APPROVE, rule("elsewhere", "lake.hr.**", inputs="4")), 1)
-    with pytest.raises(Conflict, match="policies were applied since it was planned"):
+    with pytest.raises(Conflict, match="an earlier release planned it"):
         house.control.dispatcher.apply(old.plan_id)
+    with monkeypatch.context() as patch:  # as it was queued then
+        patch.setattr(dispatcher, "policy_changed", lambda *_: None)
+        house.control.dispatcher.apply(old.plan_id)
+    assert SETTINGS_DIGEST not in house.only_task().reason.figures
     assert Worker(house).claim_if_any() is None
     assert house.only_task().state is TaskState.SUPERSEDED
+
+
+def test_what_was_planned_for_another_version_of_its_action_is_stale(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans, kind = waiting(house), ActionKind.REWRITE_DATA_FILES
+    assert approve(house, plans[ORDERS]) == "queued"
+    monkeypatch.setattr(kind, "traits", replace(kind.traits, protocol_version=kind.traits.protocol_version + 1))
+    assert approve(house, plans[RETURNS]) == "stale"
+    obstacle = house.control.dispatcher.leave.obstacle(house.only_task(), house.catalog.load(ORDERS))
+    assert obstacle is not None
+    assert obstacle.code == POLICY_CHANGED
+
+
+def test_servers_that_read_the_policy_differently_do_not_plan_and_refuse_without_end(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.policies.apply(revision(replace(APPROVE, settings={"icewright.mode": "auto"})), 1)
+
+    def due_after_refusal() -> bool:
+        assert house.control.maintainer.look(ORDERS).enqueued is not None
+        with monkeypatch.context() as patch:  # a server of another release
+            patch.setattr(task_gate, "policy_changed", lambda *_: Reason(POLICY_CHANGED, "read otherwise"))
+            assert Worker(house).claim_if_any() is None
+        record = house.tables.record_by_name(ORDERS)
+        assert record is not None
+        return record.next_look_at <= house.clock.now()
+
+    assert [due_after_refusal() for _ in range(3)] == [True, False, False]
 
 
 def test_a_plan_that_waits_for_its_first_run_is_made_anew_by_other_settings() -> None:
@@ -215,6 +246,7 @@ def test_a_plan_that_waits_for_its_first_run_is_made_anew_by_other_settings() ->
     house.control.policies.apply(revision(NamedRule("young", RuleMatch(("lake.**",)), age)), 0)
     with pytest.raises(Conflict, match="settings of the table's policy"):
         house.control.dispatcher.approve(before.plan_id, "Ada")
+    assert house.control.approvals.given(house.tables.plan(before.plan_id)) is None
     house.control.loop.round()
     (after,) = house.tables.waiting(limit=9)
     assert house.clock.now() - before.since < RENEWED_MS
@@ -259,7 +291,7 @@ def test_a_digest_is_of_the_settings_of_its_kind_alone() -> None:
     name, kinds = TableName("lake", ("db",), "t"), list(ActionKind)
     plain = policy_of(name, {}, ())
     changed = {
-        "write.target-file-size-bytes": {ActionKind.REWRITE_DATA_FILES, ActionKind.UNDO_EXPIRE_DATA},
+        "write.target-file-size-bytes": {ActionKind.REWRITE_DATA_FILES},
         "icewright.remove-orphan-files.older-than": {ActionKind.REMOVE_ORPHAN_FILES},
         "icewright.mode": set(),
         "icewright.maintenance-window.duration": set(),
@@ -276,8 +308,12 @@ def test_a_digest_is_of_the_settings_of_its_kind_alone() -> None:
 
 def test_what_takes_something_back_goes_by_no_setting() -> None:
     policy = policy_of(TableName("lake", ("db",), "t"), {}, ())
-    for kind in (ActionKind.UNDO_EXPIRE_SNAPSHOTS, ActionKind.RESTORE_FILES, ActionKind.ROLLBACK_TO_SNAPSHOT):
-        assert policy_changed(kind, None, policy, made_at=0, applied_at=lambda: 9) is None
+    kinds = [kind for kind in ActionKind if kind.value.startswith("undo_")]
+    assert len(kinds) >= 2
+    other = policy_of(TableName("lake", ("db",), "t"), {"write.target-file-size-bytes": "7"}, ())
+    for kind in (*kinds, ActionKind.RESTORE_FILES, ActionKind.ROLLBACK_TO_SNAPSHOT):
+        assert policy_changed(kind, None, policy) is None
+        assert policy_changed(kind, plan_digest(kind, other), policy) is None
 
 
 class Read(Policy):
@@ -333,6 +369,7 @@ def test_a_plan_reads_the_settings_of_its_kind_and_no_other(
 ) -> None:
     house = Lakehouse(rules=(PolicyRule("lake", (), {**AUTO, **MORE}),))
     house.ready_table()
+    house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])  # more is read where rows were removed lately
     found = reading(house, partial(house.control.maintainer.plan_asked, NAME, asked))
     assert found
     assert found <= settings_of(asked.kind) | READ_ANEW

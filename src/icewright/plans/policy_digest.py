@@ -7,12 +7,11 @@ where a task waits. Of these the newest values hold for every plan.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Final
 
 from icewright.core import codec
-from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
@@ -41,8 +40,11 @@ def settings_of(kind: str) -> frozenset[str]:
 
 
 def plan_digest(kind: str, policy: Policy) -> str:
-    """The settings that a plan of this kind is made from, as hexadecimal digits."""
-    return _digest(policy, settings_of(kind))
+    """The settings that a plan of this kind is made from, and the version of its action, as hexadecimal digits.
+
+    So what a release before this one planned is not given out in the form of now.
+    """
+    return _digest(policy, settings_of(kind), traits_of(ActionKind(kind)).protocol_version)
 
 
 def look_digest(policy: Policy) -> str:
@@ -51,25 +53,18 @@ def look_digest(policy: Policy) -> str:
     return _digest(policy, names)
 
 
-def policy_changed(
-    kind: str, digest: object, policy: Policy, *, made_at: Instant, applied_at: Callable[[], Instant]
-) -> Reason | None:
+def policy_changed(kind: str, digest: object, policy: Policy) -> Reason | None:
     """Why a plan of this kind does not follow from the policy any more; None where it does.
 
-    Of a plan without a digest, from before there were any, the revision of the policies tells: one that was applied
-    since ``made_at`` may have changed anything. ``applied_at`` is asked for that alone.
+    A plan without a digest, of before there were any, does not say by which settings it was made.
     """
-    if not settings_of(kind):
-        return None
     if digest is None:
-        if made_at > applied_at():
-            return None
-        return Reason(POLICY_CHANGED, "policies were applied since it was planned, and it does not say by which")
+        return Reason(POLICY_CHANGED, "an earlier release planned it") if settings_of(kind) else None
     if digest == plan_digest(kind, policy):
         return None
     return Reason(POLICY_CHANGED, "settings of the table's policy that it was planned by have changed since")
 
 
-def _digest(policy: Policy, names: Iterable[str]) -> str:
-    values = codec.dumps({name: getattr(policy, name) for name in sorted(names)})
+def _digest(policy: Policy, names: Iterable[str], version: int | None = None) -> str:
+    values = codec.dumps([version, {name: getattr(policy, name) for name in sorted(names)}])
     return hashlib.sha256(values.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]

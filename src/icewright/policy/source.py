@@ -53,8 +53,6 @@ class PresentRules:
     """All rules as of one revision of the policies."""
 
     revision: int
-    applied_at: Instant
-    """By the store's clock; 0 before anything was applied."""
     rules: RuleIndex
     groups: tuple[ResourceGroup, ...] = ()
     """Resource groups as they were applied, over those of the configuration."""
@@ -114,10 +112,6 @@ class PolicySource:
         self._present = found
         return found
 
-    def applied_at(self) -> Instant:
-        """When the present revision was applied, by the store's clock; 0 before anything was."""
-        return self.present().applied_at
-
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table by the rules as they are now."""
         rules, last = self.present(), self._of_thread.last
@@ -130,4 +124,4 @@ class PolicySource:
     def _with(self, revision: PolicyRevision) -> PresentRules:
         policies = revision.policies
         rules = RuleIndex((*policies.rules, *self.configured))
-        return PresentRules(revision.number, revision.applied_at, rules, policies.groups)
+        return PresentRules(revision.number, rules, policies.groups)

@@ -7,7 +7,8 @@ import pytest
 from icewright.core.errors import Conflict
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, ExpiringFile
-from icewright.model.work.tasks import Task, TaskState
+from icewright.model.work.jobs import Heartbeat
+from icewright.model.work.tasks import COMMITTING, Progress, Task, TaskState
 from icewright.plans.upkeep_due import UPKEEP_PRIORITY
 from tests.actions.expire_data.test_data_service import DAY_MS, day, delete, house, plan, tag
 from tests.builders.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
@@ -74,6 +75,33 @@ def test_x3_nothing_goes_by_itself_unless_its_owner_says_so(house: Lakehouse) ->
     house.pass_time(2 * HOUR_MS)
     house.rounds(3, every_ms=HOUR_MS)
     assert tasks(house) == []
+
+
+def test_x3_what_was_approved_does_not_go_once_its_owner_switches_it_off(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, ENABLED)
+    task = begin(house)
+    files = house.catalog.live_files(NAME)
+    house.catalog.set_properties(NAME, {"icewright.expire-data.enabled": "false"})
+    assert Worker(house).claim_if_any() is None
+    ended = house.tasks.get(task.task_id)
+    assert (ended.state, ended.outcome and ended.outcome.reason.code) == (TaskState.SUPERSEDED, "upkeep-off")
+    assert house.catalog.live_files(NAME) == files
+
+
+def test_x3_nor_does_it_when_they_do_so_between_its_claim_and_its_commit(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, ENABLED)
+    begin(house)
+    spec = Worker(house).claimed()
+    commits = Heartbeat(spec.fencing_token, Progress(COMMITTING, 0, 1))
+    house.catalog.set_properties(NAME, {"icewright.expire-data.enabled": "false"})
+    assert house.control.dispatcher.heartbeat(spec.task_id, commits).cancel
+    stopped = house.tasks.get(spec.task_id)
+    assert stopped.cancel_requested
+
+
+def test_x3_what_a_person_asked_for_goes_whether_or_not_it_happens_by_itself(house: Lakehouse) -> None:
+    house.control.dispatcher.apply(plan(house).plan_id)
+    assert expire(house).state is TaskState.SUCCEEDED
 
 
 def test_x1_more_than_a_tenth_waits_for_a_person(house: Lakehouse) -> None:

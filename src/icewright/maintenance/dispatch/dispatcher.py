@@ -64,10 +64,10 @@ from icewright.model.work.tasks import (
 from icewright.observation.access import AccessBook
 from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
-from icewright.plans.policy_digest import policy_changed
+from icewright.plans.policy_digest import POLICY_CHANGED, policy_changed
 from icewright.policy.groups.definitions import Groups
 from icewright.policy.source import PolicySource
-from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
+from icewright.ports.store import Change, Enqueued, TableStore, TaskFilter, TaskStore
 from icewright.ports.telemetry import watched
 from icewright.work.groups.queue_places import QueuePlaces
 from icewright.work.halts.rules import catalogs_going_on, halted_within
@@ -165,15 +165,8 @@ class Dispatcher:
         now = self._tasks.now()
         obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy, now)
         obstacle = obstacle or planned_ahead(action, now) or self._approvals.unwanted(plan, policy)
-        obstacle = obstacle or policy_changed(
-            action.kind,
-            plan.settings_digest,
-            policy,
-            made_at=plan.planned_at,
-            applied_at=self._policies.applied_at,
-        )
-        if obstacle is not None:
-            raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
+        obstacle = obstacle or policy_changed(action.kind, plan.settings_digest, policy)
+        _require(plan, obstacle)
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.
         figures = {**plan.reason.figures, APPROVED: 1, **self._approvals.figures(plan)}
         if plan.migration is not None:
@@ -191,8 +184,8 @@ class Dispatcher:
         """Let a plan that waits for somebody go because they say so, who are remembered with it; and queue it.
 
         Raises as :meth:`apply`, ``NotAllowed`` for a plan that waits for nobody, since whoever may approve need not be
-        one who may apply, and ``InvalidMessage`` where nobody is named. What cannot be queued is approved all the same,
-        and may be applied later.
+        one who may apply, and ``InvalidMessage`` where nobody is named. What was planned by other settings is not
+        approved. What cannot be queued for another reason is, and may be applied later.
         """
         plan = self._tables.plan(plan_id)
         if not plan.actions:
@@ -200,6 +193,9 @@ class Dispatcher:
         if not self._approvals.may_be_given(plan):
             hint = f"`icewright approve` lists what waits; `icewright apply {plan_id}` runs any other plan now"
             raise NotAllowed(f"plan {plan_id} needs no approval", hint=hint)
+        policy = self._policies.policy(self._observer.catalog(plan.table_name.catalog).load(plan.table_name))
+        changed = policy_changed(plan.actions[0].kind, plan.settings_digest, policy)
+        _require(plan, self._approvals.unwanted(plan, policy) or changed)
         self._approvals.give(plan, approved_by)
         return self.apply(plan_id)
 
@@ -267,10 +263,22 @@ class Dispatcher:
         fault(Fault.CLAIM_CHECKED)
         if change is None:
             return True
-        self._tables.look_at_once(task.table_name)
+        if not self._goes_round(task, change):
+            self._tables.look_at_once(task.table_name)
         with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
             self._tasks.change(change)
         return False
+
+    def _goes_round(self, task: Task, change: Change) -> bool:
+        """Whether the one before it ended likewise, because of the policy: the table is looked at when it is due then.
+
+        Else servers of two releases, which read the policy differently, would plan and refuse without end.
+        """
+        if change.outcome is None or change.outcome.reason.code != POLICY_CHANGED:
+            return False
+        latest = self._tasks.listed(TaskFilter(table_id=task.table_id, kind=task.kind), limit=2)
+        ended = (one.outcome for one in latest if one.task_id != task.task_id)
+        return any(outcome is not None and outcome.reason.code == POLICY_CHANGED for outcome in ended)
 
     def _introduced(self, optimizer_id: str) -> OptimizerHello:
         """How an optimizer introduced itself. Raises :class:`NotAllowed` and :class:`VersionMismatch`."""
@@ -423,3 +431,9 @@ class Dispatcher:
         task = self._tasks.change(change)
         fault(Fault.EXPIRE_AFTER)
         return task
+
+
+def _require(plan: Plan, obstacle: Reason | None) -> None:
+    """Raise :class:`Conflict` where something is in the way of a plan by now."""
+    if obstacle is not None:
+        raise Conflict(f"plan {plan.plan_id} does not hold any more: {obstacle.text}", hint="plan again")

@@ -56,8 +56,7 @@ class TaskGate:
 
     def _policy_obstacle(self, task: Task, policy: Policy) -> Reason | None:
         """Whether the task was planned by other settings. Not asked before a commit: what began under them may end."""
-        digest, applied_at = task.reason.figures.get(SETTINGS_DIGEST), self._policies.applied_at
-        return policy_changed(task.action.kind, digest, policy, made_at=task.created_at, applied_at=applied_at)
+        return policy_changed(task.action.kind, task.reason.figures.get(SETTINGS_DIGEST), policy)
 
     def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
         if traits_of(task.action.kind).in_mode_observe:
@@ -117,7 +116,8 @@ def _is_upkeep(task: Task) -> bool:
 
 
 def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
-    return upkeep_obstacle(task.action, policy) if _is_upkeep(task) else None
+    """Why the owner does not want any more what was planned by itself; that a person approved it does not matter."""
+    return None if task.was_asked_for else upkeep_obstacle(task.action, policy)
 
 
 def unwanted(plan: Plan, policy: Policy) -> Reason | None:

@@ -263,7 +263,7 @@ _UNDO_EXPIRE_DATA: Final = ActionTraits(
     names=lambda action: sum(len(group.files) + len(group.delete_files) for group in action.groups),
     permission=Permission.UNDO,
     slot=TableSlot.DATA,
-    settings=ON_MAIN | {"target_file_size_bytes"},
+    settings=frozenset(),  # nothing would plan it anew
 )
 
 

@@ -205,5 +205,6 @@ TRAITS: Final = ActionTraits(
     asked=RewriteManifestsRequest,
     slot=TableSlot.DATA,
     settings=ON_MAIN
-    | {"manifest_target_size_bytes", "manifest_min_count", "manifest_merge", "rewrite_manifests_min_gain"},
+    | {"manifest_target_size_bytes", "manifest_min_count", "manifest_merge", "rewrite_manifests_min_gain"}
+    | {"max_task_time_ratio", "write_window_ms"},
 )
