@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import cycle
+from typing import cast
 
 import pytest
 from sqlalchemy import Engine, update
@@ -26,6 +27,8 @@ from icewright.store.transactions import writing
 from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
+from tests.doubles.deletion_store import MemoryDeletionStore
+from tests.doubles.sightings import MemorySightings
 from tests.lakes.stores import SharedStore, open_without_sync, postgres_store, sqlite_store
 
 
@@ -84,6 +87,22 @@ class Stores:
             connection.execute(query.values(value=counters.c.value + 1))
 
 
+class InMemory(Stores):
+    """The stores that the seeded simulation has in place of a database, as far as there are any."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._sightings, self._deletions = MemorySightings(clock), MemoryDeletionStore(clock)
+
+    def sightings(self) -> SqlSightings:
+        return cast(SqlSightings, self._sightings)
+
+    def deletions(self) -> DeletionStore:
+        return self._deletions
+
+    def next_server(self) -> None:
+        self._deletions.server += 1
+
+
 class _Shared(SharedStore):
     """A database and two servers of it for all tests in turn: connections and compiled statements are there already."""
 
@@ -95,11 +114,15 @@ class _Shared(SharedStore):
 
 
 DATABASES = ("sqlite", "postgresql")
+AND_IN_MEMORY = (*DATABASES, "memory")
+"""For the contracts of stores that have a double."""
 _SHARED: dict[str, _Shared] = {}
 
 
 def stores_on(database: str, request: pytest.FixtureRequest, clock: Clock) -> Stores:
     """Stores on SQLite or PostgreSQL with nothing in them, until somebody asks for the next ones."""
+    if database == "memory":
+        return InMemory(clock)
     shared = _SHARED.get(database)
     if shared is None:
         if database == "sqlite":

@@ -27,10 +27,15 @@ from icewright.model.plans.plans import Reason
 from icewright.ports.deletions import OPEN_STATES, DeletionStore, IntentCount
 from tests.cases import for_each
 from tests.contracts.samples import HOSTILE_PARTS, REASON, new_task, plan, table_id
-from tests.contracts.stores import Stores
+from tests.contracts.stores import AND_IN_MEMORY, DATABASES, Stores, stores_on
 from tests.doubles.clock import ManualClock
 
 ALL = frozenset(IntentState)
+
+
+@pytest.fixture(params=AND_IN_MEMORY)
+def stores(request: pytest.FixtureRequest, clock: ManualClock) -> Stores:
+    return stores_on(request.param, request, clock)
 
 
 @pytest.fixture
@@ -243,6 +248,12 @@ def test_intents_come_in_pages(store: DeletionStore) -> None:
 
 
 class TestPruning:
+    """In databases alone: the double prunes nothing."""
+
+    @pytest.fixture(params=DATABASES)
+    def stores(self, request: pytest.FixtureRequest, clock: ManualClock) -> Stores:
+        return stores_on(request.param, request, clock)
+
     def test_runs_go_when_nothing_was_done_with_them_for_long(self, store: DeletionStore, clock: ManualClock) -> None:
         remove(store, "run-1")
         first = clock.now()

@@ -13,11 +13,16 @@ from icewright.core.errors import Conflict
 from icewright.model.actions.orphans import FinishedPass, SeenFiles, SeenOrphans, Sighting
 from icewright.model.iceberg.locations import CanonicalPath
 from tests.contracts.samples import HOSTILE_PARTS, table_id
-from tests.contracts.stores import Stores
+from tests.contracts.stores import AND_IN_MEMORY, Stores, stores_on
 from tests.doubles.clock import ManualClock
 
 ONE, OTHER = table_id(1), table_id(2)
 fresh = count(100)
+
+
+@pytest.fixture(params=AND_IN_MEMORY)
+def stores(request: pytest.FixtureRequest, clock: ManualClock) -> Stores:
+    return stores_on(request.param, request, clock)
 
 
 @pytest.fixture

@@ -8,24 +8,30 @@ from collections.abc import Sequence
 from icewright.actions.expire_snapshots.commit import is_expired
 from icewright.model.actions.actions import RewriteDataFiles
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
-from icewright.model.actions.traits import TableSlot
 from icewright.model.actions.undo import UndoExpiry
 from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, Task, TaskState
-from icewright.store.schema import SINGLE_SLOTS
 from tests.simulation.world import World
 from tests.simulation.writers import MODE_KEY, Broken
+
+COMMIT_DATA = (
+    *("rewrite_data_files", "rewrite_manifests", "rewrite_position_delete_files", "remove_dangling_deletes"),
+    *("expire_data", "undo_expire_data"),
+)
+ALONE = (
+    *("expire_snapshots", "undo_expire_snapshots", "rollback_to_snapshot"),
+    *("remove_orphan_files", "remove_expired_files", "restore_files"),
+)
+SLOTS = {**dict.fromkeys(COMMIT_DATA, "d"), "compute_statistics": "m", **dict.fromkeys(ALONE, "dm")}
+"""What each kind of task holds of its table (d: data, m: metadata), written out once more (decision 0069)."""
 
 
 def check(world: World) -> None:
     """Rows are as the writers left them, and no table has two tasks. Raises :class:`Broken`."""
     tasks = world.all_tasks()
     active = Counter(
-        (task.table_id, slot)
-        for task in tasks
-        if task.state in ACTIVE_STATES
-        for slot in (SINGLE_SLOTS if task.kind.traits.slot is TableSlot.TABLE else [task.kind.traits.slot])
+        (task.table_id, slot) for task in tasks if task.state in ACTIVE_STATES for slot in SLOTS[task.kind.value]
     )
     live = Counter((task.table_id, task.action.kind) for task in tasks if task.state not in TERMINAL_STATES)
     for counter, word in ((active, "active"), (live, "live")):
