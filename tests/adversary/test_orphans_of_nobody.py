@@ -20,7 +20,7 @@ from pyiceberg.table.update import SetLocationUpdate
 from icewright.actions.remove_files.orphans.file_names import WRITTEN_NAMES, is_staging, written_by
 from icewright.api_client.client import Client
 from icewright.core import fault_points as faults
-from icewright.core.clock_jumps import Uptime, noted
+from icewright.core.clock import Uptime, noted
 from icewright.core.codec import dumps
 from icewright.core.errors import NotAllowed
 from icewright.core.fault_points import Fault

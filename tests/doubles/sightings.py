@@ -6,8 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from icewright.core.clock import Clock
-from icewright.core.clock_jumps import ClockNote
+from icewright.core.clock import Clock, ClockNote
 from icewright.core.errors import Conflict
 from icewright.core.times import Instant
 from icewright.model.actions.orphans import FinishedPass, Sighting

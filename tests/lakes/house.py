@@ -26,7 +26,7 @@ from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.storage.local import real_folder
-from icewright.core.clock_jumps import Uptime
+from icewright.core.clock import Uptime
 from icewright.core.system_clock import SystemIds
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.identity.sql import SqlIdentities

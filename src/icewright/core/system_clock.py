@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 from uuid import UUID
 
-from icewright.core.clock import Clock
-from icewright.core.clock_jumps import Uptime
+from icewright.core.clock import Clock, Uptime
 from icewright.core.times import Instant
 
 _PREFIX = re.compile(r"[0-9a-z][0-9a-z-]*\Z")

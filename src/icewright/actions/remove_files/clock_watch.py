@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
-from icewright.core.clock_jumps import Uptime, noted
+from icewright.core.clock import Uptime, noted
 from icewright.core.times import Instant
 
 NOTED_EVERY_MS: Final = 10 * 60_000

@@ -8,7 +8,7 @@ from icewright.actions.remove_files.quarantine_port import Quarantine
 from icewright.catalogs.local_spool import OpenSpool
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
-from icewright.core.clock_jumps import Uptime
+from icewright.core.clock import Uptime
 from icewright.ports.deletions import DeletionStore
 
 

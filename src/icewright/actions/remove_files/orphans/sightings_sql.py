@@ -12,8 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
-from icewright.core.clock import Clock
-from icewright.core.clock_jumps import ClockNote, Uptime
+from icewright.core.clock import Clock, ClockNote, Uptime
 from icewright.core.errors import Conflict, Unreadable
 from icewright.core.times import Instant
 from icewright.model.actions.orphans import FinishedPass, Sighting
