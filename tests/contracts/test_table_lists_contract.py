@@ -1,4 +1,4 @@
-"""Lists of tables, on memory, SQLite and PostgreSQL: sorted, filtered, summed up and cut into pages alike."""
+"""Lists of tables, on SQLite and PostgreSQL: sorted, filtered, summed up and cut into pages alike."""
 
 from __future__ import annotations
 

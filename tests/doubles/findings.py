@@ -17,19 +17,19 @@ class MemoryFindings:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._unfit: dict[tuple[TableId, str], ExecutorExclusion] = {}
+        self._exclusions: dict[tuple[TableId, str], ExecutorExclusion] = {}
         self._accesses: dict[tuple[str, str], AccessRecord] = {}
         self._probes: dict[tuple[str, str], tuple[Instant, Question]] = {}
 
-    def note_exclusion(self, table_id: TableId, code: str, unfit: ExecutorExclusion) -> None:
+    def note_exclusion(self, table_id: TableId, code: str, exclusion: ExecutorExclusion) -> None:
         """See the port."""
         with self._lock:
-            self._unfit[table_id, code] = unfit
+            self._exclusions[table_id, code] = exclusion
 
     def exclusions(self, table_id: TableId) -> Mapping[str, ExecutorExclusion]:
         """See the port."""
         with self._lock:
-            return {code: unfit for (of, code), unfit in self._unfit.items() if of == table_id}
+            return {code: one for (of, code), one in self._exclusions.items() if of == table_id}
 
     def want_probe(self, request: ProbeRequest, now: Instant) -> None:
         """See the port."""
@@ -86,10 +86,10 @@ class MemoryFindings:
             if key[0] in catalogs and is_free(question.asked_at)
         ]
 
-    def forget_unfit(self, table_id: TableId) -> None:
+    def forget_exclusions(self, table_id: TableId) -> None:
         """Forget what was found of a table's files."""
         with self._lock:
-            self._unfit = {key: one for key, one in self._unfit.items() if key[0] != table_id}
+            self._exclusions = {key: one for key, one in self._exclusions.items() if key[0] != table_id}
 
     def _prune_findings(self, now: Instant, access_ms: int, limit: int) -> int:
         """How many answers of storages went, the oldest first; what counts for a day alone goes all at once."""
@@ -98,6 +98,8 @@ class MemoryFindings:
             old = sorted(old, key=lambda key: self._accesses[key].decided_at)[:limit]
             for key in old:
                 del self._accesses[key]
-            self._unfit = {key: one for key, one in self._unfit.items() if one.found_at >= now - EXCLUSION_KEPT_MS}
+            self._exclusions = {
+                key: one for key, one in self._exclusions.items() if one.found_at >= now - EXCLUSION_KEPT_MS
+            }
             self._probes = {key: one for key, one in self._probes.items() if one[0] >= now - PROBES_KEPT_MS}
             return len(old)

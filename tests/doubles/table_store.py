@@ -346,7 +346,7 @@ class MemoryTableStore(MemoryFindings):
             for table_id in old:
                 del self._records[table_id]
                 self._inventories.pop(table_id, None)
-                self.forget_unfit(table_id)
+                self.forget_exclusions(table_id)
                 self.lists.forget(table_id)
                 self._plans = {key: plan for key, plan in self._plans.items() if plan.table_id != table_id}
                 self._waiting = {key: one for key, one in self._waiting.items() if one.table_id != table_id}

@@ -151,7 +151,7 @@ def test_an_observation_says_what_was_found_of_storage_and_files() -> None:
     served = Served()
     uuid = served.table()
     (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
-    assert (seen["storage_root"], seen["worker_access"], seen["unfit"]) == (None, "proved", [])
+    assert (seen["storage_root"], seen["worker_access"], seen["exclusions"]) == (None, "proved", [])
     served.lake.set_properties(EVENTS, {"write.data.path": "s3://bucket/events"})
     served.control.maintainer.look(EVENTS)
     tables, now = served.control.tables, served.clock.now()
@@ -161,7 +161,7 @@ def test_an_observation_says_what_was_found_of_storage_and_files() -> None:
     tables.note_exclusion(TableId("lake", uuid), "not-stitchable", ExecutorExclusion(now, "its codec"))
     (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
     assert seen["worker_access"] == "refused"
-    assert seen["unfit"] == [{"code": "not-stitchable", "text": "its codec", "figures": {}}]
+    assert seen["exclusions"] == [{"code": "not-stitchable", "text": "its codec", "figures": {}}]
 
 
 def test_an_observation_of_a_table_whose_catalog_is_away_is_as_the_last_look_was() -> None:

@@ -24,7 +24,7 @@ def test_what_the_last_look_saw(capsys: pytest.CaptureFixture[str]) -> None:
     assert (said["snapshot"], said["manifests"]) == (str(view.snapshot_id), "12")
     assert "problem" not in said
     bare = replace(view, figures=None, first_seen=(), considered=(), problem=Reason("unavailable", "no answer"))
-    print_observation(Terminal(as_json=False), replace(bare, unfit=(Reason("not-sorted", "by its key"),)))
+    print_observation(Terminal(as_json=False), replace(bare, exclusions=(Reason("not-sorted", "by its key"),)))
     out = capsys.readouterr().out
     assert "not-sorted: by its key" in out
     assert "no answer" in out

@@ -70,6 +70,4 @@ class ExecutorExclusions:
     def why(self, table_id: TableId) -> Mapping[str, str]:
         """What was found lately, by code; nothing where nothing is known against the table's files."""
         since = self._clock.now() - EXCLUSION_KEPT_MS
-        return {
-            code: unfit.detail for code, unfit in self._findings.exclusions(table_id).items() if unfit.found_at > since
-        }
+        return {code: one.detail for code, one in self._findings.exclusions(table_id).items() if one.found_at > since}

@@ -81,16 +81,16 @@ class Observer:
         tables: TableStore,
         clock: Clock,
         access: AccessBook | None = None,
-        unfit: ExecutorExclusions | None = None,
+        exclusions: ExecutorExclusions | None = None,
         registry: Registry | None = None,
     ) -> None:
-        """``access`` is what is known of storages, by default what the store knows; ``unfit`` of files.
+        """``access`` is what is known of storages, by default what the store knows; ``exclusions`` of files.
 
         ``registry`` is told of each table's places.
         """
         self._catalogs, self._tables, self._clock = catalogs, tables, clock
         self._access = access or AccessBook(tables, clock)
-        self._unfit = unfit or ExecutorExclusions(tables, clock)
+        self._exclusions = exclusions or ExecutorExclusions(tables, clock)
         self._registry = registry or Registry(catalogs, clock)
         self._changed: OrderedDict[tuple[TableId, int], _Changed] = OrderedDict()
         self._lock = threading.Lock()
@@ -127,7 +127,7 @@ class Observer:
         _check_name(catalog, metadata, record)
         inventory = self._move_forward(catalog, metadata, record)
         access, detail = self._access.known(metadata)
-        unfit = self._unfit.why(metadata.table_id)
+        exclusions = self._exclusions.why(metadata.table_id)
         return Observation(
             metadata=metadata,
             observed_at=self._clock.now(),
@@ -136,8 +136,8 @@ class Observer:
             commit_interval_ms=commit_interval_ms(metadata),
             worker_access=access,
             access_detail=detail,
-            not_stitched=unfit.get(NOT_STITCHABLE, ""),
-            not_sorted=unfit.get(NOT_SORTED, ""),
+            not_stitched=exclusions.get(NOT_STITCHABLE, ""),
+            not_sorted=exclusions.get(NOT_SORTED, ""),
         )
 
     def _move_forward(self, catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> Inventory:

@@ -40,7 +40,7 @@ class Question:
 class Findings(Protocol):
     """Every method is one transaction. Raises :class:`~icewright.core.errors.Unavailable`."""
 
-    def note_exclusion(self, table_id: TableId, code: str, unfit: ExecutorExclusion) -> None:
+    def note_exclusion(self, table_id: TableId, code: str, exclusion: ExecutorExclusion) -> None:
         """Remember what an executor found the files of a table to be, in place of what was found before."""
 
     def exclusions(self, table_id: TableId) -> Mapping[str, ExecutorExclusion]:

@@ -160,9 +160,9 @@ def build_control_plane(
     removals = heard(removals, pulse)
     catalogs = {name: HeardCatalog(catalog, pulse) for name, catalog in catalogs.items()}
     access = AccessBook(tables, clock)
-    unfit = ExecutorExclusions(tables, clock)
+    exclusions = ExecutorExclusions(tables, clock)
     registry = Registry(catalogs, clock, places, claims)
-    observer = Observer(catalogs, tables, clock, access, unfit, registry)
+    observer = Observer(catalogs, tables, clock, access, exclusions, registry)
     source = PolicySource(rules, policies)
     planner = Planner(observer, tables, clock, ids, source)
     tidings = FeedPublisher(tasks.feed, clock)
@@ -171,7 +171,7 @@ def build_control_plane(
     queue = Groups(groups, source)
     queue_waits, starts = QueueWaits(tasks, tables, queue), StartEstimates(tasks, tables, queue)
     dispatcher = Dispatcher(
-        tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals, groups=queue
+        tasks, tables, observer, access, ids, limits, source, exclusions=exclusions, approvals=approvals, groups=queue
     )
     expired = ExpiredFilesPlanner(
         build_expired_doors(removals, registry, expiries, tasks), kept, tables, tasks, ids, planner.policy

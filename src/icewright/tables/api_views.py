@@ -93,8 +93,7 @@ class ObservationView:
     ``changed_at`` is when a look last found the table changed. ``figures`` are null before a look came to a plan;
     ``problem`` says why the table cannot be looked after. ``first_seen`` says by when snapshots
     were there, by the sequence number: some 170 marks of a year, further apart the older they are. ``considered`` is
-    what was decided of upkeep when it was looked into last, ``unfit`` what executors found the table's files not to be
-    within a day.
+    what was decided of upkeep when it was looked into last, ``exclusions`` which executors are not used for a day, and why.
     ``worker_access`` is whether workers were proved to reach its storage. ``plan_at`` is where the present plan is.
     """
 
@@ -112,7 +111,7 @@ class ObservationView:
     figures: FiguresView | None
     storage_root: str | None
     worker_access: WorkerAccess
-    unfit: tuple[Reason, ...]
+    exclusions: tuple[Reason, ...]
     first_seen: tuple[Mark, ...]
     considered: tuple[Considered, ...]
     reporting: Reporting | None

@@ -59,7 +59,7 @@ class Lookups(TablesByUuid):
         super().__init__(tables, observer)
         self._tasks, self._planner = tasks, planner
         self._registry = registry
-        self._unfit = ExecutorExclusions(tables, clock)
+        self._exclusions = ExecutorExclusions(tables, clock)
         self._lock = threading.Lock()
         self._modes: dict[TableId, tuple[tuple[str, int], Mode]] = {}
         self._optimized: dict[TableId, tuple[str, Mapping[Partition, Instant]]] = {}
@@ -155,7 +155,7 @@ class Lookups(TablesByUuid):
             figures=summary.figures,
             storage_root=root,
             worker_access=unknown if found is None else found.access,
-            unfit=tuple(Reason(code, text) for code, text in sorted(self._unfit.why(table_id).items())),
+            exclusions=tuple(Reason(code, text) for code, text in sorted(self._exclusions.why(table_id).items())),
             first_seen=record.marks,
             considered=record.considered,
             reporting=record.reporting,

@@ -54,7 +54,7 @@ def print_observation(terminal: Terminal, view: ObservationView) -> None:
             ("problem", "" if view.problem is None else view.problem.text),
         ]
     )
-    for reason in view.unfit:
+    for reason in view.exclusions:
         terminal.say(f"{reason.code}: {reason.text}")
     if view.considered:
         terminal.say()

@@ -109,13 +109,13 @@ class Dispatcher:
         limits: DispatchLimits,
         policies: PolicySource,
         *,
-        unfit: ExecutorExclusions,
+        exclusions: ExecutorExclusions,
         approvals: Approvals,
         groups: Groups,
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
         self._access, self._policies, self._approvals = access, policies, approvals
-        self.endings = AttemptOutcomes(tasks, access, unfit, limits.chance)
+        self.endings = AttemptOutcomes(tasks, access, exclusions, limits.chance)
         self._answered_s: float | None = None
         self._answering_since: Instant | None = None
         self._groups, self._places = groups, QueuePlaces(tasks, tables, policies)

@@ -23,9 +23,9 @@ class SqlFindings:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def note_exclusion(self, table_id: TableId, code: str, unfit: ExecutorExclusion) -> None:
+    def note_exclusion(self, table_id: TableId, code: str, exclusion: ExecutorExclusion) -> None:
         """See the port."""
-        row = {**id_columns(table_id), "code": code, "detail": unfit.detail, "found_at": unfit.found_at}
+        row = {**id_columns(table_id), "code": code, "detail": exclusion.detail, "found_at": exclusion.found_at}
         with writing(self._engine) as connection:
             connection.execute(
                 delete(exclusion_rows).where(*is_table(exclusion_rows, table_id), exclusion_rows.c.code == code)

@@ -41,9 +41,9 @@ class AttemptOutcomes:
     """Decides by the retry policy (:mod:`icewright.work.tasks.retry`), and keeps in mind what executors found."""
 
     def __init__(
-        self, tasks: TaskStore, access: AccessBook, unfit: ExecutorExclusions, chance: Callable[[], float]
+        self, tasks: TaskStore, access: AccessBook, exclusions: ExecutorExclusions, chance: Callable[[], float]
     ) -> None:
-        self._tasks, self._access, self._unfit, self._chance = tasks, access, unfit, chance
+        self._tasks, self._access, self._exclusions, self._chance = tasks, access, exclusions, chance
 
     def reported(self, task: Task, report: TaskReport) -> Change:
         """What a report makes of its task.
@@ -143,7 +143,7 @@ class AttemptOutcomes:
         if isinstance(report.result, Failed):
             found.setdefault(report.result.code, report.result.detail)
         for code in sorted(EXCLUSION_CODES & found.keys()):
-            self._unfit.note(task.table_id, code, found[code])
+            self._exclusions.note(task.table_id, code, found[code])
 
 
 def _end_of_attempt(attempt: Attempt, task: Task) -> tuple[End, Cause]:
