@@ -9,7 +9,7 @@ import anyio
 import pytest
 from fastapi import Response
 
-from icewright.core.errors import NotFound
+from icewright.core.errors import NotFound, Unavailable
 from icewright.model.iceberg.files import Partition, Span
 from icewright.model.iceberg.names import TableName
 from icewright.tables import details
@@ -241,6 +241,19 @@ class TestBoundedReads:
 
         with pytest.raises(NotFound):
             anyio.run(BoundedRead(Reads(), read), {"type": "http", "path": "/"}, receive, send)
+
+    def test_who_has_waited_too_long_for_a_turn_reads_nothing(self) -> None:
+        def read(_until: Until) -> Response:
+            raise AssertionError("its turn came too late")
+
+        async def receive() -> Any:
+            await anyio.sleep_forever()
+
+        async def send(_message: Any) -> None:
+            """Nothing is sent."""
+
+        with pytest.raises(Unavailable, match="other long reads"):
+            anyio.run(BoundedRead(Reads(wait_s=-1.0), read), {"type": "http", "path": "/"}, receive, send)
 
     def test_at_most_two_read_at_the_same_time(self) -> None:
         running, most = [], []

@@ -12,19 +12,26 @@ import anyio.to_thread
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
-from icewright.core.errors import IcewrightError
+from icewright.core.errors import IcewrightError, Unavailable
 
 READS_MAX: Final = 2
 """Long reads of one server at the same time; others wait for their turn."""
 READ_S: Final = 10.0
 """How long one goes on before it answers with what it has."""
+WAIT_S: Final = 10.0
+"""How long one waits for its turn: behind catalogs that hang, nobody would begin a read that nobody waits for."""
 
 
 class Until:
     """When a read has to end: asked between its steps, and true once its client has gone or its time is over."""
 
     def __init__(self, seconds: float = READ_S) -> None:
-        self._end_at, self._gone = time.monotonic() + seconds, threading.Event()
+        self._seconds, self._gone = seconds, threading.Event()
+        self.begin()
+
+    def begin(self) -> None:
+        """From now on its time counts."""
+        self._end_at = time.monotonic() + self._seconds
 
     def __call__(self) -> bool:
         """Whether to end now, with what there is."""
@@ -41,10 +48,10 @@ class Until:
 
 
 class Reads:
-    """All long reads of one server process; ``seconds`` is what tests shorten."""
+    """All long reads of one server process; ``seconds`` and ``wait_s`` are what tests shorten."""
 
-    def __init__(self, seconds: float = READ_S) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float = READ_S, wait_s: float = WAIT_S) -> None:
+        self.seconds, self.wait_s = seconds, wait_s
         self.turns = anyio.CapacityLimiter(READS_MAX)
 
 
@@ -56,14 +63,22 @@ class BoundedRead(Response):
         self._reads, self._read = reads, read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. Raises what ``read`` raises."""
+        """Answer one request. Raises what ``read`` raises, and ``Unavailable`` where its turn does not come."""
         answer: Response | None = None
         failure: IcewrightError | None = None
         until = Until(self._reads.seconds)
+        latest_s = time.monotonic() + self._reads.wait_s
+
+        def in_turn() -> Response:
+            if time.monotonic() > latest_s:
+                raise Unavailable("other long reads take longer than expected", hint="ask again in some seconds")
+            until.begin()
+            return self._read(until)
+
         async with anyio.create_task_group() as group:
             group.start_soon(self._until_gone, receive, until, group.cancel_scope)
             try:
-                answer = await anyio.to_thread.run_sync(self._read, until, limiter=self._reads.turns)
+                answer = await anyio.to_thread.run_sync(in_turn, limiter=self._reads.turns)
             except IcewrightError as error:  # out of the group, which would wrap it up
                 failure = error
             group.cancel_scope.cancel()
