@@ -46,7 +46,7 @@ def test_it_plays_to_its_end_and_every_promise_holds(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)  # noqa: S603 - our own
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.strip().splitlines()[-1]
-    assert last.startswith("demo ok: 9 of 9 promises held; 60 files were committed, "), last
+    assert last.startswith("demo ok: 10 of 10 promises held; 60 files were committed, "), last
     catalog = load_catalog(
         "demo", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "warehouse")
     )

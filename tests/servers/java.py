@@ -29,8 +29,8 @@ def _spark_jars() -> Path:
 
 SPARK_JARS = _spark_jars()
 _SPARK_SUBMIT = SPARK_JARS.parent / "bin" / "spark-submit"
-QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Options of a JVM that lives for minutes: one compiler, and no threads that collect garbage."""
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=128m")
+"""Options of a JVM that lives for minutes: one compiler, room for what it makes, no threads that collect garbage."""
 _SMALL = ("-Xmx384m", *QUICK)
 _CLASSPATHS = Path.home() / ".ivy2" / "icewright-tests"
 _WARM_UP = """

@@ -13,8 +13,10 @@ import io
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,12 +29,16 @@ from pyiceberg.transforms import MonthTransform
 NAMESPACE = "nyc"
 FLIGHTS = f"{NAMESPACE}.flights"
 WEATHER = f"{NAMESPACE}.weather"
+DELAYS = f"{NAMESPACE}.delays"
+"""Its owner wants to be asked: a plan of it waits for a person."""
+DELAYS_DAYS = 12
 _DATE = "date"
 _COMMIT_TRIES = 50
+_LATE_MIN = 120
 
 
 def main() -> int:
-    """Write the weather in one commit, and the flights in one commit per day."""
+    """Write the weather in one commit, and long delays and the flights in one commit per day."""
     options = _options()
     catalog = SqlCatalog(options.catalog, uri=options.uri, warehouse=options.warehouse)
     catalog.create_namespace(NAMESPACE)
@@ -40,6 +46,10 @@ def main() -> int:
     _append(_create(catalog, WEATHER, weather), weather)
     print(f"{WEATHER}: {weather.num_rows:,} rows in one commit, well laid out", flush=True)  # noqa: T201 - its log
     flights = read_flights()
+    table = _create(catalog, DELAYS, flights, {"icewright.mode": "approve"})
+    for day in islice(by_day(delayed(flights)), DELAYS_DAYS):
+        _append(table, day)
+    print(f"{DELAYS}: {DELAYS_DAYS} days, a commit for each", flush=True)  # noqa: T201 - its log
     table = _create(catalog, FLIGHTS, flights)
     for number, day in enumerate(by_day(flights), start=1):
         if number > options.days:
@@ -55,6 +65,11 @@ def read_flights() -> pa.Table:
     """All flights, with the date of their departure."""
     with zipfile.ZipFile(_data() / "flights.csv.zip") as archive:
         return _with_date(csv.read_csv(io.BytesIO(archive.read("flights.csv")), convert_options=_NULLS))
+
+
+def delayed(flights: pa.Table) -> pa.Table:
+    """The flights that left two hours late or more."""
+    return flights.filter(pc.greater_equal(flights["dep_delay"], _LATE_MIN))
 
 
 def read_weather() -> pa.Table:
@@ -91,8 +106,10 @@ def _with_date(table: pa.Table) -> pa.Table:
     return table.append_column(_DATE, pc.cast(dates, pa.date32()))
 
 
-def _create(catalog: SqlCatalog, name: str, data: pa.Table) -> Table:
-    table = catalog.create_table(name, data.schema)
+def _create(
+    catalog: SqlCatalog, name: str, data: pa.Table, properties: Mapping[str, str] = MappingProxyType({})
+) -> Table:
+    table = catalog.create_table(name, data.schema, properties=dict(properties))
     with table.update_spec() as update:
         update.add_field(_DATE, MonthTransform(), "month_of_date")
     return table

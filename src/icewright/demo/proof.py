@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +23,8 @@ OBSERVATIONS = "nyc.observations"
 """The table of format version 2 that the Spark writer deletes rows of: position deletes."""
 PLANES = "nyc.planes"
 """The one of format version 3: deletion vectors."""
+TABLES = (flights_writer.FLIGHTS, flights_writer.WEATHER, flights_writer.DELAYS, OBSERVATIONS, PLANES)
+"""All tables of the demo, without the catalog's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,7 @@ def check_promises(folder: DemoFolder, days: int) -> list[Check]:
     """Check all promises of a demo whose writer wrote ``days`` days."""
     entry = folder.entry
     catalog = SqlCatalog(entry.name, **entry.pyiceberg_properties())
-    names = (flights_writer.FLIGHTS, flights_writer.WEATHER, OBSERVATIONS, PLANES)
-    flights, weather, observations, planes = (catalog.load_table(name) for name in names)
+    flights, weather, delays, observations, planes = (catalog.load_table(name) for name in TABLES)
     source = flights_writer.read_flights()
     written = pa.concat_tables(day for number, day in enumerate(flights_writer.by_day(source)) if number < days)
     return [
@@ -50,7 +52,8 @@ def check_promises(folder: DemoFolder, days: int) -> list[Check]:
         _deletes_folded(observations, planes),
         _all_signed(flights, observations, planes),
         _untouched(weather),
-        _all_reachable((flights, weather, observations, planes)),
+        _left_to_its_owner(delays, flights_writer.delayed(source)),
+        _all_reachable((flights, weather, delays, observations, planes)),
     ]
 
 
@@ -106,6 +109,14 @@ def _all_signed(*tables: Table) -> Check:
 def _untouched(table: Table) -> Check:
     commits = len(table.metadata.snapshots)
     return Check("the good table was left alone", commits == 1, f"{commits} commit")
+
+
+def _left_to_its_owner(table: Table, delayed: pa.Table) -> Check:
+    days = islice(flights_writer.by_day(delayed), flights_writer.DELAYS_DAYS)
+    rows = _rows_equal(table, pa.concat_tables(days), "what waits for a person was not done")
+    commits = len(table.metadata.snapshots)
+    held = rows.held and commits == flights_writer.DELAYS_DAYS
+    return Check(rows.promise, held, f"{commits} commits, all of its writer; {rows.found}")
 
 
 def _all_reachable(tables: tuple[Table, ...]) -> Check:

@@ -19,11 +19,11 @@ from rich.console import Console
 from icewright.api_client.client import Client
 from icewright.core.errors import IcewrightError, NotFound, Unreadable
 from icewright.core.extras import EXTRAS, require_extra
-from icewright.demo.flights_writer import FLIGHTS, WEATHER
+from icewright.demo.flights_writer import FLIGHTS
 from icewright.demo.folder import DemoFolder
 from icewright.demo.narrator import Narrator
 from icewright.demo.processes import Processes, processes_of
-from icewright.demo.proof import OBSERVATIONS, PLANES, Check, check_promises
+from icewright.demo.proof import TABLES, Check, check_promises
 from icewright.model.iceberg.tables import Json
 from icewright.terminal.address import ServerAddress, read_address
 
@@ -95,7 +95,7 @@ def _play(options: DemoOptions, folder: DemoFolder, processes: Processes, consol
         narrator.partitions(files_committed(folder))
         checks = check_promises(folder, options.days)
         _tell_checks(narrator, checks)
-        _tell_what_next(console, folder)
+        _tell_what_next(console, folder, client)
         if options.once:
             console.print(last_line(narrator, checks), highlight=False)
             return 0 if all(check.held for check in checks) else 1
@@ -142,14 +142,16 @@ def _start_spark_writer(
 
 def _all_known(narrator: Narrator, folder: DemoFolder) -> bool:
     """Whether the server has found all tables."""
-    wanted = {f"{folder.entry.name}.{name}" for name in (FLIGHTS, WEATHER, OBSERVATIONS, PLANES)}
+    wanted = {f"{folder.entry.name}.{name}" for name in TABLES}
     return wanted <= {table["name"] for table in narrator.tables}
 
 
 def _nothing_to_do(client: Client, narrator: Narrator) -> bool:
-    """Whether the plans made just now are all to do nothing, and will be for longer than anybody watches."""
+    """Whether what was planned just now waits for a person, or is nothing for longer than anybody watches."""
     plans = [client.plan_table(table["uuid"], table["catalog"])["plan"] for table in narrator.tables]
-    return bool(plans) and all(not plan["can_apply"] and not _comes_soon(plan) for plan in plans)
+    waiting = {one["plan_id"] for one in client.waiting().items}
+    left = [plan for plan in plans if plan["plan_id"] not in waiting]
+    return len(left) < len(plans) and all(not plan["can_apply"] and not _comes_soon(plan) for plan in left)
 
 
 def _comes_soon(plan: Json) -> bool:
@@ -193,8 +195,12 @@ def last_line(narrator: Narrator, checks: list[Check]) -> str:
     )
 
 
-def _tell_what_next(console: Console, folder: DemoFolder) -> None:
+def _tell_what_next(console: Console, folder: DemoFolder, client: Client) -> None:
     command = f"icewright --config {folder.configuration}"
+    for plan in client.waiting().items:
+        console.print(f"\nyou decide on {plan['table']}, in the browser's Inbox or here:", highlight=False)
+        for line in (f"explain {plan['table']}", f"approve {plan['plan_id']}"):
+            console.print(f"  {command} {line}", highlight=False)
     console.print("\nlook around:", highlight=False)
     for line in ("scan", "table partitions demo.nyc.flights", "explain demo.nyc.weather", "tasks list"):
         console.print(f"  {command} {line}", highlight=False)

@@ -93,7 +93,7 @@ class ObservationView:
     ``changed_at`` is when a look last found the table changed. ``figures`` are null before a look came to a plan;
     ``problem`` says why the table cannot be looked after. ``first_seen`` says by when snapshots
     were there, by the sequence number: some 170 marks of a year, further apart the older they are. ``considered`` is
-    what was decided of upkeep when it was looked into last, ``exclusions`` which executors are not used for a day, and why.
+    what was decided of upkeep when it was looked into last, ``exclusions`` which executors are left out for a day.
     ``worker_access`` is whether workers were proved to reach its storage. ``plan_at`` is where the present plan is.
     """
 

@@ -1,7 +1,7 @@
 """What one table is made of: read from its metadata and manifests within limits, which answers say where they end.
 
-A read ends after so many files or manifests, when its time is over, and when the caller is gone. What was read last of a few tables is
-kept by their metadata location, so that the pages of a list and the next picture read nothing again.
+A read ends after so many files or manifests, when its time is over, and when the caller is gone. What was read last of
+a few tables is kept by their metadata location, so that the pages of a list and the next picture read nothing again.
 """
 
 from __future__ import annotations
