@@ -24,8 +24,13 @@ MODE = "icewright.mode"
 MANY = 20_000
 
 WORDS = ("a", "b", "aa", "*")
-NAMES = [TableName(first, tuple(more), last) for n in (1, 2) for first, *more, last in product(WORDS, repeat=n + 2)]
-GLOBS = st.sampled_from([*map(quote_part, WORDS), "*", "a*", "aa*", "*a", "*b"])
+OF_CASES = ("A", "a", "Ä")
+NAMES = [
+    TableName(first, tuple(more), last)
+    for words, parts in ((WORDS, 3), (WORDS, 4), (OF_CASES, 3))
+    for first, *more, last in product(words, repeat=parts)
+]
+GLOBS = st.sampled_from([*map(quote_part, WORDS), *OF_CASES, "*", "a*", "aa*", "A*", "*a", "*b", "*Ä", "ä*"])
 
 
 @st.composite
