@@ -23,6 +23,7 @@ benchmark does, against whom, and what its figures leave out, stands at the top 
 | B11 | yes | the table as written beside the same table as optimized; there is no peer |
 | B12, QUEUE | no | icewright alone, under a load |
 | B13 | yes | batches beside a job for each task; the target's peer was measured elsewhere |
+| FIRST | yes | no like work: the demo beside datasette's first page of a database that is there already |
 
 CPU is user and system time of whole process trees: the JVM, the driver, the Python workers, also those that ended. In
 B1 icewright's side includes planning, proof, commit and verification.

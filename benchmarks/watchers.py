@@ -71,7 +71,7 @@ class Server:
     def __init__(self, folder: Path, entry: CatalogEntry) -> None:
         self._folder, self._pointers = folder, Pointers(entry)
         self._state = folder / "state"
-        configuration = folder / "icewright.toml"
+        self.configuration = configuration = folder / "icewright.toml"
         values = {"state": str(self._state), "name": entry.name, "uri": entry.uri, "warehouse": entry.warehouse}
         configuration.write_text(_CONFIGURATION.format(**{key: json.dumps(value) for key, value in values.items()}))
         self._process = _start(
