@@ -26,7 +26,7 @@ B ?=
 # Node trusts its own authorities alone; with these, those of the system as well, as uv does.
 export NODE_EXTRA_CA_CERTS ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt))
 
-.PHONY: help setup programs web web-check demo test test-fast check bench campaign acceptance docs lock clean
+.PHONY: help setup programs web web-check demo test test-fast check bench campaign acceptance docs docs-serve lock clean
 
 help: ## what there is to do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -91,11 +91,15 @@ campaign: $(READY) ## the long forms: 20,000 simulated lakehouses, every kill th
 acceptance: $(READY) ## what a user is promised, on real processes
 	@ICEWRIGHT_ACCEPTANCE=1 $(BIN)/pytest -m e2e -v $(TEST_ARGS)
 
-docs: $(READY) ## write the pages that come from the code
+docs: $(READY) ## write the pages that come from the code; build the docs site, and pack it for offline use
 	@$(BIN)/python -m scripts.write_reference
+	@$(BIN)/python -m scripts.build_docs
+
+docs-serve: $(READY) ## the docs site at http://localhost:8000, as the pages are edited
+	@$(BIN)/python -m scripts.build_docs --serve
 
 lock: $(READY) ## resolve the dependencies anew
-	@$(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
+	@$(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --all-extras --group dev --group docs --generate-hashes \
 		--no-header --no-emit-index-url --upgrade pyproject.toml --output-file requirements.lock
 
 clean: ## remove what the targets made

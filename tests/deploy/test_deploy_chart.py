@@ -28,6 +28,7 @@ from tests.deploy.test_deploy_images import STAGES
 VALUES = sorted(CASES.glob("*.values.yaml"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+SERVICE_MONITOR = json.loads((Path(__file__).parent / "service-monitor.json").read_text(encoding="utf-8"))
 SETTINGS = re.compile(r"ICEWRIGHT_(SERVER|OPTIMIZER)__")
 
 
@@ -55,6 +56,12 @@ def pods(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield manifest["metadata"]["name"], manifest["spec"]["template"]["spec"]
 
 
+def environment(container: dict[str, Any]) -> dict[str, str]:
+    """Variables of a container, with variables in their values replaced as Kubernetes does."""
+    found = {variable["name"]: variable.get("value", "x") for variable in container["env"]}
+    return {name: re.sub(r"\$\((\w+)\)", lambda named: found[named[1]], value) for name, value in found.items()}
+
+
 EACH = each_case("case", VALUES, ids=lambda path: path.name.partition(".")[0])
 
 
@@ -68,7 +75,11 @@ def test_what_is_read_here_was_rendered_from_this_chart(case: Path) -> None:
 def test_kubernetes_knows_all_of_it(case: Path) -> None:
     found = manifests(case)
     for manifest in found:
-        kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
+        if manifest["kind"] == "ServiceMonitor":
+            errors = jsonschema_rs.validator_for(SERVICE_MONITOR).iter_errors(manifest)
+            assert [(list(error.instance_path), error.message) for error in errors] == []
+        else:
+            kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
     kinds = {manifest["kind"] for manifest in found}
     assert kinds >= {"Deployment", "Service", "ConfigMap", "ServiceAccount", "PodDisruptionBudget", "NetworkPolicy"}
     assert "Secret" not in kinds  # what goes through values is kept in the release
@@ -135,7 +146,7 @@ def test_their_settings_are_those_that_there_are(case: Path, tmp_path: Path) -> 
     (tmp_path / "icewright.toml").write_text(written)
     for _, pod in pods(case):
         (container,) = pod["containers"]
-        environ = {variable["name"]: variable.get("value", "x") for variable in container["env"]}
+        environ = environment(container)
         assert any(SETTINGS.match(name) for name in environ)
         config = load_config(tmp_path / "icewright.toml", {"HOME": str(tmp_path), **environ}, tmp_path)
         for variable, path in environ.items():
@@ -191,6 +202,39 @@ def test_services_budgets_and_policies_choose_the_pods_that_there_are(case: Path
     }
 
 
+def test_prometheus_asks_servers_by_tls_with_a_token_and_by_a_name_that_is_answered() -> None:
+    case = CASES / "monitored.values.yaml"
+    (monitor,) = (manifest for manifest in manifests(case) if manifest["kind"] == "ServiceMonitor")
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    (service,) = (manifest for manifest in manifests(case) if manifest["kind"] == "Service")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
+    assert (endpoint["scheme"], endpoint["path"]) == ("https", "/api/v1/metrics")
+    assert endpoint["authorization"] == {"credentials": {"name": "icewright", "key": "metrics-token"}}
+    assert endpoint["tlsConfig"] == {
+        "serverName": "icewright.example.com",
+        "ca": {"configMap": {"name": "company-authority", "key": "ca.crt"}},
+    }
+    (pod,) = (pod for name, pod in pods(case) if name.endswith("-server"))
+    (container,) = pod["containers"]
+    told = {variable["name"]: variable for variable in container["env"]}
+    assert told["POD_ADDRESS"]["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}
+    port = container["ports"][0]["containerPort"]
+    assert told["ICEWRIGHT_SERVER__ALLOWED_HOSTS"]["value"] == f'["$(POD_ADDRESS):{port}"]'
+
+
+def test_nobody_is_asked_for_metrics_unless_somebody_says_so() -> None:
+    for case in (CASES / "least.values.yaml", CASES / "most.values.yaml"):
+        assert "ServiceMonitor" not in {manifest["kind"] for manifest in manifests(case)}
+        assert "POD_ADDRESS" not in rendered_file(case).read_text(encoding="utf-8")
+
+
+def test_the_schema_of_service_monitors_would_notice() -> None:
+    wrong = {"spec": {"selector": {}, "endpoints": [{"port": "http", "pth": "/"}]}}
+    assert not jsonschema_rs.validator_for(SERVICE_MONITOR).is_valid(wrong)
+
+
 def test_nobody_reaches_optimizers_and_servers_only_who_is_named() -> None:
     policies = {
         manifest["metadata"]["name"]: manifest["spec"]
@@ -240,6 +284,10 @@ def test_values_are_as_the_schema_says(case: Path) -> None:
         {"server": {"tls": {"secretName": ""}}},
         {"server": {"trustedProxies": ["0.0.0.0/0"]}},
         {"server": {"replicas": 0}},
+        {
+            "server": {"tls": {"secretName": ""}, "trustedProxies": ["10.42.0.0/16"]},
+            "serviceMonitor": {"enabled": True},
+        },
         {"sever": {}},
         {"policies": {"files": {"../x.yaml": ""}}},
     ],

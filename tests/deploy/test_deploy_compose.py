@@ -22,6 +22,7 @@ SCHEMA = json.loads((HERE / "compose-spec.json").read_text(encoding="utf-8"))
 SERVERS = ("server-1", "server-2")
 OURS = (*SERVERS, "optimizer")
 HOST = "icewright.example.com"
+FIRST_LOOK: dict[str, Any] = yaml.safe_load((FOLDER / "first-look.yaml").read_text(encoding="utf-8"))
 
 
 def environment(service: str) -> dict[str, str]:
@@ -108,3 +109,33 @@ def test_the_balancer_says_itself_how_a_request_came() -> None:
     assert not re.search(r"%(HU|HQ|r|HPO?Q)\b", told)
     assert 'hdr Host "${ICEWRIGHT_HOST}"' in told
     assert "ICEWRIGHT_HOST" in SERVICES["balancer"]["environment"]
+
+
+def test_a_first_look_needs_nothing_prepared_and_is_for_this_machine_alone() -> None:
+    validator = jsonschema_rs.validator_for(SCHEMA)
+    assert not [(list(error.instance_path), error.message) for error in validator.iter_errors(FIRST_LOOK)]
+    text = (FOLDER / "first-look.yaml").read_text(encoding="utf-8")
+    assert "${" not in text
+    assert not {"secrets", "volumes", "networks"} & set(FIRST_LOOK)
+    for name, told in FIRST_LOOK["services"].items():
+        assert told["read_only"] is True, name
+        assert told["cap_drop"] == ["ALL"], name
+        assert int(told["user"].partition(":")[0]) > 0, name
+        assert not {"environment", "env_file", "privileged", "cap_add", "volumes"} & set(told), name
+        assert name == "demo" or PINNED.match(told["image"]), name
+    demo = FIRST_LOOK["services"]["demo"]
+    assert demo["build"]["target"] in STAGES
+    assert (FOLDER / demo["build"]["context"] / demo["build"]["dockerfile"]).is_file()
+    assert demo["command"][0] == json.loads(STAGES["demo"].words("CMD")[0])[0]
+
+
+def test_the_door_of_a_first_look_leads_to_its_server() -> None:
+    """By the port that the server's own links and Host headers have."""
+    demo, door = FIRST_LOOK["services"]["demo"], FIRST_LOOK["services"]["door"]
+    port = demo["command"][demo["command"].index("--port") + 1]
+    assert door["network_mode"] == "service:demo"
+    assert demo["ports"] == [f"127.0.0.1:{port}:7080"]
+    told = (FOLDER / FIRST_LOOK["configs"]["door"]["file"]).read_text(encoding="utf-8")
+    assert re.findall(r"^ +bind (.*)$", told, re.MULTILINE) == [":7080"]
+    assert re.findall(r"^ +server \S+ (.*)$", told, re.MULTILINE) == [f"127.0.0.1:{port}"]
+    assert "mode tcp" in told

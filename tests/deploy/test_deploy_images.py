@@ -14,7 +14,7 @@ from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 CONTAINERFILE = ROOT / "deploy/Containerfile"
-TARGETS = ("server", "optimizer")
+TARGETS = ("server", "optimizer", "demo")
 PINNED = re.compile(r"[a-z0-9.-]+\.[a-z]+/[a-z0-9/_-]+:\d+\.\d+(\.\d+)?[a-z0-9.-]*\Z")
 
 
@@ -62,7 +62,7 @@ def chain(name: str) -> list[Stage]:
     return [*(chain(stage.base) if stage.base in STAGES else []), stage]
 
 
-def test_the_two_targets_are_there() -> None:
+def test_the_targets_are_there() -> None:
     assert set(TARGETS) <= set(STAGES)
 
 
@@ -114,11 +114,11 @@ def test_whoever_runs_it_is_nobody_in_particular(name: str) -> None:
     assert not [words for stage in chain(name) for words in stage.words("VOLUME")]
 
 
-@pytest.mark.parametrize(("name", "default"), [("server", "serve"), ("optimizer", "optimizer")])
+@pytest.mark.parametrize(("name", "default"), [("server", "serve"), ("optimizer", "optimizer"), ("demo", "demo")])
 def test_it_starts_by_a_list_of_words_and_ends_by_a_signal(name: str, default: str) -> None:
     (entry,), (command,) = STAGES[name].words("ENTRYPOINT"), STAGES[name].words("CMD")
     assert json.loads(entry) == ["/usr/bin/tini", "--", "icewright"]
-    assert json.loads(command) == [default]
+    assert json.loads(command)[0] == default
     assert "tini" in " ".join(words for stage in chain(name) for words in stage.words("RUN"))
 
 
@@ -126,7 +126,7 @@ def test_its_health_is_asked_for_where_it_listens() -> None:
     (asked,) = STAGES["server"].words("HEALTHCHECK")
     assert json.loads(asked.partition(" CMD ")[2]) == ["python", "/opt/icewright/healthcheck.py"]
     assert "deploy/healthcheck.py /opt/icewright/healthcheck.py" in STAGES["server"].words("COPY")
-    assert STAGES["optimizer"].words("HEALTHCHECK") == ["NONE"]
+    assert [STAGES[name].words("HEALTHCHECK") for name in ("optimizer", "demo")] == [["NONE"], ["NONE"]]
 
 
 def test_java_is_in_the_optimizer_alone_and_spark_as_well() -> None:
@@ -136,11 +136,14 @@ def test_java_is_in_the_optimizer_alone_and_spark_as_well() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     packages = {name: re.search(r"'icewright\[([a-z0-9,]+)\]'", installed(f"{name}-packages")) for name in TARGETS}
     found = {name: set(match[1].split(",")) for name, match in packages.items() if match}
-    assert found["server"] | found["optimizer"] <= set(extras)
+    assert set().union(*found.values()) <= set(extras)
     assert "spark" in found["optimizer"]
     assert "postgresql" in found["server"]
-    assert "spark" not in found["server"]
+    assert not {"spark", "demo"} & found["server"]
+    assert "demo" not in found["optimizer"]
+    assert found["demo"] == {"demo", "spark"}
     assert "openjdk-17" in installed("optimizer")
+    assert "openjdk-17" in installed("demo")
     assert "openjdk" not in installed("server")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ import pytest
 from scripts.render_chart import CASES
 from tests.builders.command_line import write_configuration
 from tests.deploy.test_deploy_chart import pods
-from tests.deploy.test_deploy_compose import FOLDER, SERVICES, environment
+from tests.deploy.test_deploy_compose import FIRST_LOOK, FOLDER, SERVICES, environment
 from tests.deploy.test_deploy_images import ROOT, STAGES
 from tests.lakes.sqlite import append, make_lake, make_table
 from tests.servers.certificates import Authority
@@ -92,3 +94,22 @@ def test_a_server_of_the_chart_starts_by_tls_and_is_well(tmp_path: Path, postgre
     told = {variable["name"]: variable["value"] for variable in container["env"]}
     assert told["ICEWRIGHT_SERVER__TLS_KEY"]
     Place(tmp_path, postgres, told, ("icewright.example.com",)).starts(container["args"])
+
+
+def test_a_first_look_starts_by_the_words_of_the_compose_file(tmp_path: Path) -> None:
+    """As far as the link that logs a browser in; tests/e2e/test_demo_e2e.py plays the demo to its end."""
+    (entry,) = STAGES["demo"].words("ENTRYPOINT")
+    command, port = FIRST_LOOK["services"]["demo"]["command"], str(free_port())
+    there = {"7077": port, "/var/lib/icewright/lake": str(tmp_path / "lake")}
+    assert there.keys() <= set(command)
+    words = [sys.executable, "-m", json.loads(entry)[-1], *(there.get(word, word) for word in command)]
+    log = tmp_path / "log"
+    environ = {"HOME": str(tmp_path), "ICEWRIGHT_CONFIG": "/etc/icewright/icewright.toml", "PYTHONUNBUFFERED": "1"}
+
+    def ready() -> bool:
+        return re.search(r"log in once with\s+http", log.read_text()) is not None
+
+    with running(words, log=log, ready=ready, environ=environ, end=signal.SIGTERM):
+        assert healthcheck({**os.environ, "ICEWRIGHT_SERVER__PORT": port}).returncode == 0
+    assert f"http://127.0.0.1:{port}/" in log.read_text()
+    assert "nothing is left running" in log.read_text()
