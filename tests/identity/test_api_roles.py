@@ -100,6 +100,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/plans/{rewrite}/apply"): (OPERATORS, TABLE),
     ("POST", "/plans/{expiry}/apply"): (REMOVERS, TABLE),
     ("POST", "/plans/{rewrite}/approve"): (APPROVERS, TABLE),
+    ("POST", "/plans/{rewrite}/refuse"): (APPROVERS, TABLE),
     ("GET", "/approvals"): (READERS, SOME),
     ("GET", "/policies"): (READERS, ALL),
     ("GET", "/policies/revisions"): (READERS, ALL),
