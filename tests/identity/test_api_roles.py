@@ -70,6 +70,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/tables/totals"): (READERS, SOME),
     ("GET", "/tables/stream"): (READERS, SOME),
     ("GET", "/catalogs"): (READERS, SOME),
+    ("POST", "/catalogs/{prefix}/check"): ({"platform-admin"}, ALL),
     ("GET", "/namespaces"): (READERS, SOME),
     ("GET", "/tables/{uuid}"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/health"): (READERS, TABLE),

@@ -403,6 +403,7 @@ def some_tables(served: Served) -> Iterator[tuple[str, str, Any]]:
     column = served.get(f"/tables/{uuid}/metadata")["columns"][0]["name"]
     for path in ("/tables/totals", "/catalogs", "/namespaces"):
         yield "GET", V1 + path, served.http.get(V1 + path)
+    yield "POST", f"{V1}/catalogs/{{catalog}}/check", served.http.post(f"{V1}/catalogs/lake/check")
     for part in ("health", "series", "files", "manifests", "metadata", "histogram", "storage"):
         yield "GET", f"{V1}/tables/{{uuid}}/{part}", served.http.get(f"{V1}/tables/{uuid}/{part}")
     yield "GET", f"{V1}/tables/{{uuid}}/bounds", served.http.get(f"{V1}/tables/{uuid}/bounds?column={column}")
