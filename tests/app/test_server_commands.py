@@ -41,6 +41,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("again", "approve"),
         ("old", "approve"),
         ("agreed", "approve"),
+        ("unwanted", "approve"),
     ):
         table = make_table(entry, ("db", name), properties={"icewright.mode": mode})
         for first in range(0, 60, 10):
@@ -255,6 +256,19 @@ def test_in_mode_approve_every_message_names_the_command_that_works() -> None:
     task = read_task(icewright("approve", waiting_id, "--by", "Ada", "--json").json)
     assert (task.state, task.plan_id) == (TaskState.QUEUED, waiting_id)
     assert waiting_id not in icewright("approve").out
+
+
+def test_a_refused_plan_is_shown_with_who_refused_it_and_is_never_run() -> None:
+    refused = icewright("plan", "db.unwanted").out.split()[-1]
+    said = icewright("refuse", refused, "--reason", "it moves next week", "--by", "Ada")
+    assert (said.status, said.err) == (0, "")
+    assert said.out.startswith(f"lake.db.unwanted: owner (Ada) refused plan {refused}: it moves next week\n")
+    assert refused not in icewright("approve").out
+    assert f"owner (Ada) refused plan {refused}: it moves next week" in icewright("why", "db.unwanted").out
+    assert "refused" in icewright("approve", refused, "--show").out
+    for verb in (["approve", refused, "--by", "Eve"], ["apply", refused]):
+        late = icewright(*verb)
+        assert (late.status != 0, "was refused by owner (Ada)" in late.err) == (True, True)
 
 
 def test_a_plan_that_was_asked_for_is_applied() -> None:

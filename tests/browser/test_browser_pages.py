@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import httpx2
 import pytest
 
+from icewright.model.actions.deletion import Cause, DeletionRun, Held, Intent, IntentState, Step
+from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.objects import ListedObject
 from tests.browser.conftest import NARROW, WIDE, Opened, one_time_link
 from tests.browser.lake import HOSTILE, named
-from tests.builders.served import TOKEN, Served, at_a_port
+from tests.builders.served import TOKEN, V1, Served, at_a_port
 
 pytestmark = pytest.mark.browser
 AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
@@ -50,6 +56,21 @@ def task_of(served: Served, name: str) -> dict[str, Any]:
     return dict(task)
 
 
+def quarantined(served: Served, name: str) -> None:
+    """A file of a table that was just put into quarantine."""
+    store, now = served.control.deletions, served.clock.now()
+    record = served.control.tables.record_by_name(named(name))
+    assert record is not None
+    of_table = record.table_id, record.name, "s3://x", Cause.ORPHAN
+    run = DeletionRun("run-1", "plan-1", "hash", *of_table, 10**9, store.epoch(), 1, None, now, now)
+    file = ListedObject(CanonicalPath("s3://bucket/events/garbage.parquet"), 10, 5, "etag", "v")
+    planned = Intent("run-1", 0, file, 4, IntentState.PLANNED, 0, now)
+    store.begin(run, [planned])
+    place = Held(CanonicalPath("s3://bucket/quarantine/garbage.parquet"))
+    (moving,) = store.change(store.epoch(), [replace(planned, state=IntentState.UNKNOWN, step=Step.QUARANTINE)])
+    store.change(store.epoch(), [replace(moving, state=IntentState.QUARANTINED, held=place, held_at=now)])
+
+
 def row(page: Any, name: str) -> Any:
     tables = page.get_by_role("region", name="Tables", exact=True)
     return tables.get_by_role("row").filter(has=page.get_by_role("link", name=f"lake.db.{name}", exact=True))
@@ -80,7 +101,7 @@ def addresses(served: Served) -> list[str]:
         "/ui/benefit",
         "/ui/policies",
         "/ui/policies?tab=edit",
-        *(f"/ui/administration?tab={tab}" for tab in ("system", "optimizers", "audit", "people")),
+        *(f"/ui/administration?tab={tab}" for tab in ("system", "optimizers", "quarantine", "audit", "people")),
         "/ui/no/such/page",
     ]
 
@@ -300,6 +321,136 @@ def test_two_who_approve_at_once_queue_one_task(chromium: Any, served: Served, u
     dialog.get_by_role("button", name="Approve", exact=True).click()
     dialog.wait_for(state="detached")
     assert len([one for one in served.get("/tasks")["items"] if one["plan_id"] == waiting["plan_id"]]) == 1
+
+
+def test_a_plan_is_refused_with_a_reason_that_its_page_shows(chromium: Any, served: Served, url: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    before = served.get("/plans/waiting")["items"]
+    page.goto(f"{url}/ui/inbox")
+    page.get_by_role("button", name="Refuse").first.click()
+    dialog = page.get_by_role("dialog", name="Refuse this plan")
+    assert violations(page) == []
+    assert dialog.get_by_role("button", name="Refuse", exact=True).is_disabled()
+    dialog.get_by_label("Why").fill("the audit reads <b>these</b> files")
+    dialog.get_by_label("Your name").fill("Ada")
+    dialog.get_by_role("button", name="Refuse", exact=True).click()
+    dialog.wait_for(state="detached")
+    left = served.get("/plans/waiting")["items"]
+    (refused,) = [one for one in before if one not in left]
+    eventually(page, page.get_by_role("button", name="Refuse").count, len(left))
+    page.goto(f"{url}/ui/plans/{refused['plan_id']}")
+    page.get_by_text("the audit reads <b>these</b> files").wait_for()
+    page.get_by_text("owner (Ada)").wait_for()
+    assert page.get_by_role("button", name="Approve").count() == 0
+    assert violations(page) == []
+    assert opened.troubles == []
+
+
+def test_who_refuses_what_somebody_approved_meanwhile_is_told(chromium: Any, served: Served, url: str) -> None:
+    page = Opened(chromium).log_in(url)
+    waiting = served.get("/plans/waiting")["items"][0]
+    page.goto(f"{url}/ui/plans/{waiting['plan_id']}")
+    page.get_by_role("button", name="Refuse").click()
+    served.post(f"/plans/{waiting['plan_id']}/approve", {"approved_by": "Bob"})
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Why").fill("no")
+    dialog.get_by_label("Your name").fill("Ada")
+    dialog.get_by_role("button", name="Refuse", exact=True).click()
+    dialog.get_by_text("was approved by owner (Bob)").wait_for()
+    assert served.get(f"/plans/{waiting['plan_id']}")["refused"] is None
+
+
+def test_a_token_is_made_and_shown_once_and_revoked(chromium: Any, url: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    page.goto(f"{url}/ui/administration?tab=people")
+    page.get_by_role("button", name="Make a token").click()
+    dialog = page.get_by_role("dialog", name="Make a token")
+    dialog.get_by_label("Name: ").fill("ci")
+    dialog.get_by_label("Role").select_option("operator")
+    dialog.get_by_label("Where").fill("lake.db, lake.sales")
+    dialog.get_by_label("Valid for").select_option("7 days")
+    assert violations(page) == []
+    dialog.get_by_role("button", name="Make it").click()
+    dialog.get_by_text("the only time that it is shown").wait_for()
+    token = dialog.locator("code").inner_text()
+    owner, bearer = {"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"Bearer {token}"}
+    (kept,) = httpx2.get(f"{url}{V1}/tokens", headers=owner).json()["items"]
+    assert {(one["role"], *one["scope"]["namespace"]) for one in kept["grants"]} == {
+        ("operator", "db"),
+        ("operator", "sales"),
+    }
+    assert kept["expires_at"] - kept["created_at"] == 7 * 24 * 3_600_000
+    assert httpx2.get(f"{url}{V1}/me", headers=bearer).json()["name"] == "token:ci"
+    assert violations(page) == []
+    dialog.get_by_role("button", name="I have kept it").click()
+    dialog.wait_for(state="detached")
+    assert token not in page.content()
+    page.get_by_role("table", name="Tokens").get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog", name="Revoke this token").get_by_role("button", name="Revoke", exact=True).click()
+    page.get_by_role("table", name="Tokens").get_by_text("revoked").wait_for()
+    assert httpx2.get(f"{url}{V1}/me", headers=bearer).status_code == 401
+    page.get_by_role("button", name="Make a token").click()
+    dialog.get_by_label("Name: ").fill("ci")
+    dialog.get_by_label("Where").fill("*")
+    dialog.get_by_role("button", name="Make it").click()
+    dialog.get_by_text("is or was a token").wait_for()
+
+
+def test_files_in_quarantine_are_looked_at_and_not_purged_before_their_time(
+    chromium: Any, served: Served, url: str
+) -> None:
+    quarantined(served, "orders")
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    page.goto(f"{url}/ui/administration?tab=quarantine")
+    found = page.get_by_role("table", name="Quarantine")
+    found.get_by_text("lake.db.orders").first.wait_for()
+    found.get_by_role("button", name="Files of").click()
+    page.get_by_role("dialog").get_by_text("s3://bucket/events/garbage.parquet").wait_for()
+    assert violations(page) == []
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    found.get_by_role("button", name="Purge…").click()
+    dialog = page.get_by_role("dialog", name="Purge files for good")
+    dialog.get_by_text("Not yet, for anybody").wait_for()
+    assert dialog.get_by_role("button", name="Purge", exact=True).count() == 0
+    assert violations(page) == []
+    assert opened.troubles == []
+
+
+def test_a_catalog_is_asked_and_the_section_for_another_one_is_written(chromium: Any, served: Served, url: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    page.goto(f"{url}/ui/administration")
+    page.get_by_role("button", name="Test lake").click()
+    page.get_by_text(re.compile("It answers, in .*: 10 tables")).wait_for()
+    served.lake.available = False
+    page.get_by_role("button", name="Test lake").click()
+    page.get_by_text("It does not:").wait_for()
+    page.get_by_role("button", name="Connect a catalog").click()
+    dialog = page.get_by_role("dialog", name="Connect a catalog")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(f"{request.url} {request.post_data}"))
+    dialog.get_by_label("Name, as in").fill("prod")
+    dialog.get_by_label("Address").fill("https://catalog.example.org/iceberg")
+    dialog.get_by_label("Further settings").fill("credential = id:very-secret")
+    dialog.get_by_text("credential may be a secret").wait_for()
+    assert dialog.locator("pre").count() == 0
+    assert violations(page) == []
+    dialog.get_by_label("Further settings").fill("credential = env:CATALOG")
+    section = tomllib.loads(dialog.locator("pre").inner_text())
+    assert section["catalogs"] == [
+        {
+            "name": "prod",
+            "type": "rest",
+            "uri": "https://catalog.example.org/iceberg",
+            "mode": "observe",
+            "properties": {"credential": "env:CATALOG"},
+        }
+    ]
+    assert violations(page) == []
+    assert not [one for one in asked if "secret" in one or "example.org" in one], "nothing typed leaves the page"
 
 
 def test_a_halt_is_shown_and_let_go_on(chromium: Any, served: Served, url: str) -> None:

@@ -23,6 +23,7 @@ from icewright.model.iceberg.inventory import PartitionStatistics
 from icewright.model.iceberg.layouts import Level, Run
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Operation
+from icewright.model.plans.approvals import Approval, ApprovedPlan, Refusal
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
 from icewright.model.work.figures import SeriesPoint
@@ -654,6 +655,80 @@ class TestPruning:
         assert stores.tables().waits(table_id()) == {removal: other}
         assert stores.tables().waiting(limit=9) == [other, elsewhere]
 
+    def test_a_refused_plan_waits_in_no_list_and_is_known_until_it_waits_again(self, stores: Stores) -> None:
+        store, kind = stores.tables(), ActionKind.EXPIRE_SNAPSHOTS
+        store.save_record(record())
+        waiting = WaitingPlan("plan-1", table_id(), record().name, kind, REASON, 5)
+        store.wait(waiting)
+        first = refusal()
+        assert store.refuse(first) == first
+        assert stores.tables().refuse(replace(first, refused_by="Bob")) == first, "the first refusal stays"
+        assert (store.waiting(limit=9), store.waits(table_id())) == ([], {kind: waiting})
+        assert (store.refusal("plan-1"), store.refusals(table_id())) == (first, {kind: first})
+        later = WaitingPlan("plan-2", table_id(), record().name, kind, REASON, 6)
+        store.wait(later)
+        with pytest.raises(Conflict, match="does not wait"):
+            store.refuse(refusal("plan-3"))
+        second = store.refuse(refusal("plan-2", at=first.refused_at + 1))
+        assert store.refusals(table_id()) == {kind: second}
+        assert store.refusals(table_id(2)) == {}
+        store.wait(later)
+        assert (store.waiting(limit=9), store.refusals(table_id())) == ([later], {kind: first})
+
+    def test_a_plan_of_a_table_that_was_dropped_cannot_be_refused_and_its_refusal_goes_with_it(
+        self, stores: Stores
+    ) -> None:
+        store = stores.tables()
+        store.save_record(record())
+        kept = store.record(table_id())
+        assert kept is not None
+        store.wait(WaitingPlan("plan-1", table_id(), record().name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5))
+        store.refuse(refusal())
+        store.wait(WaitingPlan("plan-2", table_id(), record().name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5))
+        store.save_record(replace(kept, dropped_at=7))
+        with pytest.raises(Conflict, match="does not wait"):
+            store.refuse(refusal("plan-2"))
+        store.prune_dropped(99, 9)
+        assert store.refusal("plan-1") is None
+
+    def test_a_refusal_is_forgotten_with_its_plan(self, stores: Stores) -> None:
+        store = stores.tables()
+        store.save_record(record())
+        store.save_plan(plan("plan-1"))
+        store.wait(WaitingPlan("plan-1", table_id(), record().name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5))
+        kept = store.refuse(refusal())
+        store.prune_plans(0, 99)
+        assert store.refusal("plan-1") == kept, "its plan still waits, as one that was refused"
+        store.waits_no_more(table_id(), ActionKind.EXPIRE_SNAPSHOTS)
+        known = store.record(table_id())
+        assert known is not None
+        store.save_record(replace(known, plan_id=None))
+        for _ in range(2):
+            store.prune_plans(0, 99)
+        assert store.refusal("plan-1") is None
+
+    def test_of_two_who_decide_one_is_heard(self, stores: Stores) -> None:
+        store, deletions = stores.tables(), stores.deletions()
+        store.save_record(record())
+        kinds = (ActionKind.EXPIRE_SNAPSHOTS, ActionKind.EXPIRE_DATA, ActionKind.REMOVE_ORPHAN_FILES)
+        for number, kind in enumerate(kinds, 1):
+            store.wait(WaitingPlan(f"plan-{number}", table_id(), record().name, kind, REASON, 5))
+        approved = ApprovedPlan("plan-1", table_id(), record().name, kinds[0], REASON)
+        deletions.approve(Approval("hash-1", "Bob", 4, approved))
+        with pytest.raises(Conflict, match=r"plan-1 was approved by Bob at 1970"):
+            store.refuse(refusal())
+        stores.tasks().enqueue(new_task("task-1", plan_id="plan-2"))
+        with pytest.raises(Conflict, match=r"plan-2 was applied: task task-1"):
+            store.refuse(refusal("plan-2", kind=kinds[1]))
+        store.refuse(refusal("plan-3", kind=kinds[2]))
+        with pytest.raises(Conflict, match=r"plan-3 was refused by Ada at .*: not now"):
+            deletions.approve(Approval("hash-3", "Bob", 9, replace(approved, plan_id="plan-3", kind=kinds[2])))
+        assert deletions.approval("hash-3") is None
+        with pytest.raises(Conflict, match=r"plan-3 was refused by Ada"):
+            stores.tasks().enqueue(new_task("task-3", plan_id="plan-3"))
+        said = [entry for entry in stores.audit().entries(limit=99, after=0) if entry.action == "plan.refused"]
+        assert [(entry.resource, entry.detail["why"]) for entry in said] == [("plan hash-3", "not now")]
+
     def test_plans_of_tasks_that_ended_are_kept(self, stores: Stores) -> None:
         for number in range(RETENTION.plans + 1):
             stores.tables().save_plan(plan(f"plan-{number:02}", planned_at=number))
@@ -815,3 +890,18 @@ class TestOptimizers:
             OptimizerRecord(hello("b", slots=2), started_at + 20),
             OptimizerRecord(hello("a"), started_at + 10),
         ]
+
+
+def refusal(plan_id: str = "plan-1", *, at: int = 9, kind: ActionKind = ActionKind.EXPIRE_SNAPSHOTS) -> Refusal:
+    return Refusal(
+        plan_id=plan_id,
+        plan_hash=plan_id.replace("plan", "hash"),
+        table_id=table_id(),
+        table_name=record().name,
+        kind=kind,
+        refused_by="Ada",
+        why="not now",
+        refused_at=at,
+        snapshot_id=7,
+        settings_digest="abc",
+    )

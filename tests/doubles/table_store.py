@@ -23,6 +23,7 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.layouts import Run
 from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.approvals import Refusal
 from icewright.model.plans.plans import Plan
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
@@ -66,6 +67,7 @@ class MemoryTableStore(MemoryFindings):
         self._plans: dict[str, Plan] = {}
         self._asked_by: dict[str, str] = {}
         self._waiting: dict[tuple[TableId, ActionKind], WaitingPlan] = {}
+        self._refused: dict[str, Refusal] = {}
         self._inbox = MemoryInbox()
         self._optimizers: dict[str, OptimizerRecord] = {}
         self.submitters = SqlSubmitters(new_store(), clock)
@@ -217,6 +219,7 @@ class MemoryTableStore(MemoryFindings):
     def wait(self, waiting: WaitingPlan) -> None:
         """See the port."""
         with self._lock:
+            self._refused.pop(waiting.plan_id, None)
             self._waiting[waiting.table_id, waiting.kind] = waiting
 
     def waits(self, table_id: TableId) -> Mapping[ActionKind, WaitingPlan]:
@@ -232,11 +235,31 @@ class MemoryTableStore(MemoryFindings):
     def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
         """See the port."""
         with self._lock:
-            there = (one for one in self._waiting.values() if self._is_there(one.table_id))
+            present = (one for one in self._waiting.values() if self._is_there(one.table_id))
+            there = (one for one in present if one.plan_id not in self._refused)
             found = sorted(
                 (one for one in there if covers(within, Scope.of(one.table_name))), key=lambda one: one.plan_id
             )
             return [one for one in found if after is None or one.plan_id > after][:limit]
+
+    def refuse(self, refusal: Refusal) -> Refusal:
+        """See the port. Approvals and tasks are in other stores: of these it knows nothing."""
+        with self._lock:
+            waits = {one.plan_id for one in self._waiting.values() if self._is_there(one.table_id)}
+            if refusal.plan_id not in waits:
+                raise Conflict(f"plan {refusal.plan_id} does not wait for a person, or not any more")
+            return self._refused.setdefault(refusal.plan_id, refusal)
+
+    def refusal(self, plan_id: str) -> Refusal | None:
+        """See the port."""
+        with self._lock:
+            return self._refused.get(plan_id)
+
+    def refusals(self, table_id: TableId) -> Mapping[ActionKind, Refusal]:
+        """See the port."""
+        with self._lock:
+            found = [one for one in self._refused.values() if one.table_id == table_id]
+            return {one.kind: one for one in sorted(found, key=lambda one: one.refused_at)}
 
     def _is_there(self, table_id: TableId) -> bool:
         record = self._records.get(table_id)
@@ -330,6 +353,7 @@ class MemoryTableStore(MemoryFindings):
             unneeded = [one for one in unneeded if one[1] not in needed][:limit]
             for _, plan_id in unneeded:
                 del self._plans[plan_id]
+            self._refused = {key: one for key, one in self._refused.items() if key in self._plans}
             return len(unneeded)
 
     def prune_dropped(self, dropped_before: Instant, limit: int) -> int:
@@ -350,6 +374,7 @@ class MemoryTableStore(MemoryFindings):
                 self.lists.forget(table_id)
                 self._plans = {key: plan for key, plan in self._plans.items() if plan.table_id != table_id}
                 self._waiting = {key: one for key, one in self._waiting.items() if one.table_id != table_id}
+                self._refused = {key: one for key, one in self._refused.items() if one.table_id != table_id}
             return len(old)
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:

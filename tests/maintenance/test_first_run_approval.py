@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icewright.approvals.service import APPROVED_BY
+from icewright.approvals.service import APPROVED_BY, REFUSED
 from icewright.core.errors import Conflict
 from icewright.maintenance.first_run_approval import RENEWED_MS
 from icewright.model.actions.actions import ActionKind
@@ -257,3 +257,24 @@ def test_a_look_asks_for_the_tasks_of_a_kind_once(monkeypatch: pytest.MonkeyPatc
     house.control.maintainer.look(NAME, plan_anew=True)
     assert {only.kind for only, _ in asked} >= {ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS}
     assert set(asked.values()) == {1}
+
+
+def test_a_refused_expiry_is_not_asked_about_again_for_a_week_however_the_table_moves_on(house: Lakehouse) -> None:
+    every, one = ids(house), waiting(house)
+    house.control.approvals.refuse(one.plan_id, "Bob", "the audit needs them")
+    for _ in range(3):
+        live_on(house, 2 * 24)
+        assert list(house.tables.waiting(limit=9)) == []
+        assert said(house).code == REFUSED
+        assert f"Bob refused plan {one.plan_id}: the audit needs them" in said(house).text
+    live_on(house, 2 * 24)
+    assert waiting(house).plan_id != one.plan_id
+    assert (expiries(house), every <= ids(house)) == ([], True)
+
+
+def test_a_refused_expiry_is_asked_about_again_when_the_owner_wants_something_else(house: Lakehouse) -> None:
+    one = waiting(house)
+    house.control.approvals.refuse(one.plan_id, "Bob", "keep more of them")
+    house.catalog.set_properties(NAME, {"history.expire.min-snapshots-to-keep": "50"})
+    live_on(house, 2)
+    assert waiting(house).plan_id != one.plan_id

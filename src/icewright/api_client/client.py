@@ -154,6 +154,10 @@ class Client(PeopleCalls, EventCalls, QueueCalls):
         """Let exactly that plan go beyond its budget, and queue it; the task."""
         return self.ask("POST", f"/plans/{part(plan_id)}/approve", body={"approved_by": approved_by})
 
+    def refuse(self, plan_id: str, why: str, refused_by: str) -> Json:
+        """Refuse exactly that plan, which waits for a person: a ``RefusalView``."""
+        return self.ask("POST", f"/plans/{part(plan_id)}/refuse", body={"why": why, "refused_by": refused_by})
+
     def approvals(self, *, table: Json | None = None, limit: int = 100, cursor: str | None = None) -> Page:
         """Approvals that were given, the latest first: an ``ApprovalView`` each; ``table`` is a summary."""
         of_table = {} if table is None else {"table": table["uuid"], "catalog": table["catalog"]}

@@ -55,6 +55,9 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "approve": Entry(
             "maintenance.approvals_cli:approve", "Approve plans that wait for a person: exactly these are queued."
         ),
+        "refuse": Entry(
+            "maintenance.approvals_cli:refuse", "Refuse a plan that waits for a person: exactly this one is never run."
+        ),
         "approvals": Entry("maintenance.approvals_cli:app", "What people approved: list."),
         "expire-snapshots": Entry(
             "maintenance.procedures:expire_snapshots",

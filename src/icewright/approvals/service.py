@@ -1,4 +1,4 @@
-"""Plans that wait for a person, and who approved them: beyond a budget, and the first time, nothing goes by itself."""
+"""Plans that wait for a person, and who approved or refused them: beyond a budget and the first time, each one does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import structlog
 
 from icewright.core import codec
 from icewright.core.clock import Clock
-from icewright.core.errors import InvalidMessage
+from icewright.core.errors import Conflict, InvalidMessage
 from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.task_gate import unwanted
 from icewright.maintenance.registry.planning import beyond_budget
@@ -20,7 +20,7 @@ from icewright.model.actions.deletion import plan_hash_of
 from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
 from icewright.model.iceberg.names import TableId
-from icewright.model.plans.approvals import Approval, ApprovalPlace, ApprovedPlan
+from icewright.model.plans.approvals import REFUSED_MS, Approval, ApprovalPlace, ApprovedPlan, Refusal
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode, Policy
 from icewright.ownership.registry import Registry
@@ -30,6 +30,9 @@ from icewright.ports.store import TableStore, WaitingPlan
 _log = structlog.get_logger("icewright.approvals")
 
 NAME_LENGTH_MAX: Final = 200
+WHY_LENGTH_MAX: Final = 1_000
+"""Of what somebody says when they refuse a plan."""
+REFUSED: Final = "plan-refused-by-a-person"
 NO_ROOTS: Final = Reason(
     "no-roots", "the catalog has no `roots`: its tables may be anywhere, so that each removal needs approval"
 )
@@ -96,10 +99,54 @@ class Approvals:
 
         Raises :class:`InvalidMessage` for a name that is none.
         """
-        name = approved_by.strip()
-        if not name or len(name) > NAME_LENGTH_MAX or not name.isprintable():
-            raise InvalidMessage("no approver is named", hint=f"a name of 1 to {NAME_LENGTH_MAX} characters")
+        name = _named(approved_by, "no approver is named")
         return self._deletions.approve(Approval(approval_hash(plan), name, self._clock.now(), self._approved(plan)))
+
+    def refuse(self, plan_id: str, refused_by: str, why: str) -> Refusal:
+        """Refuse a plan that waits: this one and no other. The first refusal of a plan stays.
+
+        Raises ``NotFound``; :class:`InvalidMessage` where nobody or no reason is named; and
+        :class:`~icewright.core.errors.Conflict` for a plan that does not wait, also since somebody approved it.
+        """
+        plan = self._tables.plan(plan_id)
+        text = why.strip()
+        if not text or len(text) > WHY_LENGTH_MAX or not text.isprintable():
+            raise InvalidMessage("no reason is given", hint=f"why, in 1 to {WHY_LENGTH_MAX} characters on one line")
+        name, kinds = _named(refused_by, "no name is given"), [ActionKind(action.kind) for action in plan.actions]
+        if not kinds:
+            raise Conflict(f"plan {plan_id} is to do nothing: {plan.reason.text}", hint="there is nothing to refuse")
+        refusal = Refusal(
+            plan_id=plan_id,
+            plan_hash=approval_hash(plan),
+            table_id=plan.table_id,
+            table_name=plan.table_name,
+            kind=kinds[0],
+            refused_by=name,
+            why=text,
+            refused_at=self._clock.now(),
+            snapshot_id=plan.snapshot_id,
+            settings_digest=plan.settings_digest,
+        )
+        kept = self._tables.refuse(refusal)
+        self._tidings.refused(kept, said_of(kept))
+        _log.info("plan refused", table=str(plan.table_name), plan=plan_id, by=kept.refused_by, because=kept.why)
+        return kept
+
+    def refused(
+        self, table_id: TableId, kind: ActionKind, digest: str | None, snapshot_id: int | None
+    ) -> Reason | None:
+        """Why nobody is asked about another plan of this kind, and none goes: one was refused, and nothing changed.
+
+        Of work on data files, the table's snapshot and the settings of its policy. What expires or is removed is the
+        same however many commits come, so of that the settings alone. None where one may be asked about.
+        """
+        refusal = self._tables.refusals(table_id).get(kind)
+        if refusal is None or not 0 <= self._clock.now() - refusal.refused_at < REFUSED_MS:
+            return None
+        if refusal.settings_digest != digest:
+            return None
+        is_other = kind is ActionKind.REWRITE_DATA_FILES and refusal.snapshot_id != snapshot_id
+        return None if is_other else said_of(refusal)
 
     def _approved(self, plan: Plan) -> ApprovedPlan:
         """The plan as it is kept with its approval: its first action says of which kind it is."""
@@ -164,6 +211,21 @@ class Approvals:
         """A person had this plan queued: another one of its kind, or this one, need not wait any more."""
         (action,) = plan.actions
         self._tables.waits_no_more(plan.table_id, ActionKind(action.kind))
+
+
+def _named(name: str, otherwise: str) -> str:
+    """Who decides. Raises :class:`InvalidMessage` for a name that is none."""
+    found = name.strip()
+    if not found or len(found) > NAME_LENGTH_MAX or not found.isprintable():
+        raise InvalidMessage(otherwise, hint=f"a name of 1 to {NAME_LENGTH_MAX} characters")
+    return found
+
+
+def said_of(refusal: Refusal) -> Reason:
+    """What is said of a plan that was refused, and until when nobody is asked again."""
+    figures: dict[str, int | str] = {"plan_id": refusal.plan_id, "refused_by": refusal.refused_by}
+    figures["until"] = refusal.refused_at + REFUSED_MS
+    return Reason(REFUSED, f"{refusal.refused_by} refused plan {refusal.plan_id}: {refusal.why}", figures)
 
 
 def waits_by_mode(plan: Plan) -> Reason | None:

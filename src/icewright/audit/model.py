@@ -16,7 +16,7 @@ from typing import Final
 from icewright.core.times import Instant
 from icewright.model.access.permissions import Act, Detail
 from icewright.model.actions.deletion import DeletionRun, Intent, IntentState, Step
-from icewright.model.plans.approvals import Approval
+from icewright.model.plans.approvals import Approval, Refusal
 from icewright.model.policy.policies import PolicyRevision
 from icewright.model.work.halts import Halt, Part
 from icewright.model.work.tasks import TERMINAL_STATES, ListedTask, Task, TaskState
@@ -180,6 +180,12 @@ def of_approval(approval: Approval) -> Act:
     if approval.plan is not None:
         detail = {**detail, "plan_id": approval.plan.plan_id, "kind": approval.plan.kind.value}
     return Act("plan.approved", f"plan {approval.plan_hash}", detail)
+
+
+def of_refusal(refusal: Refusal) -> Act:
+    """That somebody refused a plan that waited for a person."""
+    detail: Detail = {"refused_by": refusal.refused_by, "plan_id": refusal.plan_id, "kind": refusal.kind.value}
+    return Act("plan.refused", f"plan {refusal.plan_hash}", {**detail, "why": refusal.why})
 
 
 def of_policies(revision: PolicyRevision) -> Act:

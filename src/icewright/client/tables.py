@@ -17,7 +17,7 @@ from icewright.feed.views import FactView
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.requests import PlanRequest
 from icewright.model.work.tasks import TaskState
-from icewright.plans.views import PlanView, VerdictView
+from icewright.plans.views import PlanView, RefusalView, VerdictView
 from icewright.tables.api_views import LookAnswer, ObservationView, TableDocument, TableSummary
 from icewright.work.tasks.task_views import TaskView
 
@@ -62,6 +62,13 @@ class Plan:
         ``NotAllowed`` for a plan that waits for nobody, and as :meth:`apply`.
         """
         return self._task(from_json(TaskView, self._client.approve(self.plan_id, approved_by)))
+
+    def refuse(self, why: str, refused_by: str) -> RefusalView:
+        """Refuse exactly this plan, which waits for a person: nobody can approve or apply it any more.
+
+        Raises ``Conflict`` for a plan that does not wait, also since somebody approved it.
+        """
+        return from_json(RefusalView, self._client.refuse(self.plan_id, why, refused_by))
 
     def approval(self) -> ApprovalView:
         """Who approved it, and when. Raises ``NotFound`` where nobody has."""

@@ -55,6 +55,8 @@ class Known:
     tasks: tuple[ListedTask, ...] = ()
     parked: Mapping[ActionKind, Reason] = field(default_factory=dict)
     waiting: Mapping[ActionKind, WaitingForAPerson] = field(default_factory=dict)
+    refused: Mapping[ActionKind, Considered] = field(default_factory=dict)
+    """Plans that a person refused, of kinds of which nobody is asked again for now."""
     waits: Mapping[str, tuple[Wait, ...]] = field(default_factory=dict)
     starts: Mapping[str, StartEstimate | None] = field(default_factory=dict)
     last_attempts: Mapping[str, Attempt] = field(default_factory=dict)

@@ -34,6 +34,9 @@ _MODE: Final = {
 _ON_DEMAND: Final = Reason("on-demand", "done when a person asks for it, and only then")
 
 
+_ASKED: Final = Reason("asked-again", "a plan waits for a person again then, or when what it follows from has changed")
+
+
 @dataclass(frozen=True, slots=True)
 class KindAnswer:
     """What is told of one kind before it is put into sentences."""
@@ -59,7 +62,7 @@ def considered_of(kind: ActionKind, known: Known) -> Considered | None:
         return Considered(kind, task.reason, task.created_at)
     if waiting is not None:
         return Considered(kind, waiting.planned, waiting.since)
-    return known.considered.get(kind)
+    return known.refused.get(kind) or known.considered.get(kind)
 
 
 def last_try(kind: ActionKind, known: Known) -> LastTry | None:
@@ -172,6 +175,9 @@ def _of_plan(plan: Plan, known: Known) -> KindAnswer:
     if known.mode is Mode.OBSERVE:
         reason = _MODE[Mode.OBSERVE]
         return KindAnswer(Stance.KEPT_BACK, (Wait(reason),), _person(reason), plan.plan_id)
+    refused = known.refused.get(ActionKind.REWRITE_DATA_FILES)
+    if known.mode is Mode.APPROVE and refused is not None:
+        return _of_refused(refused)
     if known.mode is Mode.APPROVE:
         text = f"in mode approve each plan waits for approval: `icewright approve {plan.plan_id}`"
         reason = Reason("mode-approve", text)
@@ -183,6 +189,12 @@ def _of_plan(plan: Plan, known: Known) -> KindAnswer:
     said = "the next look at the table queues it or plans again"
     waits = (Wait(Reason("next-look", said), max(known.next_look_at, known.now)),)
     return KindAnswer(Stance.KEPT_BACK, waits, _next_look(known, 0, said), plan.plan_id)
+
+
+def _of_refused(refused: Considered) -> KindAnswer:
+    """A person refused a plan: nobody is asked about another one before a time, or a change."""
+    at, plan_id = until(refused.reason), str(refused.reason.figures["plan_id"])
+    return KindAnswer(Stance.KEPT_BACK, (Wait(refused.reason, at),), Expected(Next.IS_DECIDED, at, _ASKED), plan_id)
 
 
 def _ended(task: ListedTask) -> Reason:
@@ -237,6 +249,9 @@ def _of_upkeep(kind: ActionKind, known: Known) -> KindAnswer:
     if known.mode in _MODE:
         reason = _MODE[known.mode]
         return KindAnswer(Stance.KEPT_BACK, (Wait(reason),), _person(reason))
+    refused = known.refused.get(kind)
+    if refused is not None:
+        return _of_refused(refused)
     due = known.due_at.get(kind)
     considered = known.considered.get(kind)
     expected = _next_look(known) if due is None else Expected(Next.IS_DECIDED, *due)

@@ -8,6 +8,7 @@ from icewright.actions.remove_files.expired_files import GRACE_MS
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.quarantine_scheduler import PASS_INTERVAL_MS
 from icewright.actions.rewrite_data_files.executors import table_obstacle
+from icewright.approvals.service import Approvals
 from icewright.core import wording
 from icewright.core.errors import IcewrightError, TableReplaced
 from icewright.core.reasons import Reason
@@ -26,6 +27,7 @@ from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.model.work.tasks import Attempt, ListedTask, TaskState
 from icewright.model.work.why import Considered, Wait, Why
 from icewright.observation.observer import Observer
+from icewright.plans.policy_digest import plan_digest
 from icewright.plans.upkeep_due import INTERVAL_MS
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.work.groups.queue_waits import QueueWaits
@@ -45,10 +47,12 @@ class Explanations:
         leave: TaskGate,
         queue_waits: QueueWaits,
         starts: StartEstimates,
+        *,
+        approvals: Approvals,
     ) -> None:
         self._tables, self._tasks, self._sightings = tables, tasks, sightings
         self._observer, self._policy, self._leave = observer, policy, leave
-        self._queue_waits, self._starts = queue_waits, starts
+        self._queue_waits, self._starts, self._approvals = queue_waits, starts, approvals
 
     def why(self, record: TableRecord) -> Why:
         """How it stands with a table that is known. What its catalog does not answer is said, and not raised."""
@@ -81,6 +85,7 @@ class Explanations:
                 tasks=tuple(latest),
                 parked=self._parked(record.table_id, latest, now, limits),
                 waiting=self._waiting(record),
+                refused=self._refused(record, policy),
                 waits=waits,
                 starts={task.task_id: self._starts.of(task, (*not_asked, *waits[task.task_id])) for task in queued},
                 last_attempts=self._last_attempts(latest),
@@ -126,8 +131,20 @@ class Explanations:
         return {
             kind: WaitingForAPerson(one.plan_id, self._tables.plan(one.plan_id).reason, one.reason, one.since)
             for kind, one in self._tables.waits(record.table_id).items()
-            if kind in UPKEEP_KEYS
+            if kind in UPKEEP_KEYS and self._tables.refusal(one.plan_id) is None
         }
+
+    def _refused(self, record: TableRecord, policy: Policy | None) -> Mapping[ActionKind, Considered]:
+        """What a person refused, as long as that is why nothing waits; nothing while the policy is not known."""
+        found: dict[ActionKind, Considered] = {}
+        if policy is None:
+            return found
+        for kind, refusal in self._tables.refusals(record.table_id).items():
+            digest = refusal.settings_digest and plan_digest(kind, policy)
+            reason = self._approvals.refused(record.table_id, kind, digest, record.snapshot_id)
+            if reason is not None:
+                found[kind] = Considered(kind, reason, refusal.refused_at)
+        return found
 
     def _considered(self, record: TableRecord) -> Mapping[ActionKind, Considered]:
         """What was said of upkeep at the last look, and what the last pass over the table's files saw."""

@@ -15,6 +15,7 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import DeletionRun
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.approvals import Refusal
 from icewright.model.plans.plans import Reason
 from icewright.model.work.breaker import PARKED
 from icewright.ports.feed import Feed
@@ -46,6 +47,11 @@ class FeedPublisher:
         """A plan waits for a person."""
         kind, reason = FactKind.WAITS_FOR_APPROVAL, waiting.reason
         self._tell(kind, waiting.table_id, waiting.table_name, reason, "", waiting.plan_id, waiting.kind)
+
+    def refused(self, refusal: Refusal, reason: Reason) -> None:
+        """Somebody refused a plan."""
+        of_plan = (refusal.table_id, refusal.table_name, reason, f"{refusal.refused_at}", refusal.plan_id, refusal.kind)
+        self._tell(FactKind.REFUSED, *of_plan)
 
     def came_back(self, run: DeletionRun, reason: Reason) -> None:
         """Files of a table were put back since another table needs them."""

@@ -53,7 +53,7 @@ def fact_view(told: FeedEntry) -> FactView:
 def _do(told: FeedEntry) -> str:
     """A command with nothing in it but ids of our own: names of strangers belong in no shell."""
     fact = told.fact
-    if fact.fact is FactKind.WAITS_FOR_APPROVAL:
+    if fact.fact in (FactKind.WAITS_FOR_APPROVAL, FactKind.REFUSED):
         return f"icewright approve {fact.plan_id} --show"
     if fact.fact in (FactKind.PAUSED, FactKind.RESUMED):
         return "icewright queue"

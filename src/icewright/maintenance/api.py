@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
-from icewright.approvals.service import Approvals
+from icewright.approvals.service import WHY_LENGTH_MAX, Approvals
 from icewright.approvals.views import ApprovalView, approval_view
 from icewright.core.codec import from_json
 from icewright.core.errors import Forbidden, NotFound
@@ -16,7 +16,15 @@ from icewright.identity.authorization import On, named, needs, needs_as_its_acti
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.explain import plan_view
 from icewright.model.access.permissions import OWNER, Permission
-from icewright.plans.views import PlannedFileView, PlanView, WaitingView, planned_files, waiting_view
+from icewright.plans.views import (
+    PlannedFileView,
+    PlanView,
+    RefusalView,
+    WaitingView,
+    planned_files,
+    refusal_view,
+    waiting_view,
+)
 from icewright.ports.store import TableStore
 from icewright.web.deps import Caller, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
@@ -39,6 +47,14 @@ class ApprovalGiven:
     approved_by: str
 
 
+@dataclass(frozen=True, slots=True)
+class RefusalGiven:
+    """Why a plan is refused, and by whom, as :class:`ApprovalGiven` says it."""
+
+    why: str
+    refused_by: str
+
+
 @router.get("/waiting", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(WaitingView)))
 def list_waiting(
     table_store: Service[TableStore], caller: Caller, limit: Limit = 100, cursor: Cursor = None
@@ -52,8 +68,10 @@ def list_waiting(
 
 @router.get("/{plan_id}", dependencies=[needs(Permission.READ, On.PLAN)], **operation(PlanView, problems=_NOT_FOUND))
 def show_plan(table_store: Service[TableStore], plan_id: str) -> Response:
-    """One plan: what it would do, why, and what that would bring."""
-    return render(plan_view(table_store.plan(plan_id)))
+    """One plan: what it would do, why, what that would bring, and who refused it."""
+    refusal = table_store.refusal(plan_id)
+    view = plan_view(table_store.plan(plan_id))
+    return render(view if refusal is None else replace(view, refused=refusal_view(refusal)))
 
 
 @router.get(
@@ -128,3 +146,30 @@ def approve_plan(
             raise Forbidden(f"{caller.name} asked for plan {plan_id}", hint=hint)
         approved_by += ", who asked for it (installation of one person)"
     return render(task_view(dispatcher.approve(plan_id, approved_by)), 202)
+
+
+@router.post(
+    "/{plan_id}/refuse",
+    dependencies=[needs(Permission.APPROVE, On.PLAN)],
+    **operation(
+        RefusalView,
+        accepts={
+            **schema_of(RefusalGiven),
+            "properties": {
+                "why": {"minLength": 1, "maxLength": WHY_LENGTH_MAX, "pattern": r"\S"},
+                "refused_by": {"minLength": 1, "pattern": r"\S"},
+            },
+        },
+        problems={**_NOT_FOUND, 409: "The plan does not wait, or not any more, or it was approved or applied."},
+    ),
+)
+def refuse_plan(
+    approvals: Service[Approvals], caller: Caller, plan_id: str, body: Annotated[Any, Depends(json_body())]
+) -> Response:
+    """Refuse exactly this plan, which waits for approval: it cannot be approved or applied any more.
+
+    No other plan of its kind waits until the table's policy changes, for a plan for data files until the table does,
+    and for a week at most. The first refusal of a plan stays. Also the one who asked for a plan may refuse it.
+    """
+    given = from_json(RefusalGiven, body)
+    return render(refusal_view(approvals.refuse(plan_id, named(caller, given.refused_by), given.why)))

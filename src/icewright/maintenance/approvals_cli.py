@@ -1,4 +1,4 @@
-"""``icewright approve`` and ``approvals``: what waits for a person, by its mode, budget or since it is the first."""
+"""``icewright approve``, ``refuse`` and ``approvals``: plans that wait for a person, and what people decided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from icewright.core.errors import Conflict, NotAllowed, NotFound, Rejected
 from icewright.maintenance.cli import print_waiting_plan
 from icewright.maintenance.tasks_cli import print_queued, read_task
 from icewright.model.iceberg.names import split_parts
-from icewright.plans.views import PlannedFileView, PlanView, WaitingView
+from icewright.plans.views import PlannedFileView, PlanView, RefusalView, WaitingView
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Terminal, headings
 from icewright.terminal.invocation import (
@@ -99,6 +99,30 @@ def approve(
     else:
         terminal.say("no plan waits for approval")
     raise typer.Exit(FOUND if waiting else FINE)
+
+
+@api_command
+def refuse(
+    invocation: Invocation,
+    plan_id: Annotated[str, typer.Argument(metavar="PLAN_ID", help="The plan; `icewright approve` lists what waits.")],
+    *,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for those who read it later.")],
+    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who refuses; else who is logged in.")] = None,
+) -> None:
+    """Refuse a plan that waits for a person: exactly this one is never run.
+
+    No plan of that kind waits again until the table's policy changes, for a plan for data files until the table does,
+    and for a week at most. `icewright why` says who refused it and why.
+    """
+    terminal = invocation.terminal
+    refusal = from_json(RefusalView, invocation.client.refuse(plan_id, reason, by or logged_in()))
+    if terminal.as_json:
+        terminal.document(refusal)
+        return
+    terminal.say(f"{refusal.table}: {refusal.refused_by} refused plan {refusal.plan_id}: {refusal.why}")
+    terminal.say(
+        f"Next: a plan of {refusal.kind.value} waits again at {text.instant(refusal.asked_again_at)} at the latest"
+    )
 
 
 @app.command("list")

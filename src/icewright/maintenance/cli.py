@@ -257,6 +257,7 @@ def print_plan(terminal: Terminal, planned: Planned, *, waits: bool = False) -> 
             ("migrates", "" if view.migration is None else view.migration.value),
             ("because", view.reason.text),
             ("approval", "" if view.to_approve is None else f"by a person: {view.to_approve.text}"),
+            ("refused", "" if view.refused is None else f"by {view.refused.refused_by}: {view.refused.why}"),
             ("but", "" if problem is None else problem.text),
             *predicted(view),
             ("look again", "" if view.look_again_at is None else text.instant(view.look_again_at)),

@@ -69,6 +69,12 @@ class FirstRunApproval:
             reason = rolled_back(tasks, metadata)
         return reason
 
+    def refused(self, kind: ActionKind, table_id: TableId, policy: Policy) -> Reason | None:
+        """Why it is left alone: a person refused a plan of it, and neither the policy nor the time says otherwise."""
+        if kind not in TAKE_BACK:
+            return None
+        return self._approvals.refused(table_id, kind, plan_digest(kind, policy), None)
+
     def rests(self, kind: ActionKind, latest: LatestOf, now: Instant) -> Reason | None:
         """Why it is left alone: somebody is about to take it back; snapshots, also for a week after somebody did."""
         rest_ms = UNDO_WINDOW_MS if kind is ActionKind.EXPIRE_SNAPSHOTS else 0
@@ -139,9 +145,11 @@ class FirstRunApproval:
         kind = ActionKind.REWRITE_DATA_FILES
         self.forget_others(plan.table_id, frozenset({kind} if waits else ()))
         before = self._tables.waits(plan.table_id).get(kind) if waits else None
-        reason = waits_by_mode(plan)
-        if waits and reason is not None and (before is None or before.plan_id != plan.plan_id):
-            self._approvals.wait(plan, reason, is_news=before is None)
+        reason, refusal = waits_by_mode(plan), None if before is None else self._tables.refusal(before.plan_id)
+        if not waits or reason is None or (refusal is None and before is not None and before.plan_id == plan.plan_id):
+            return
+        if self._approvals.refused(plan.table_id, kind, plan.settings_digest, plan.snapshot_id) is None:
+            self._approvals.wait(plan, reason, is_news=before is None or refusal is not None)
 
     def let_wait(self, plan: Plan, wanted: Reason | None, latest: Sequence[TaskHead]) -> Reason | None:
         """Let a plan wait, in place of one that did, and tell what is said of it; None where it may go by itself."""

@@ -140,6 +140,7 @@ class Upkeep:
             kept = _looked_at(kept, shut)
             try:
                 back = self._first_runs.rests(kind, latest, look.now)
+                back = back or self._first_runs.refused(kind, look.observation.metadata.table_id, policy)
                 turn = _Turn(kind, tasks, shut, wanted)
                 reason, enqueued = self._keep_up(look, turn) if back is None else (back, None)
             except PlanRejected as error:

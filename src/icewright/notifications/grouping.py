@@ -24,6 +24,7 @@ GRAVITY: Final = (
     FactKind.FAILED,
     FactKind.PARKED,
     FactKind.WAITS_FOR_APPROVAL,
+    FactKind.REFUSED,
     FactKind.CATALOG_AWAY,
     FactKind.CATALOG_BACK,
     FactKind.LEADER_CHANGED,

@@ -40,6 +40,7 @@ _KINDS: Final[Mapping[FactKind, str]] = {
     FactKind.DATA_AT_RISK: "DATA AT RISK",
     FactKind.PARKED: "parked",
     FactKind.WAITS_FOR_APPROVAL: "waits for approval",
+    FactKind.REFUSED: "refused",
     FactKind.CATALOG_AWAY: "catalog away",
     FactKind.CATALOG_BACK: "catalog back",
     FactKind.LEADER_CHANGED: "another server leads",

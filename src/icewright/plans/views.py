@@ -10,6 +10,7 @@ from icewright.model.actions.actions import ActionFigures, ActionKind, Executor
 from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
 from icewright.model.actions.remove_orphan_files import NO_QUARANTINE, REFUSALS, Doubt, RemoveOrphanFiles
 from icewright.model.iceberg.names import TableName
+from icewright.model.plans.approvals import REFUSED_MS, Refusal
 from icewright.model.plans.plans import Migration, Plan, Prediction, Reason, Verdict
 from icewright.model.policy.policy import Mode
 from icewright.ports.store import WaitingPlan
@@ -34,6 +35,26 @@ class VerdictView:
     executors: tuple[Executor, ...]
     delete_files: int
     wait_until: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalView:
+    """Who refused which plan, when and why. ``asked_again_at`` is when another plan of its kind waits at the latest.
+
+    One waits before that where the settings of the policy, or of work on data files the table's snapshot, are other
+    ones than those that the plan was made from. ``table`` is as the table was called then.
+    """
+
+    plan_id: str
+    table: str
+    table_name: TableName
+    catalog: str
+    uuid: str
+    kind: ActionKind
+    refused_by: str
+    refused_at: Instant
+    why: str
+    asked_again_at: Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +84,8 @@ class PlanView:
     migration: Migration | None = None
     to_approve: Reason | None = None
     """Why a person has to approve it."""
+    refused: RefusalView | None = None
+    """Who refused it and why, where one plan is asked for: it cannot be approved or applied."""
 
     @property
     def is_blocked(self) -> bool:
@@ -130,4 +153,20 @@ def waiting_view(waiting: WaitingPlan) -> WaitingView:
         kind=waiting.kind,
         reason=waiting.reason,
         since=waiting.since,
+    )
+
+
+def refusal_view(refusal: Refusal) -> RefusalView:
+    """A refusal for display."""
+    return RefusalView(
+        plan_id=refusal.plan_id,
+        table=str(refusal.table_name),
+        table_name=refusal.table_name,
+        catalog=refusal.table_id.catalog,
+        uuid=refusal.table_id.uuid,
+        kind=refusal.kind,
+        refused_by=refusal.refused_by,
+        refused_at=refusal.refused_at,
+        why=refusal.why,
+        asked_again_at=refusal.refused_at + REFUSED_MS,
     )

@@ -84,7 +84,10 @@ class DeletionStore(Protocol):
         """
 
     def approve(self, approval: Approval) -> Approval:
-        """Remember an approval; the first one for a plan stays, and is given back."""
+        """Remember an approval; the first one for a plan stays, and is given back.
+
+        Raises :class:`~icewright.core.errors.Conflict` for a plan that was refused.
+        """
 
     def approval(self, plan_hash: str) -> Approval | None:
         """Who approved a plan."""

@@ -11,6 +11,7 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.layouts import Run
 from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.approvals import Refusal
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.work.history import Ending
 from icewright.model.work.jobs import OptimizerHello
@@ -304,16 +305,33 @@ class TableStore(Findings, Inbox, Protocol):
         """Plans of a table, newest first; ``before`` is that which the last page ended with."""
 
     def wait(self, waiting: WaitingPlan) -> None:
-        """Let a plan wait, in place of another one of the same table and kind of action."""
+        """Let a plan wait, in place of another one of the same table and kind; one that was refused waits again."""
 
     def waits(self, table_id: TableId) -> Mapping[ActionKind, WaitingPlan]:
-        """The plans that wait for a table, by the kinds of their actions: at most one of each."""
+        """The plans that wait for a table, by the kinds of their actions, at most one of each; also refused ones."""
+
+    def refuse(self, refusal: Refusal) -> Refusal:
+        """Remember that somebody refuses a plan that waits; the first refusal of a plan stays, and is given back.
+
+        Raises :class:`~icewright.core.errors.Conflict` for a plan that does not wait or whose table was dropped, that
+        was approved, or that a task was made from. The approval or task of one that was refused is a conflict as well,
+        so that of two people who decide at once one is heard.
+        """
+
+    def refusal(self, plan_id: str) -> Refusal | None:
+        """Who refused a plan, and why."""
+
+    def refusals(self, table_id: TableId) -> Mapping[ActionKind, Refusal]:
+        """The latest refusal of each kind of action of a table."""
 
     def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
         """Forget that a plan of that kind waits for a table; harmless where none does."""
 
     def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
-        """Plans that wait, of tables in scopes, not known to be dropped, by id; ``after`` ended the last page."""
+        """Plans that wait and were not refused, of tables in scopes, not known to be dropped, by id.
+
+        ``after`` ended the last page.
+        """
 
     def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
         """Delete what nothing needs any more, at most ``limit`` rows of a kind, the oldest first; how many of each.

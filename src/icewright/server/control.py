@@ -257,7 +257,15 @@ def build_control_plane(
         Intake(catalogs, tables, wake or loop.wake, event_prefixes),
         PolicyBook(source, tables, clock, queue),
         Explanations(
-            tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts
+            tables,
+            tasks,
+            removals.sightings,
+            observer,
+            planner.policy,
+            dispatcher.leave,
+            queue_waits,
+            starts,
+            approvals=approvals,
         ),
         Notifications(delivery, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,

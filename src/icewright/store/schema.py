@@ -314,6 +314,18 @@ waiting_plans = Table(
 )
 Index("uq_waiting_plans_plan", waiting_plans.c.plan_id, unique=True)
 
+refused_plans = Table(
+    "refused_plans",
+    metadata,
+    Column("plan_id", _Key, nullable=False),
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("refused_at", BigInteger, nullable=False),
+    Column("refusal", Text, nullable=False),
+    PrimaryKeyConstraint("plan_id", name="pk_refused_plans"),
+)
+Index("ix_refused_plans_table", refused_plans.c.catalog, refused_plans.c.table_uuid, refused_plans.c.refused_at)
+
 manifests = Table(
     "manifests",
     metadata,

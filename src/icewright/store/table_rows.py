@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, RowMapping, Table
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, select
 
+from icewright.core import wording
+from icewright.core.errors import Conflict
 from icewright.model.events.events import Reporting
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.layouts import Level, Run
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.snapshot_sightings import Mark
+from icewright.model.plans.approvals import Refusal
 from icewright.model.plans.plans import Reason
 from icewright.model.work.figures import Listed
 from icewright.model.work.why import Considered
 from icewright.ports.store import TableRecord
 from icewright.store.documents import digest, dump, dump_optional, load, load_optional, pack, unpack
+from icewright.store.schema import refused_plans
 
 _MARKS: Final = tuple[Mark, ...]
 _CONSIDERED: Final = tuple[Considered, ...]
@@ -135,3 +139,17 @@ def run_row(table_id: TableId, snapshot_id: int, run: Run) -> dict[str, Any]:
 def run_of(row: RowMapping) -> Run:
     """A row of ``runs`` as a run."""
     return Run(Level(row["level"]), row["layout"], row["committed_at"])
+
+
+def refusal_of(connection: Connection, plan_id: str) -> Refusal | None:
+    """Who refused a plan."""
+    text = connection.scalar(select(refused_plans.c.refusal).where(refused_plans.c.plan_id == plan_id))
+    return None if text is None else load(Refusal, text)
+
+
+def require_not_refused(connection: Connection, plan_id: str) -> None:
+    """Raises :class:`Conflict` for a plan that was refused: nothing may come of it, whoever says so."""
+    refusal = refusal_of(connection, plan_id)
+    if refusal is not None:
+        text = f"plan {plan_id} was refused by {refusal.refused_by} at {wording.instant(refusal.refused_at)}"
+        raise Conflict(f"{text}: {refusal.why}", hint="plan the table again for a plan that may be approved")

@@ -10,7 +10,7 @@ import pytest
 from icewright.actions.remove_files.adapters import deletion_store
 from icewright.audit.model import AuditEntry, digest_of, verify
 from icewright.audit.sql import SqlAudit
-from icewright.core.errors import Unavailable
+from icewright.core.errors import Conflict, Unavailable
 from icewright.model.actions.deletion import IntentState
 from tests.lakes.house import House, files, litter, location
 
@@ -102,3 +102,21 @@ def test_t12_no_purge_is_done_where_the_audit_cannot_be_written(house: House, mo
         house.days(9, a_day=1)
         assert files(house.held) == held
     assert house.control.deletions.count_intents(run_id)[IntentState.QUARANTINED].files == len(NAMES)
+
+
+def test_i11_nothing_of_what_was_refused_is_removed_for_a_week_and_then_a_person_is_asked_again(house: House) -> None:
+    table = house.table()
+    litter(table, *NAMES)
+    house.days(10, a_day=1)
+    (waiting,) = house.control.tables.waiting(limit=9)
+    house.control.approvals.refuse(waiting.plan_id, "Bob", "these are ours")
+    before = files(location(table))
+    with pytest.raises(Conflict, match="was refused by Bob"):
+        house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.days(6, a_day=1)
+    assert list(house.control.tables.waiting(limit=9)) == []
+    house.days(3, a_day=1)
+    (again,) = house.control.tables.waiting(limit=9)
+    assert again.plan_id != waiting.plan_id
+    assert files(location(table)) == before
+    assert audited(house, "files.quarantine-begun") == 0

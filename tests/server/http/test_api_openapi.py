@@ -17,7 +17,7 @@ from icewright.actions.remove_files.api import PurgeOfGone
 from icewright.actions.remove_files.lost_tables import DeclareGone, DeclareLost
 from icewright.core.codec import from_json, to_json
 from icewright.identity.sessions_api import OneTimeCode, SessionsOf
-from icewright.maintenance.api import ApprovalGiven
+from icewright.maintenance.api import ApprovalGiven, RefusalGiven
 from icewright.model.access.identity import NewCode, NewToken, digest
 from icewright.model.access.permissions import OWNER, Role
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
@@ -229,6 +229,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/sessions": OneTimeCode("icc_x"),
         "/sessions/end": SessionsOf("ada"),
         "/plans/{plan_id}/approve": ApprovalGiven("Ada"),
+        "/plans/{plan_id}/refuse": RefusalGiven("not now", "Ada"),
         "/policies/preview": Policies(()),
         "/policies": NewRevision(Policies(()), "Ada"),
         **{
@@ -402,6 +403,7 @@ def some_tables(served: Served) -> Iterator[tuple[str, str, Any]]:
     column = served.get(f"/tables/{uuid}/metadata")["columns"][0]["name"]
     for path in ("/tables/totals", "/catalogs", "/namespaces"):
         yield "GET", V1 + path, served.http.get(V1 + path)
+    yield "POST", f"{V1}/catalogs/{{catalog}}/check", served.http.post(f"{V1}/catalogs/lake/check")
     for part in ("health", "series", "files", "manifests", "metadata", "histogram", "storage"):
         yield "GET", f"{V1}/tables/{{uuid}}/{part}", served.http.get(f"{V1}/tables/{uuid}/{part}")
     yield "GET", f"{V1}/tables/{{uuid}}/bounds", served.http.get(f"{V1}/tables/{uuid}/bounds?column={column}")
@@ -420,6 +422,9 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     uuid = served.table(mode="approve")
     for method, path in (("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"), ("POST", "/login-codes")):
         yield call(method, path)
+    waiting = served.get("/plans/waiting")["items"][0]["plan_id"]
+    yield call("POST", "/plans/{plan_id}/refuse", RefusalGiven("not now", "Ada"), plan_id=waiting)
+    yield call("GET", "/plans/{plan_id}", plan_id=waiting)
     looked = call("POST", "/tables/{uuid}/plan", uuid=uuid)
     yield looked
     plan_id = looked[2].json()["plan"]["plan_id"]

@@ -1,6 +1,6 @@
 // The small parts that all pages are made of.
 
-import { type ComponentProps, type ReactNode, useId, useLayoutEffect, useRef } from "react";
+import { type ComponentProps, type ReactNode, useId, useLayoutEffect, useRef, useState } from "react";
 import { Away, Refused } from "../api/client";
 import { ago, instant, utc, visible } from "../lib/format";
 import { useNow } from "../lib/now";
@@ -267,4 +267,24 @@ export function Progress({ done, total, label }: { done: number; total: number; 
 
 export function Code({ children }: { children: string }) {
   return <code className="[overflow-wrap:anywhere]">{visible(children)}</code>;
+}
+
+/** Copies a text. A browser that lets no page do that leaves it to be selected. */
+export function Copy({ text }: { text: string }) {
+  const [said, setSaid] = useState("");
+  const copy = () =>
+    navigator.clipboard
+      ? navigator.clipboard.writeText(text).then(
+          () => setSaid("Copied"),
+          () => setSaid("Not copied: select it instead"),
+        )
+      : setSaid("Not copied: select it instead");
+  return (
+    <>
+      <span role="status" className="self-center text-sm text-soft">
+        {said}
+      </span>
+      <Button onClick={() => void copy()}>Copy</Button>
+    </>
+  );
 }

@@ -5,13 +5,16 @@ import { Link } from "@tanstack/react-router";
 import { answer, api, type Schemas } from "../api/client";
 import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
-import { Tabs, TaskLink } from "../components/links";
+import { Tabs } from "../components/links";
 import { Badge, Button, Card, Empty, Loaded, Name, PageHeading, Time, Trouble } from "../components/ui";
-import { bytes, count, plural, words } from "../lib/format";
+import { count, plural } from "../lib/format";
 import { useNow } from "../lib/now";
 import { ADMIN_TABS } from "../lib/search";
 import { useTitle } from "../lib/title";
 import { administrationRoute } from "../router";
+import { Catalogs } from "./catalogs";
+import { People } from "./people";
+import { Quarantine } from "./quarantine";
 
 const AWAY_AFTER_MS = 30_000;
 
@@ -92,23 +95,7 @@ function System() {
       <Loaded query={status} what="the status">
         {(value) => (
           <>
-            <Card title="Catalogs">
-              <ul className="flex flex-col gap-1 text-sm">
-                {value.catalogs.map((each) => (
-                  <li key={each.name} className="flex flex-wrap items-baseline gap-2">
-                    <Badge tone={each.paused_until === null ? "good" : "bad"}>
-                      {each.paused_until === null ? "answers" : "does not answer"}
-                    </Badge>
-                    <Name className="font-medium">{each.name}</Name>
-                    {each.paused_until === null ? null : (
-                      <span>
-                        left alone until <Time at={each.paused_until} />
-                      </span>
-                    )}
-                  </li>
-                ))}
-              </ul>
-            </Card>
+            <Catalogs catalogs={value.catalogs} />
             <Card title="Servers">
               {value.servers.length === 0 ? (
                 <p className="text-soft">This one alone, version {value.version}.</p>
@@ -193,49 +180,6 @@ function Optimizers() {
               </li>
             ))}
           </ul>
-        )
-      }
-    </Loaded>
-  );
-}
-
-const QUARANTINE: Column<Schemas["QuarantineView"]>[] = [
-  { id: "table", heading: "Table", by: (row) => row.table, cell: (row) => <Name>{row.table}</Name> },
-  { id: "cause", heading: "Cause", from: "sm", by: (row) => row.cause, cell: (row) => row.cause },
-  {
-    id: "files",
-    heading: "Held files",
-    numeric: true,
-    by: (row) => row.held_files,
-    cell: (row) => count(row.held_files),
-  },
-  { id: "bytes", heading: "Size", numeric: true, by: (row) => row.held_bytes, cell: (row) => bytes(row.held_bytes) },
-  {
-    id: "begun",
-    heading: "Begun",
-    from: "md",
-    by: (row) => row.begun_at,
-    cell: (row) => <Time at={row.begun_at} relative />,
-  },
-  {
-    id: "purged",
-    heading: "May be purged from",
-    from: "md",
-    by: (row) => row.purged_from,
-    cell: (row) => <Time at={row.purged_from} />,
-  },
-  { id: "task", heading: "Task", cell: (row) => <TaskLink id={row.task_id} /> },
-];
-
-function Quarantine() {
-  const list = useQuery(queries.quarantine);
-  return (
-    <Loaded query={list} what="the quarantine">
-      {({ items }) =>
-        items.length === 0 ? (
-          <Empty>No file is in quarantine. What is removed from a table waits here before it is gone for good.</Empty>
-        ) : (
-          <DataTable label="Quarantine" rows={items} columns={QUARANTINE} keyOf={(row) => row.task_id} />
         )
       }
     </Loaded>
@@ -371,99 +315,5 @@ function Audit() {
         </>
       )}
     </Loaded>
-  );
-}
-
-function grants(of: { role: string; scope: { catalog: string; namespace: string[] } }[]): string {
-  return of
-    .map(
-      ({ role, scope }) =>
-        `${words(role)} on ${[scope.catalog, ...scope.namespace].filter(Boolean).join(".") || "everything"}`,
-    )
-    .join(", ");
-}
-
-function People() {
-  const sessions = useQuery(queries.sessions);
-  const tokens = useQuery(queries.tokens);
-  const client = useQueryClient();
-  const end = useMutation({
-    mutationFn: (id: string) =>
-      answer(api.POST("/api/v1/sessions/{session_id}/end", { params: { path: { session_id: id } } })),
-    onSettled: () => client.invalidateQueries({ queryKey: ["sessions"] }),
-  });
-  const revoke = useMutation({
-    mutationFn: (name: string) => answer(api.POST("/api/v1/tokens/{name}/revoke", { params: { path: { name } } })),
-    onSettled: () => client.invalidateQueries({ queryKey: ["tokens"] }),
-  });
-  const session: Column<Schemas["SessionView"]>[] = [
-    { id: "name", heading: "Who", by: (row) => row.name, cell: (row) => <Name>{row.shown || row.name}</Name> },
-    { id: "grants", heading: "May", from: "md", cell: (row) => <Name>{grants(row.grants)}</Name> },
-    { id: "by", heading: "By", from: "sm", by: (row) => row.logged_in_by, cell: (row) => row.logged_in_by },
-    {
-      id: "used",
-      heading: "Last used",
-      by: (row) => row.last_used_at,
-      cell: (row) => <Time at={row.last_used_at} relative />,
-    },
-    {
-      id: "end",
-      heading: "End",
-      cell: (row) => (
-        <Button disabled={end.isPending} onClick={() => end.mutate(row.session_id)}>
-          End it<span className="sr-only"> for {row.shown || row.name}</span>
-        </Button>
-      ),
-    },
-  ];
-  const token: Column<Schemas["TokenRecord"]>[] = [
-    { id: "name", heading: "Token", by: (row) => row.name, cell: (row) => <Name>{row.name}</Name> },
-    { id: "grants", heading: "May", from: "md", cell: (row) => <Name>{grants(row.grants)}</Name> },
-    {
-      id: "used",
-      heading: "Last used",
-      from: "sm",
-      by: (row) => row.last_used_at,
-      cell: (row) => <Time at={row.last_used_at} relative />,
-    },
-    { id: "ends", heading: "Ends", by: (row) => row.expires_at, cell: (row) => <Time at={row.expires_at} /> },
-    {
-      id: "revoke",
-      heading: "Revoke",
-      cell: (row) =>
-        row.revoked_at === null ? (
-          <Button look="danger" disabled={revoke.isPending} onClick={() => revoke.mutate(row.name)}>
-            Revoke<span className="sr-only"> {row.name}</span>
-          </Button>
-        ) : (
-          <Badge>revoked</Badge>
-        ),
-    },
-  ];
-  return (
-    <div className="flex flex-col gap-6">
-      <section aria-label="Sessions">
-        <h2 className="mb-2 text-base font-semibold">Sessions</h2>
-        <Loaded query={sessions} what="sessions">
-          {({ items }) => <DataTable label="Sessions" rows={items} columns={session} keyOf={(row) => row.session_id} />}
-        </Loaded>
-        {end.error ? <Trouble error={end.error} /> : null}
-      </section>
-      <section aria-label="Tokens">
-        <h2 className="mb-2 text-base font-semibold">Tokens</h2>
-        <Loaded query={tokens} what="tokens">
-          {({ items }) =>
-            items.length === 0 ? (
-              <Empty>
-                No tokens. <code>icewright token create</code> makes one.
-              </Empty>
-            ) : (
-              <DataTable label="Tokens" rows={items} columns={token} keyOf={(row) => row.name} />
-            )
-          }
-        </Loaded>
-        {revoke.error ? <Trouble error={revoke.error} /> : null}
-      </section>
-    </div>
   );
 }

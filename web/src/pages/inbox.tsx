@@ -3,6 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../api/queries";
 import { PlanLink, TableLink } from "../components/links";
+import { Refuse } from "../components/refuse";
 import { Badge, Card, Empty, Loaded, Name, PageHeading, Time } from "../components/ui";
 import { words } from "../lib/format";
 import { useTitle } from "../lib/title";
@@ -35,7 +36,14 @@ export function InboxPage() {
                     <p className="my-1">
                       <Name>{each.reason.text}</Name>
                     </p>
-                    <PlanLink id={each.plan_id}>Look at it and decide</PlanLink>
+                    <div className="flex flex-wrap items-center gap-3">
+                      <PlanLink id={each.plan_id}>Look at it and decide</PlanLink>
+                      <Refuse
+                        planId={each.plan_id}
+                        table={each.table}
+                        of={`the plan to ${words(each.kind)} of ${each.table}`}
+                      />
+                    </div>
                   </Card>
                 </li>
               ))}

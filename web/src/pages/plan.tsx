@@ -8,6 +8,7 @@ import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
 import { TableLink } from "../components/links";
 import { PredictionView, verdictsLine } from "../components/plan";
+import { Refuse } from "../components/refuse";
 import {
   Badge,
   Button,
@@ -99,6 +100,18 @@ function PlanView({ plan, isWaiting }: { plan: queries.Plan; isWaiting: boolean 
         <Decide plan={plan} isWaiting={isWaiting} />
       </PageHeading>
       <div className="flex flex-col gap-4">
+        {plan.refused ? (
+          <Card title="Refused">
+            <p>
+              <Name className="font-medium">{plan.refused.refused_by}</Name> refused it{" "}
+              <Time at={plan.refused.refused_at} relative />: <Name>{plan.refused.why}</Name>
+            </p>
+            <p className="text-sm text-soft">
+              A plan of this kind waits again when the policy changes, for data files when the table does, and at{" "}
+              <Time at={plan.refused.asked_again_at} /> at the latest.
+            </p>
+          </Card>
+        ) : null}
         <Card
           title={
             kinds.length > 0 ? (
@@ -156,12 +169,14 @@ function Decide({ plan, isWaiting }: { plan: queries.Plan; isWaiting: boolean })
   const [isOpen, setOpen] = useState(false);
   const me = useQuery(queries.me);
   const may = me.data?.permissions ?? [];
+  if (plan.refused) return <Badge tone="bad">refused</Badge>;
   if (isWaiting && may.includes("approve"))
     return (
       <>
         <Button look="main" onClick={() => setOpen(true)}>
           Approve…
         </Button>
+        <Refuse planId={plan.plan_id} table={plan.table} />
         {isOpen ? <Approve plan={plan} onClose={() => setOpen(false)} /> : null}
       </>
     );

@@ -36,6 +36,8 @@ class FactKind(StrEnum):
     """The breaker has opened: nothing more is queued for a table for a day."""
     WAITS_FOR_APPROVAL = "waits-for-approval"
     """A plan waits for a person."""
+    REFUSED = "refused"
+    """Somebody refused a plan that waited; the reason says who and why."""
     CATALOG_AWAY = "catalog-away"
     """A catalog has not answered for a while; its tables and tasks wait."""
     CATALOG_BACK = "catalog-back"

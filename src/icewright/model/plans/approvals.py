@@ -1,13 +1,17 @@
-"""Approvals as values: who let which plan go, that had to wait for a person."""
+"""What people decided of plans that wait for a person, as values: who let which go, and who refused which."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId, TableName
+
+REFUSED_MS: Final = 7 * 86_400_000
+"""How long after a refusal no other plan of that kind waits, as long as what it was made from is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,26 @@ class Approval:
     approved_by: str
     approved_at: Instant
     plan: ApprovedPlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Somebody's word that a plan that waits must not go, and ``why``; it is for this very plan.
+
+    ``snapshot_id`` and ``settings_digest`` are what the plan was made from: until these change, or for a while, no
+    other plan of its kind is asked about.
+    """
+
+    plan_id: str
+    plan_hash: str
+    table_id: TableId
+    table_name: TableName
+    kind: ActionKind
+    refused_by: str
+    why: str
+    refused_at: Instant
+    snapshot_id: int | None
+    settings_digest: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from icewright.notifications import api as notifications
 from icewright.policy import api as policies
 from icewright.server.cluster.leading import AlwaysLeads, Leading
 from icewright.server.control import ControlPlane
+from icewright.server.http import catalog_check_api as catalog_checks
 from icewright.server.http import metrics, page, status
 from icewright.server.http import people_api as people
 from icewright.server.http.leader_proxy import LeaderProxy, led_routes
@@ -128,6 +129,7 @@ def create_app(
     words = Words(control.catalogs)
     app.state.streams = Streams(control.tasks.feed, words)
     app.state.reads, app.state.file_reader = Reads(), FileReader()
+    app.state.catalog_checks = catalog_checks.CatalogChecks()
     app.state.shown = shown or metrics.Shown()
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(refuse_unknown_parameters)])
     routers = (
@@ -135,6 +137,7 @@ def create_app(
         identities,
         sessions,
         table_lists,
+        catalog_checks,
         tables,
         table_details,
         approvals,

@@ -20,6 +20,7 @@ from icewright.store.schema import (
     orphan_sightings,
     partitions,
     plans,
+    refused_plans,
     runs,
     table_series,
     tables,
@@ -36,6 +37,7 @@ PLANS_AT_ONCE: Final = 500
 
 OF_TABLES: Final = (
     waiting_plans,
+    refused_plans,
     plans,
     manifests,
     partitions,
@@ -75,6 +77,8 @@ def prune_plans(engine: Engine, keep: int, limit: int) -> int:
     too_many = plans.c.plan_id.in_(select(ranked.c.plan_id).where(ranked.c.age > keep))
     with writing(engine) as connection:
         connection.execute(delete(waiting_plans).where(not_(of_no_dropped_table())))
+        gone = ~exists().where(plans.c.plan_id == refused_plans.c.plan_id).correlate(refused_plans)
+        connection.execute(delete(refused_plans).where(gone))
     with reading(engine) as connection:
         query = select(plans.c.plan_id).where(too_many, *_unneeded())
         found = connection.scalars(query.order_by(plans.c.planned_at, plans.c.plan_id).limit(limit)).all()

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Engine,
     Table,
@@ -27,7 +26,6 @@ from icewright.core.errors import Conflict, LookLost, NotFound
 from icewright.core.times import Instant
 from icewright.events.inbox_store import SqlInbox
 from icewright.model.access.permissions import EVERYWHERE, Scopes
-from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.layouts import Run
@@ -43,7 +41,6 @@ from icewright.ports.store import (
     OptimizerRecord,
     PlanPlace,
     TableRecord,
-    WaitingPlan,
 )
 from icewright.store import transactions
 from icewright.store.documents import digest, dump, load, pack, text_of, unpack
@@ -54,9 +51,8 @@ from icewright.store.schema import (
     plans,
     runs,
     tables,
-    waiting_plans,
 )
-from icewright.store.scope_filters import of_tables_in, records_in
+from icewright.store.scope_filters import records_in
 from icewright.store.table_rows import (
     id_columns,
     is_table,
@@ -75,13 +71,13 @@ from icewright.work.optimizers.findings import SqlFindings
 from icewright.work.store import table_pruning
 from icewright.work.store.census import table_census
 from icewright.work.store.table_lists import SqlTableLists, list_table, unlist_namesakes
-from icewright.work.store.table_pruning import of_no_dropped_table
+from icewright.work.store.waiting_plans import SqlWaitingPlans
 
 FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
 
 
-class SqlTableStore(SqlInbox, SqlFindings):
+class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans):
     """A :class:`~icewright.ports.store.TableStore` over an engine of :func:`icewright.store.engine.open_store`.
 
     What it stamps with the time takes the database's clock unless ``clock`` is given.
@@ -278,38 +274,6 @@ class SqlTableStore(SqlInbox, SqlFindings):
         with reading(self._engine) as connection:
             return [unpack(Plan, blob) for blob in connection.scalars(query)]
 
-    def wait(self, waiting: WaitingPlan) -> None:
-        """See the port."""
-        row = {
-            **id_columns(waiting.table_id),
-            "kind": waiting.kind.value,
-            "plan_id": waiting.plan_id,
-            "waiting": dump(waiting),
-        }
-        with writing(self._engine) as connection:
-            _put(connection, waiting_plans, _waits(waiting.table_id, waiting.kind), row)
-
-    def waits(self, table_id: TableId) -> Mapping[ActionKind, WaitingPlan]:
-        """See the port."""
-        query = select(waiting_plans.c.waiting).where(*is_table(waiting_plans, table_id))
-        with reading(self._engine) as connection:
-            found = [load(WaitingPlan, document) for document in connection.scalars(query)]
-        return {one.kind: one for one in found}
-
-    def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
-        """See the port."""
-        with writing(self._engine) as connection:
-            connection.execute(delete(waiting_plans).where(*_waits(table_id, kind)))
-
-    def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
-        """See the port."""
-        ours = (of_no_dropped_table(), *of_tables_in(within, waiting_plans))
-        query = select(waiting_plans.c.waiting).where(*ours).order_by(waiting_plans.c.plan_id)
-        if after is not None:
-            query = query.where(waiting_plans.c.plan_id > after)
-        with reading(self._engine) as connection:
-            return [load(WaitingPlan, document) for document in connection.scalars(query.limit(limit))]
-
     def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
         """See the port."""
         with writing(self._engine) as connection:
@@ -343,11 +307,6 @@ class SqlTableStore(SqlInbox, SqlFindings):
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
-
-
-def _waits(table_id: TableId, kind: ActionKind) -> tuple[ColumnElement[bool], ...]:
-    """The plan of a kind of action that waits for a table."""
-    return (*is_table(waiting_plans, table_id), waiting_plans.c.kind == kind.value)
 
 
 def _save_record(connection: Connection, record: TableRecord) -> None:

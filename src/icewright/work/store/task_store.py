@@ -43,6 +43,7 @@ from icewright.store import transactions
 from icewright.store.group_commit import GroupCommit
 from icewright.store.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
 from icewright.store.scope_filters import of_tables_in
+from icewright.store.table_rows import require_not_refused
 from icewright.store.transactions import reading, writing
 from icewright.work.groups.admission import chosen
 from icewright.work.halts.sql import SqlHalts
@@ -325,6 +326,7 @@ class SqlTaskStore:
 
     def _try_enqueue(self, connection: Connection, new: NewTask) -> Enqueued | None:
         """The answer, or None when somebody else queued or claimed the candidate in between."""
+        require_not_refused(connection, new.plan_id)
         live = queries.live_task(connection, new.table_id, new.action.kind)
         now = self._now(connection)
         if live is not None and not lifecycle.may_coalesce(live):

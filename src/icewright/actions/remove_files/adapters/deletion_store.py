@@ -25,7 +25,7 @@ from icewright.store import transactions
 from icewright.store.documents import dump, load
 from icewright.store.schema import plans, state_is, tasks
 from icewright.store.scope_filters import of_tables_in
-from icewright.store.table_rows import id_columns, is_table
+from icewright.store.table_rows import id_columns, is_table, require_not_refused
 from icewright.store.transactions import EPOCH, FOLLOWS, reading, server_epoch, taken_over, writing
 
 _NUMBERS_AT_ONCE: Final = 500
@@ -189,6 +189,8 @@ class SqlDeletionStore:
             found = _approval(connection, approval.plan_hash)
             if found is not None:
                 return found
+            if approval.plan is not None:
+                require_not_refused(connection, approval.plan.plan_id)
             row = {"plan_hash": approval.plan_hash, "approval": dump(approval), "approved_at": approval.approved_at}
             plan = approval.plan
             of_plan = {} if plan is None else {"plan_id": plan.plan_id, **id_columns(plan.table_id)}
