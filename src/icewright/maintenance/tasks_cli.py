@@ -13,7 +13,7 @@ from icewright.model.iceberg.tables import Json
 from icewright.model.work.tasks import TaskState
 from icewright.model.work.why import StartEstimate, Wait
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import (
     Cursor,
     Invocation,
@@ -21,6 +21,7 @@ from icewright.terminal.invocation import (
     api_command,
     table_name,
 )
+from icewright.terminal.tables import headings
 from icewright.work.tasks.attempts import attempts
 from icewright.work.tasks.task_views import ListedAttempt, TaskDocument, TaskView
 
@@ -28,10 +29,22 @@ app = typer.Typer(help="The server's tasks: list, show, cancel, retry, expedite.
 
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")]
 
-_TASKS = headings("task", "state", "table", "#try", "#progress", "#files read", "#bytes read", "since", "because")
+_TASKS = headings(
+    "task",
+    "state",
+    "table",
+    "#try",
+    "#progress",
+    "#files read",
+    "#bytes read",
+    "since",
+    "because",
+    drop=("since", "files read", "try", "bytes read", "progress"),
+    below=("because", "table"),
+)
 _FIGURES = headings("", "#predicted", "#measured")
-_HISTORY = headings("at", "state", "#try", "because")
-_ATTEMPTS = headings("#try", "state", "started", "ended", "optimizer")
+_HISTORY = headings("at", "state", "#try", "because", below=("because",))
+_ATTEMPTS = headings("#try", "state", "started", "ended", "optimizer", drop=("optimizer",))
 
 
 @app.command("list")
