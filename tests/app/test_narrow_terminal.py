@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from icewright.core.system_clock import SystemIds
 from icewright.model.iceberg.names import TableName
+from tests.builders import served as built
 from tests.builders.command_line import at_home, icewright, on_screen
 from tests.builders.served import TOKEN, Served, at_a_port
 from tests.cases import each_case
@@ -110,3 +112,20 @@ def test_unequal_partitions_are_rows_of_their_own(served: Served) -> None:
     rows = on_screen("table", "partitions", str(name)).out.splitlines()[1:]
     assert [row.split("  ")[0] for row in rows] == ["city=city-0", "29 partitions, e.g. city=city-1"]
     assert on_screen("table", "partitions", str(name), "--limit", "1").err.endswith("--limit 0 shows all\n")
+
+
+def test_what_a_list_shows_of_an_id_names_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(built, "SequentialIds", SystemIds)
+    served = Served()
+    served.table(NAMES[0])
+    with at_a_port(served.control) as url:
+        monkeypatch.setenv("ICEWRIGHT_URL", url)
+        (_, row, _) = on_screen("tasks", "list").out.splitlines()
+        shown = row.split()[0]
+        (task,) = icewright("tasks", "list", "--json").json["items"]
+        assert (len(shown), task["task_id"].endswith(shown)) == (8, True)
+        assert icewright("tasks", "show", shown, "--json").json["task"]["task_id"] == task["task_id"]
+        assert task["task_id"] in icewright("tasks", "list").out
+        assert icewright("tasks", "cancel", shown).status == 0
+        said = icewright("tasks", "show", "0" * 8)
+        assert (said.status, said.out) == (2, "")

@@ -56,7 +56,7 @@ from icewright.store.schema import (
     tables,
     waiting_plans,
 )
-from icewright.store.scope_filters import of_tables_in, records_in
+from icewright.store.scope_filters import ids_like, of_tables_in, records_in
 from icewright.store.table_rows import (
     id_columns,
     is_table,
@@ -262,6 +262,11 @@ class SqlTableStore(SqlInbox, SqlFindings):
         if plan is None:
             raise NotFound(f"no plan {plan_id}")
         return plan
+
+    def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return list(connection.scalars(ids_like(plans.c.plan_id, "plan", part, within, limit)))
 
     def asked_by(self, plan_id: str) -> str | None:
         """See the port."""
