@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +48,34 @@ def icewright(*arguments: str) -> Said:
         said, complained = (stream.getvalue().decode().replace("\r\n", "\n") for stream in (out, err))
     assert isinstance(ended.value.code, int)
     return Said(ended.value.code, said, complained)
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def plain(self) -> str:
+        """What was written, without styles."""
+        return _STYLES.sub("", self.getvalue())
+
+
+_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def on_screen(*arguments: str, width: int = 80) -> Said:
+    """Run a command at a terminal of so many columns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        patch.setenv("TERM", "xterm")  # a dumb one has 80 columns for rich, whatever is said
+        patch.setattr("sys.stdout", out := Screen())
+        patch.setattr("sys.stderr", err := Screen())
+        with pytest.raises(SystemExit) as ended:
+            COMMAND.main(args=list(arguments), prog_name="icewright")
+    assert isinstance(ended.value.code, int)
+    return Said(ended.value.code, out.plain, err.plain)
 
 
 def at_home(folder: Path, patch: pytest.MonkeyPatch) -> None:

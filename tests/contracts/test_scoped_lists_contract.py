@@ -172,6 +172,23 @@ def test_t2_a_list_of_scopes_is_the_filter_of_the_whole_list(lake: Lake, within:
     assert sum(channel.events for channel in figures.channels) == len(tables) + gone
 
 
+@pytest.mark.parametrize("within", [EVERYWHERE, (Scope("lake", ("db",)),), ()])
+def test_t2_ids_that_begin_or_end_so_are_of_scopes(lake: Lake, within: Scopes) -> None:
+    ids = [task.task_id for task in lake.tasks.tasks(TaskFilter(within=within), limit=1000)]
+    assert lake.tasks.ids_like("", within, 1000) == ids
+    for whole in ids:
+        part = whole.removeprefix("task-")[-4:]
+        assert lake.tasks.ids_like(part, within, 1000) == [one for one in ids if one.endswith(part)]
+        assert lake.tasks.ids_like(part, within, 1) == [one for one in ids if one.endswith(part)][:1]
+    for number, of_table in enumerate(lake.names):
+        lake.tables.save_plan(replace(plan(f"plan-{number:03d}", table=number + 1), table_id=of_table))
+    theirs = [f"plan-{number:03d}" for number, name in enumerate(lake.names.values()) if covers(within, Scope.of(name))]
+    assert lake.tables.ids_like("", within, 1000) == theirs[::-1]
+    assert lake.tables.ids_like("01", EVERYWHERE, 1000) == [
+        one for one in lake.tables.ids_like("", EVERYWHERE, 1000) if one.startswith("plan-01") or one.endswith("01")
+    ]
+
+
 def test_t2_who_may_read_nothing_gets_empty_lists(lake: Lake) -> None:
     assert lake.tables.records(limit=9, within=()) == []
     assert lake.tables.waiting(limit=9, within=()) == []

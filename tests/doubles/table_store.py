@@ -203,6 +203,18 @@ class MemoryTableStore(MemoryFindings):
                 raise NotFound(f"no plan {plan_id}")
             return plan
 
+    def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
+        """See the port."""
+        theirs = {record.table_id for record in self.records(limit=10**9, within=within)}
+        with self._lock:
+            found = [
+                plan.plan_id
+                for plan in self._plans.values()
+                if (within == EVERYWHERE or plan.table_id in theirs)
+                and (plan.plan_id.startswith(f"plan-{part}") or plan.plan_id.endswith(part))
+            ]
+        return sorted(found, reverse=True)[:limit]
+
     def asked_by(self, plan_id: str) -> str | None:
         """See the port."""
         with self._lock:

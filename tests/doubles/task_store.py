@@ -308,6 +308,11 @@ class MemoryTaskStore:
             ]
             return found[:limit]
 
+    def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
+        """See the port."""
+        found = [task.task_id for task in self.tasks(TaskFilter(within=within), limit=10**9)]
+        return [one for one in found if one.startswith(f"task-{part}") or one.endswith(part)][:limit]
+
     def listed(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[ListedTask]:
         """See the port."""
         return [task.listed() for task in self.tasks(only, limit=limit, before=before)]

@@ -20,15 +20,10 @@ from icewright.core.errors import (
     Unsupported,
 )
 from icewright.core.wording import safe
-from icewright.terminal.cli import FOUND, WRONG_USE, Column, Terminal
+from icewright.terminal.cli import FOUND, WRONG_USE, Terminal
+from icewright.terminal.tables import Column
+from tests.builders.command_line import Screen
 from tests.cases import each_case
-
-
-class Screen(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @given(st.text())
@@ -91,22 +86,31 @@ def test_sentences_break_between_words_of_a_narrow_terminal(monkeypatch: pytest.
 def test_a_table_that_has_no_room_is_printed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = narrow_terminal(monkeypatch)
     plan_id = "plan-01a214ed-5b5f-7000-bae1-53f09aa947f4"
-    columns = [Column("plan"), *(Column(name) for name in ("table", "action", "since", "because"))]
-    row = (plan_id, "lake.sales.fat", "rewrite_data_files", "2026-11-25 22:57:09 UTC", "in mode approve each waits")
+    names = ("table", "seen", "action", "since", "until", "because")
+    columns = [Column("plan"), *(Column(name) for name in names)]
+    row = (
+        plan_id,
+        "lake.sales.fat",
+        "2026-11-25 22:57:09 UTC",
+        "2026-11-25 22:57:09 UTC",
+        "rewrite_data_files",
+        "2026-11-25 22:57:09 UTC",
+        "in mode approve each waits",
+    )
     Terminal(as_json=False).table(columns, [row, row])
     lines = narrow.getvalue().splitlines()
     assert lines[:2] == [f"plan     {plan_id}", "table    lake.sales.fat"]
-    assert lines[5] == ""
+    assert lines[7] == ""
     assert max(map(len, lines)) <= 80
 
 
 def test_cells_are_folded_where_words_have_room_and_ids_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = narrow_terminal(monkeypatch)
-    plan_id = "plan-01a214ed-5b5f-7000-bae1-53f09aa947f4"
-    Terminal(as_json=False).table([Column("plan"), Column("because")], [(plan_id, "word " * 20)])
+    uuid = "01a214ed-5b5f-7000-bae1-53f09aa947f4"
+    Terminal(as_json=False).table([Column("table"), Column("because")], [(uuid, "word " * 20)])
     lines = narrow.getvalue().splitlines()
-    assert lines[0].split() == ["plan", "because"], lines
-    assert lines[1].startswith(f"{plan_id}  word")
+    assert lines[0].split() == ["table", "because"], lines
+    assert lines[1].startswith(f"{uuid}  word")
     assert max(len(line.rstrip()) for line in lines) <= 80
 
 

@@ -17,8 +17,9 @@ from icewright.audit.model import verify as verify_chain
 from icewright.core.codec import from_json, to_json
 from icewright.core.errors import InvalidMessage, Unreadable
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FOUND, headings
+from icewright.terminal.cli import FOUND
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command, command
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
@@ -27,7 +28,7 @@ app = typer.Typer(help="What was done by whom: list, verify, export.", no_args_i
 
 _PAGE: Final = 1_000
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})\Z", re.ASCII)
-_ENTRIES: Final = headings("#no.", "at", "who", "what", "of", "detail")
+_ENTRIES: Final = headings("#no.", "at", "who", "what", "of", "detail", below=("detail", "of"))
 
 
 @app.command("list")

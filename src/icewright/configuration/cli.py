@@ -11,8 +11,9 @@ import typer
 from icewright.catalogs.pyiceberg_settings import discover
 from icewright.configuration.show import shown, starting_file
 from icewright.core.errors import NotAllowed, Unavailable
-from icewright.terminal.cli import FINE, FOUND, Column, headings
+from icewright.terminal.cli import FINE, FOUND
 from icewright.terminal.invocation import Invocation, command
+from icewright.terminal.tables import Column, headings
 
 app = typer.Typer(help="The configuration: show, init, path.", no_args_is_help=True)
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from icewright.core.times import Instant
+
+T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KIB = 1024
@@ -88,3 +92,16 @@ def cut(text: str) -> str:
 def name(text: str) -> str:
     """A key or a word of strangers: bare when it is plain, else :func:`quoted`."""
     return text if _PLAIN.fullmatch(text) else quoted(text)
+
+
+def grouped(items: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
+    """Items of which the same is to be said, by their keys, in the order of the first of each."""
+    found: dict[Hashable, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return list(found.values())
+
+
+def example(number: int, path: str) -> str:
+    """``2,000 partitions, e.g. day=2026-01-01``; of one partition its path."""
+    return place(path) if number == 1 else f"{count(number, 'partition')}, e.g. {place(path)}"

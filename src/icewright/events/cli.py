@@ -13,7 +13,6 @@ from icewright.model.events.events import Channel, CommitEvent, EventState
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Operation
 from icewright.terminal import figures as text
-from icewright.terminal.cli import headings
 from icewright.terminal.invocation import (
     Cursor,
     Invocation,
@@ -23,10 +22,23 @@ from icewright.terminal.invocation import (
     api_command,
     table_name,
 )
+from icewright.terminal.tables import headings
 
 app = typer.Typer(help="Commits that other programs reported to the server.", no_args_is_help=True)
 
-_EVENTS: Final = headings("#event", "state", "table", "#snapshot", "channel", "received", "done", "#tries", "problem")
+_EVENTS: Final = headings(
+    "#event",
+    "state",
+    "table",
+    "#snapshot",
+    "channel",
+    "received",
+    "done",
+    "#tries",
+    "problem",
+    drop=("done", "tries", "snapshot", "channel", "received"),
+    below=("problem", "table"),
+)
 
 
 @app.command("list")

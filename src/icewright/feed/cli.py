@@ -13,13 +13,14 @@ from icewright.core.codec import from_json
 from icewright.feed.views import FactView
 from icewright.model.events.feed import FactKind
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
 
-_FACTS = headings("when", "what", "table", "task", "because")
+_FACTS = headings("when", "what", "table", "task", "because", drop=("task",), below=("because", "table"))
 
 
 @api_command

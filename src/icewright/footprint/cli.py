@@ -18,8 +18,9 @@ from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.reachable_files import FileClass
 from icewright.model.policy.setting_values import duration_ms
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import Invocation, TableArgument, command, table_name
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     from icewright.footprint.storage_views import StorageView
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from icewright.inventory.footprint import Amount, ExpiryShare
     from icewright.ownership.reachable import Progress, Step
 
-_CLASSES = headings("what", "#files", "#bytes", "#live", "#other refs", "#old snapshots")
+_CLASSES = headings(
+    "what", "#files", "#bytes", "#live", "#other refs", "#old snapshots", drop=("other refs", "live", "old snapshots")
+)
 _REFS = headings("ref", "type", "#files", "#bytes", "#only here")
 _EXPIRIES = headings("expire snapshots", "#snapshots", "#files", "#bytes")
-_UNNEEDED = headings("what", "#files", "#bytes", "")
+_UNNEEDED = headings("what", "#files", "#bytes", "", below=("",))
 _DELETES = frozenset({FileClass.POSITION_DELETES, FileClass.EQUALITY_DELETES, FileClass.DELETION_VECTORS})
 _GAPS_SHOWN = 10
 
@@ -150,7 +153,7 @@ def _print(terminal: Terminal, view: StorageView) -> None:
         ("Where the bytes are", _CLASSES, rows),
         ("Refs", _REFS, refs),
         ("What expiring snapshots would free", _EXPIRIES, expiries),
-        ("What could not be read or understood", headings("what", "why"), gaps),
+        ("What could not be read or understood", headings("what", "why", below=("why",)), gaps),
     ):
         if cells:
             terminal.say()
@@ -175,7 +178,7 @@ def _print_unneeded(terminal: Terminal, view: StorageView) -> None:
     if freeing := _freeing(view):
         terminal.say()
         terminal.say("What frees it", style="bold")
-        terminal.table(headings("what", "how"), freeing)
+        terminal.table(headings("what", "how", below=("how",)), freeing)
 
 
 def _unneeded_cells(found: UnneededView) -> Iterator[tuple[str, ...]]:

@@ -7,7 +7,8 @@ What somebody may not even see is answered as if it were not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, cast
@@ -27,6 +28,7 @@ from icewright.model.access.permissions import (
     Permission,
     Principal,
     Scope,
+    Scopes,
     authorize,
     forbidden,
 )
@@ -60,9 +62,42 @@ class Found:
     kinds: tuple[ActionKind, ...] = ()
 
 
+IdsLike = Callable[[str, Scopes, int], Sequence[str]]
+"""Ids that begin or end so, in scopes, and so many of them at most."""
+_CANDIDATES_MAX: Final = 5
+_SHORT = re.compile(r"(?:(?:plan|task)-)?(?P<part>[0-9a-f][0-9a-f-]{6,33}[0-9a-f-])")
+"""A part of a UUID; a whole one is longer."""
+
+
 def unseen(what: str) -> NotFound:
     """The same for what is not there and what is not theirs to see."""
     return NotFound(f"no {what} of that id, or none that you may see")
+
+
+class AmbiguousId(NotFound):
+    """An id that is not whole, and of several that the caller may see."""
+
+    def __init__(self, short: str, ids: Sequence[str]) -> None:
+        more = ", and more" if len(ids) > _CANDIDATES_MAX else ""
+        named = ", ".join(ids[:_CANDIDATES_MAX])
+        super().__init__(f"{short} stands for several ids: {named}{more}", hint="give more of the id, or all of it")
+
+
+def complete_id(request: Request, caller: Principal, name: str, ids_like: IdsLike) -> str:
+    """The id in the path, whole: its first or last characters, 8 at least, stand for it among what the caller may read.
+
+    From here on the path has the whole one, also for the route and in the audit. Raises :class:`AmbiguousId`.
+    """
+    given = str(request.path_params[name])
+    short = _SHORT.fullmatch(given)
+    if short is None:
+        return given
+    found = ids_like(short["part"], caller.scopes(Permission.READ), _CANDIDATES_MAX + 1)
+    if len(found) > 1:
+        raise AmbiguousId(given, found)
+    if found:
+        request.path_params[name] = found[0]
+    return str(request.path_params[name])
 
 
 @dataclass(frozen=True)
@@ -105,6 +140,8 @@ class Declared:
     def _found(self, request: Request, caller: Principal) -> Found:
         try:
             found = finders(request)[self.on](request, caller)
+        except AmbiguousId:
+            raise
         except NotFound:
             if caller.may(Permission.READ, EVERYTHING):
                 raise

@@ -15,15 +15,25 @@ from icewright.model.access.identity import CODE_PREFIX, PROGRAM_PREFIX, GivenSe
 from icewright.model.access.permissions import Role
 from icewright.terminal import figures as text
 from icewright.terminal.address import ServerAddress, read_address, remove_address, write_address
-from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.cli import Terminal
 from icewright.terminal.found_server import TOKEN_VARIABLE
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command, command
+from icewright.terminal.tables import headings
 
 app = typer.Typer(help="Tokens for programs and people: create, list, revoke.", no_args_is_help=True)
 
 _LIFETIME: Final = re.compile(r"([1-9][0-9]{0,5})([hd])\Z", re.ASCII)
 _UNITS_MS: Final = {"h": 3_600_000, "d": 24 * 3_600_000}
-_TOKENS: Final = headings("name", "begins", "may", "expires", "last used", "created by")
+_TOKENS: Final = headings(
+    "name",
+    "begins",
+    "may",
+    "expires",
+    "last used",
+    "created by",
+    drop=("created by", "last used", "begins"),
+    below=("may",),
+)
 
 
 @app.command()

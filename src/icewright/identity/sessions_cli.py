@@ -10,15 +10,25 @@ from icewright.core.codec import from_json
 from icewright.core.errors import InvalidMessage
 from icewright.model.access.identity import EndedSessions, SessionView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import headings
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     pass
 
 app = typer.Typer(help="Who is logged in, to the page or with a program: list them, end that.", no_args_is_help=True)
 
-_SESSIONS: Final = headings("session", "who", "logged in by", "since", "last used", "expires", "may")
+_SESSIONS: Final = headings(
+    "session",
+    "who",
+    "logged in by",
+    "since",
+    "last used",
+    "expires",
+    "may",
+    drop=("since", "logged in by", "expires", "last used"),
+    below=("may",),
+)
 Own = Annotated[bool, typer.Option("--own", help="Only your own: for that you need not administer anything.")]
 Person = Annotated[
     str | None,

@@ -17,7 +17,7 @@ from icewright.maintenance.tasks_cli import print_queued, read_task
 from icewright.model.iceberg.names import split_parts
 from icewright.plans.views import PlannedFileView, PlanView, RefusalView, WaitingView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import (
     Cursor,
     Invocation,
@@ -26,15 +26,20 @@ from icewright.terminal.invocation import (
     logged_in,
     table_name,
 )
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
 
 app = typer.Typer(help="What people approved: list.", no_args_is_help=True)
 
-_WAITING: Final = headings("plan", "table", "action", "since", "because")
-_FILES: Final = headings("file", "#bytes", "written", "of no need since", "in doubt")
-_GIVEN: Final = headings("plan", "table", "action", "approved", "by", "because")
+_WAITING: Final = headings("plan", "table", "action", "since", "because", drop=("since",), below=("because", "table"))
+_FILES: Final = headings(
+    "file", "#bytes", "written", "of no need since", "in doubt", drop=("written",), below=("in doubt",)
+)
+_GIVEN: Final = headings(
+    "plan", "table", "action", "approved", "by", "because", drop=("approved", "by"), below=("because", "table")
+)
 _PAGE: Final = 100
 _FILES_SHOWN: Final = 20
 _ONE_BY_ONE: Final = frozenset({"beyond-budget", "taken-back", "doubtful-files"})

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
+from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Forbidden, NotFound, Rejected, Unavailable
 from icewright.maintenance.registry.cli import predicted
-from icewright.maintenance.tasks_cli import print_queued, read_task
+from icewright.maintenance.tasks_cli import follow_task, print_queued, print_task, read_task
 from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_data import ExpireDataRequest
@@ -23,9 +25,9 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Migration, Reason
 from icewright.model.plans.requests import REQUESTS, PlanRequest
 from icewright.model.policy.policy import Mode
-from icewright.plans.views import PlanView
+from icewright.plans.views import PlanView, VerdictView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import (
     Invocation,
     TableArgument,
@@ -34,12 +36,24 @@ from icewright.terminal.invocation import (
     reads_here,
     table_name,
 )
+from icewright.terminal.tables import headings
 from icewright.work.tasks.task_views import TaskView
 
 _VERDICTS = headings(
-    "partition", "verdict", "#files before", "#files after", "#files read", "#bytes read", "#deletes", "by", "because"
+    "partition",
+    "verdict",
+    "#files before",
+    "#files after",
+    "#files read",
+    "#bytes read",
+    "#deletes",
+    "by",
+    "because",
+    drop=("files read", "deletes", "by", "bytes read", "verdict"),
+    below=("because",),
 )
-
+_SINGLE_MAX = 10
+"""So many partitions of a plan are shown one by one."""
 
 _BY_OTHER_MEANS = (ActionKind.REWRITE_DATA_FILES, ActionKind.ROLLBACK_TO_SNAPSHOT)
 """What is asked for by ``--migrate``, and by a command of its own."""
@@ -130,12 +144,22 @@ def explain(invocation: Invocation, table: TableArgument) -> None:
 def apply(
     invocation: Invocation,
     plan_id: Annotated[str, typer.Argument(metavar="PLAN_ID", help="As `icewright plan` shows it.")],
+    *,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Say how the task goes on until it ends; exit status 1 unless it succeeds.")
+    ] = False,
 ) -> None:
     """Run a plan now: queue exactly that one, because you say so. What waits for a person, `icewright approve` lets go.
 
     It is refused when the table has moved on so that it does not hold any more, and when it has to be approved first.
     """
-    print_queued(invocation.terminal, read_task(invocation.client.apply(plan_id)))
+    task = read_task(invocation.client.apply(plan_id))
+    if not wait:
+        print_queued(invocation.terminal, task)
+        return
+    if not invocation.as_json:
+        print_task(invocation.terminal, task)
+    follow_task(invocation.terminal, invocation.client, task.task_id)
 
 
 def show_only(terminal: Terminal, planned: Planned) -> NoReturn:
@@ -265,7 +289,7 @@ def print_plan(terminal: Terminal, planned: Planned, *, waits: bool = False) -> 
     )
     if view.verdicts:
         terminal.say()
-        terminal.table(_VERDICTS, [_verdict_cells(view, index) for index in range(len(view.verdicts))])
+        terminal.table(_VERDICTS, _verdict_rows(view.verdicts, one_by_one=not terminal.out.is_terminal))
         more = sum(view.verdict_counts.values()) - len(view.verdicts)
         if more > 0:
             terminal.say(f"and {more:,} more partitions")
@@ -294,15 +318,23 @@ def print_waiting_plan(terminal: Terminal, view: PlanView) -> None:
     print_plan(terminal, Planned(view, from_server=True), waits=True)
 
 
-def _verdict_cells(view: PlanView, index: int) -> tuple[str, ...]:
-    item = view.verdicts[index]
+def _verdict_rows(verdicts: Sequence[VerdictView], *, one_by_one: bool) -> list[tuple[str, ...]]:
+    """A row for each partition; of many, one for all of which the same is said: the figures of each, and mean bytes."""
+    if one_by_one or len(verdicts) <= _SINGLE_MAX:
+        return [_verdict_cells([verdict]) for verdict in verdicts]
+    alike = wording.grouped(verdicts, lambda one: _verdict_cells([replace(one, path="", input_bytes=0)]))
+    return [_verdict_cells(group) for group in alike]
+
+
+def _verdict_cells(alike: Sequence[VerdictView]) -> tuple[str, ...]:
+    item = alike[0]
     return (
-        item.path or "(unpartitioned)",
+        wording.example(len(alike), item.path),
         item.verdict.value,
         text.number(item.files_before),
         text.number(item.files_after),
         text.number(item.input_files),
-        text.size(item.input_bytes),
+        text.size(sum(one.input_bytes for one in alike) // len(alike)),
         text.number(item.delete_files),
         "+".join(item.executors),
         item.reason.text,

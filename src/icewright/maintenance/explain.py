@@ -13,7 +13,7 @@ from icewright.model.plans.plans import PartitionVerdict, Plan, Verdict
 from icewright.model.policy.policy import MODE_KEY, Mode
 from icewright.plans.views import PlanView, VerdictView
 
-_PARTITIONS_EXPLAINED_MAX = 10
+_EXPLAINED_MAX = 10
 
 _SAID = {
     Verdict.REWRITE: "to be rewritten",
@@ -55,9 +55,16 @@ def _who_acts(plan: Plan) -> str:
 
 def _partitions(plan: Plan) -> list[str]:
     verdicts = sorted(plan.verdicts, key=lambda item: _ORDER.index(item.verdict))
-    first = verdicts[:_PARTITIONS_EXPLAINED_MAX]
-    lines = [f"- {wording.place(item.path)}: {item.verdict.value}, {item.reason.text}" for item in first]
-    more = sum(plan.verdict_counts.values()) - len(first)
+    groups = [[item] for item in verdicts]
+    if len(groups) > _EXPLAINED_MAX:
+        groups = wording.grouped(verdicts, lambda item: (item.verdict, item.reason.text))
+    first = groups[:_EXPLAINED_MAX]
+    lines = [
+        f"- {wording.example(len(alike), alike[0].path)}: {alike[0].verdict.value}, "
+        f"{'each: ' if len(alike) > 1 else ''}{alike[0].reason.text}"
+        for alike in first
+    ]
+    more = sum(plan.verdict_counts.values()) - sum(map(len, first))
     if more > 0:
         lines.append(f"- and {wording.count(more, 'more partition')}")
     return lines

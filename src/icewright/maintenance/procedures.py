@@ -26,7 +26,7 @@ from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.plans.requests import PlanRequest
 from icewright.plans.views import PlanView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, headings
+from icewright.terminal.cli import FINE, FOUND
 from icewright.terminal.invocation import (
     Invocation,
     TableArgument,
@@ -34,6 +34,7 @@ from icewright.terminal.invocation import (
     api_command,
     table_name,
 )
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     from icewright.footprint.unneeded_views import SeenFileView
@@ -67,7 +68,16 @@ def remove_orphan_files(
     _shown_or_done(invocation, table, RemoveOrphanFilesRequest(older_than), yes=yes)
 
 
-_SEEN: Final = headings("file", "#bytes", "of no need since", "#passes", "removable from", "in doubt")
+_SEEN: Final = headings(
+    "file",
+    "#bytes",
+    "of no need since",
+    "#passes",
+    "removable from",
+    "in doubt",
+    drop=("passes", "of no need since"),
+    below=("in doubt",),
+)
 _SEEN_SHOWN: Final = 50
 
 

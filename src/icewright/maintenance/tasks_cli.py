@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
 from icewright.core.codec import from_json
+from icewright.core.errors import Unavailable
 from icewright.maintenance.registry.cli import measured_cells, read, undo, work
 from icewright.model.iceberg.tables import Json
-from icewright.model.work.tasks import TaskState
+from icewright.model.work.tasks import TERMINAL_STATES, TaskState
 from icewright.model.work.why import StartEstimate, Wait
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import (
     Cursor,
     Invocation,
@@ -21,17 +23,37 @@ from icewright.terminal.invocation import (
     api_command,
     table_name,
 )
+from icewright.terminal.tables import headings
 from icewright.work.tasks.attempts import attempts
 from icewright.work.tasks.task_views import ListedAttempt, TaskDocument, TaskView
+
+if TYPE_CHECKING:
+    from icewright.api_client.client import Client
 
 app = typer.Typer(help="The server's tasks: list, show, cancel, retry, expedite.", no_args_is_help=True)
 
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")]
 
-_TASKS = headings("task", "state", "table", "#try", "#progress", "#files read", "#bytes read", "since", "because")
+_TASKS = headings(
+    "task",
+    "state",
+    "table",
+    "#try",
+    "#progress",
+    "#files read",
+    "#bytes read",
+    "since",
+    "because",
+    drop=("since", "files read", "try", "bytes read", "progress"),
+    below=("because", "table"),
+)
 _FIGURES = headings("", "#predicted", "#measured")
-_HISTORY = headings("at", "state", "#try", "because")
-_ATTEMPTS = headings("#try", "state", "started", "ended", "optimizer")
+_HISTORY = headings("at", "state", "#try", "because", below=("because",))
+_ATTEMPTS = headings("#try", "state", "started", "ended", "optimizer", drop=("optimizer",))
+
+ASK_AGAIN_S: Final = 1.0
+_MISSES_MAX: Final = 20
+"""So many times in a row a server that does not answer is asked again."""
 
 
 @app.command("list")
@@ -58,8 +80,17 @@ def list_tasks(
 
 @app.command()
 @api_command
-def show(invocation: Invocation, task_id: TaskArgument) -> None:
+def show(
+    invocation: Invocation,
+    task_id: TaskArgument,
+    *,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Say how it goes on until it ends; exit status 1 unless it succeeds.")
+    ] = False,
+) -> None:
     """Show one task with its history and its attempts."""
+    if follow:
+        follow_task(invocation.terminal, invocation.client, task_id)
     found = from_json(TaskDocument, invocation.client.task(task_id))
     invocation.print_answer(found, _print_document)
 
@@ -88,6 +119,57 @@ def expedite(invocation: Invocation, task_id: TaskArgument) -> None:
 app.command()(attempts)
 
 
+def follow_task(terminal: Terminal, client: Client, task_id: str) -> NoReturn:
+    """Say how a task goes on until it ends, and leave: with exit status 1 unless it has succeeded.
+
+    Ctrl-C ends only this.
+    """
+    try:
+        found = _followed(terminal, client, task_id)
+    except KeyboardInterrupt:
+        terminal.note(f"the task goes on: icewright tasks show {task_id} --follow")
+        raise typer.Exit(FOUND) from None
+    if terminal.as_json:
+        terminal.document(found)
+    else:
+        _print_figures(terminal, found)
+    raise typer.Exit(FINE if found.task.state is TaskState.SUCCEEDED else FOUND)
+
+
+def _followed(terminal: Terminal, client: Client, task_id: str) -> TaskDocument:
+    """The task when it has ended; each line of what happens to it is said once."""
+    said: set[str] = set()
+    misses = 0
+    while True:
+        try:
+            found = from_json(TaskDocument, client.task(task_id))
+        except Unavailable as error:
+            misses += 1
+            if misses == 1:
+                terminal.note(f"{error.message}; asked again")
+            if misses > _MISSES_MAX:
+                raise
+        else:
+            misses = 0
+            for line in () if terminal.as_json else _steps(found):
+                if line not in said:
+                    said.add(line)
+                    terminal.prose(line)
+                    terminal.out.file.flush()
+            if found.task.state in TERMINAL_STATES:
+                return found
+        time.sleep(ASK_AGAIN_S)
+
+
+def _steps(found: TaskDocument) -> Iterator[str]:
+    """What has happened to a task so far, and where it is now."""
+    for entry in found.history:
+        yield f"{text.instant(entry.at)}  {entry.state.value}: {entry.reason.text}"
+    yield from (f"Waits: {wait.reason.text}." for wait in found.waits)
+    if found.task.state is TaskState.RUNNING and found.task.progress is not None:
+        yield f"  {progress_text(found.task)}, try {found.task.attempt} of {found.task.attempts_max}"
+
+
 def read_task(data: Json) -> TaskView:
     """A task as the server sent it. Raises :class:`~icewright.core.errors.InvalidMessage`."""
     return from_json(TaskView, data)
@@ -107,7 +189,7 @@ def print_task(terminal: Terminal, task: TaskView) -> None:
             ("action", task.action.kind),
             ("work", work(task)),
             ("undo", undo(task)),
-            ("progress", _progress(task)),
+            ("progress", progress_text(task)),
             ("queue", _queue(task)),
             ("try", f"{task.attempt} of {task.attempts_max}"),
             ("optimizer", "" if task.lease is None else task.lease.optimizer_id),
@@ -144,11 +226,7 @@ def _print_document(terminal: Terminal, found: TaskDocument) -> None:
     say_waits(terminal, found.waits, found.start)
     if found.files_at is not None:
         terminal.say(f"Its files: icewright approve {found.task.plan_id} --show, all of them at GET {found.files_at}")
-    figures = [] if found.measured is None else measured_cells(found.task, found.measured)
-    if figures:
-        terminal.say()
-        terminal.say("Figures", style="bold")
-        terminal.table(_FIGURES, figures)
+    _print_figures(terminal, found)
     terminal.say()
     terminal.say("History", style="bold")
     terminal.table(
@@ -160,7 +238,16 @@ def _print_document(terminal: Terminal, found: TaskDocument) -> None:
         terminal.table(_ATTEMPTS, [_attempt_cells(attempt) for attempt in found.attempts])
 
 
-def _progress(task: TaskView) -> str:
+def _print_figures(terminal: Terminal, found: TaskDocument) -> None:
+    figures = [] if found.measured is None else measured_cells(found.task, found.measured)
+    if figures:
+        terminal.say()
+        terminal.say("Figures", style="bold")
+        terminal.table(_FIGURES, figures)
+
+
+def progress_text(task: TaskView) -> str:
+    """``merging 3/30``, or nothing."""
     if task.progress is None:
         return ""
     return f"{task.progress.phase} {task.progress.groups_done}/{task.progress.groups_total}"
@@ -172,7 +259,7 @@ def _task_cells(task: TaskView) -> tuple[str, ...]:
         task.state.value,
         task.table,
         f"{task.attempt}/{task.attempts_max}",
-        _progress(task) or "-",
+        progress_text(task) or "-",
         *read(task),
         text.instant(task.updated_at),
         (task.reason if task.outcome is None else task.outcome.reason).text,

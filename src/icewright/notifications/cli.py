@@ -8,8 +8,9 @@ import typer
 
 from icewright.core.codec import from_json
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FOUND, headings
+from icewright.terminal.cli import FOUND
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     from icewright.notifications.service import DeadLetter, ReceiverView
@@ -17,9 +18,29 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Receivers of messages: list them, test one, see what did not arrive.", no_args_is_help=True)
 
 _RECEIVERS: Final = headings(
-    "receiver", "kind", "facts", "under", "owners", "#sent", "#failed", "#waiting", "#dead", "trouble"
+    "receiver",
+    "kind",
+    "facts",
+    "under",
+    "owners",
+    "#sent",
+    "#failed",
+    "#waiting",
+    "#dead",
+    "trouble",
+    drop=("owners", "sent", "under", "facts", "kind"),
+    below=("trouble",),
 )
-_LETTERS: Final = headings("message", "receiver", "composed", "#tried", "says", "did not arrive because")
+_LETTERS: Final = headings(
+    "message",
+    "receiver",
+    "composed",
+    "#tried",
+    "says",
+    "did not arrive because",
+    drop=("composed",),
+    below=("did not arrive because", "says"),
+)
 
 
 @app.command("list")

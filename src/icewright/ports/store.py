@@ -146,6 +146,12 @@ class TaskStore(Admissions, Protocol):
     def head(self, task_id: str) -> ListedTask:
         """As :meth:`get`, without the files of its action, which may be megabytes."""
 
+    def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
+        """Ids of tasks of tables in scopes whose UUID begins or ends with ``part``, newest first.
+
+        ``part`` has hexadecimal digits and hyphens alone.
+        """
+
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
         """Tasks, newest first by id; ``before`` is the id that the last page ended with."""
 
@@ -297,6 +303,9 @@ class TableStore(Findings, Inbox, Protocol):
 
     def plan(self, plan_id: str) -> Plan:
         """A plan. Raises :class:`~icewright.core.errors.NotFound`."""
+
+    def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
+        """Ids of plans, as :meth:`TaskStore.ids_like`."""
 
     def asked_by(self, plan_id: str) -> str | None:
         """On whose behalf a plan was saved that was asked for; None of others, and of those that are not there."""

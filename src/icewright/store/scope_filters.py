@@ -6,8 +6,9 @@ A table is where its record says, whatever its name was when something happened 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from sqlalchemy import ColumnElement, Table, exists, false, func, or_
+from sqlalchemy import Column, ColumnElement, Select, Table, exists, false, func, or_, select
 
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes
 from icewright.model.iceberg.names import TableName
@@ -26,6 +27,15 @@ def of_tables_in(scopes: Scopes, of: Table) -> Iterator[ColumnElement[bool]]:
     if scopes != EVERYWHERE:
         same = (tables.c.catalog == of.c.catalog, tables.c.table_uuid == of.c.table_uuid)
         yield exists().where(*same, *records_in(scopes)).correlate(of)
+
+
+def ids_like(ids: Column[str], kind: str, part: str, within: Scopes, limit: int) -> Select[Any]:
+    """The ids ``<kind>-<uuid>`` of rows that are about tables in scopes, whose UUID begins or ends with ``part``.
+
+    It looks at all ids: a short one is what a person types. ``part`` has hexadecimal digits and hyphens alone.
+    """
+    is_meant = or_(ids.startswith(f"{kind}-{part}"), ids.endswith(part))
+    return select(ids).where(is_meant, *of_tables_in(within, ids.table)).order_by(ids.desc()).limit(limit)
 
 
 def _begins(scope: Scope) -> ColumnElement[bool]:

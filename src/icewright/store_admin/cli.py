@@ -11,13 +11,22 @@ import typer
 from icewright.core.codec import to_json
 from icewright.core.system_clock import SystemClock
 from icewright.terminal import figures as text
-from icewright.terminal.cli import headings
 from icewright.terminal.invocation import Invocation, Yes, command
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     from icewright.store_admin.service import KindKept
 
-_RETENTION: Final = headings("kind", "kept", "setting", "#rows", "oldest", "last pruned", "#removed")
+_RETENTION: Final = headings(
+    "kind",
+    "kept",
+    "setting",
+    "#rows",
+    "oldest",
+    "last pruned",
+    "#removed",
+    drop=("last pruned", "removed", "setting", "oldest"),
+)
 
 app = typer.Typer(name="store", help="Copy the server's database, restore a copy, and check it.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Annotated, TypeVar
 
@@ -31,6 +31,7 @@ from icewright.tables.table_cells import (
     file_cells,
     manifest_cells,
     partition_cells,
+    partition_groups,
     ref_cells,
     snapshot_cells,
 )
@@ -45,7 +46,7 @@ from icewright.tables.views import (
     snapshot_views,
 )
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FOUND, Column, Terminal, headings
+from icewright.terminal.cli import FOUND, Terminal
 from icewright.terminal.invocation import (
     Invocation,
     TableArgument,
@@ -56,10 +57,15 @@ from icewright.terminal.invocation import (
     reads_here,
     table_name,
 )
+from icewright.terminal.tables import Column, headings
 
 V = TypeVar("V")
 
 app = typer.Typer(help="Show one table: what it is, and what it is made of. Reads only.", no_args_is_help=True)
+
+_SINGLE_MAX = 20
+"""So many partitions are shown one by one."""
+_GROUPED_MAX = 10_000
 
 Limit = Annotated[int, typer.Option("--limit", min=0, help="At most so many; 0 for all.")]
 
@@ -187,13 +193,14 @@ def declare_gone(
 def partitions(invocation: Invocation, table: TableArgument, *, limit: Limit = 100) -> None:
     """List the partitions: files, sizes, deletes, how much of the possible is done, and when."""
     if not reads_here(invocation):
-        _list_served(invocation, table, "partitions", PartitionView, (PARTITIONS, partition_cells), limit)
+        views = _served(invocation, table, "partitions", PartitionView)
+        _list_partitions(invocation.terminal, views, limit)
         return
     planned, catalog = _look(invocation, table)
     optimized = optimized_at(catalog, planned.observation.metadata)
     found = planned.observation.inventory.partitions
     views = (partition_view(s, planned.policy, optimized.get(s.partition)) for s in found)
-    _list(invocation.terminal, PARTITIONS, views, partition_cells, limit)
+    _list_partitions(invocation.terminal, views, limit)
 
 
 @app.command()
@@ -201,7 +208,8 @@ def partitions(invocation: Invocation, table: TableArgument, *, limit: Limit = 1
 def snapshots(invocation: Invocation, table: TableArgument, *, limit: Limit = 100) -> None:
     """List the snapshots, newest first; those that icewright made carry their task."""
     if not reads_here(invocation):
-        _list_served(invocation, table, "snapshots", SnapshotView, (SNAPSHOTS, snapshot_cells), limit)
+        views = _served(invocation, table, "snapshots", SnapshotView)
+        _list(invocation.terminal, SNAPSHOTS, views, snapshot_cells, limit)
         return
     metadata, _ = _load(invocation, table)
     _list(invocation.terminal, SNAPSHOTS, snapshot_views(metadata), snapshot_cells, limit)
@@ -212,7 +220,7 @@ def snapshots(invocation: Invocation, table: TableArgument, *, limit: Limit = 10
 def refs(invocation: Invocation, table: TableArgument) -> None:
     """List the branches and tags."""
     if not reads_here(invocation):
-        _list_served(invocation, table, "refs", RefView, (REFS, ref_cells), 0)
+        _list(invocation.terminal, REFS, _served(invocation, table, "refs", RefView), ref_cells, 0)
         return
     metadata, _ = _load(invocation, table)
     _list(invocation.terminal, REFS, ref_views(metadata), ref_cells, 0)
@@ -267,21 +275,28 @@ def _look(invocation: Invocation, table: str) -> tuple[Planned, Catalog]:
     return offline.plan(name), offline.catalog(name.catalog)
 
 
-def _list_served(
-    invocation: Invocation,
-    table: str,
-    what: str,
-    of: type[V],
-    shown_as: tuple[Sequence[Column], Callable[[V], Sequence[str]]],
-    limit: int,
-) -> None:
-    """Print a list of what a table is made of, from the server."""
+def _served(invocation: Invocation, table: str, what: str, of: type[V]) -> Iterator[V]:
+    """What a table is made of, from the server, as it is asked for."""
     client = invocation.client
     known = client.table(table_name(invocation.config, table))
     of_table = known["uuid"], known["catalog"]
-    found = pages(lambda cursor: client.parts_of_table(what, *of_table, cursor=cursor))
-    columns, cells = shown_as
-    _list(invocation.terminal, columns, (from_json(of, item) for item in found), cells, limit)
+    return (from_json(of, item) for item in pages(lambda cursor: client.parts_of_table(what, *of_table, cursor=cursor)))
+
+
+def _list_partitions(terminal: Terminal, views: Iterator[PartitionView], limit: int) -> None:
+    """As :func:`_list`; on a terminal, equal ones of many partitions are one row."""
+    if terminal.as_json or not terminal.out.is_terminal:
+        _list(terminal, PARTITIONS, views, partition_cells, limit)
+        return
+    found = list(islice(views, _GROUPED_MAX))
+    rows = partition_groups(found) if len(found) > _SINGLE_MAX else [partition_cells(view) for view in found]
+    terminal.table(PARTITIONS, rows[: limit or None])
+    if len(rows) < len(found):
+        terminal.note(f"{len(found):,} partitions, the figures of each; a pipe, or --json, shows them one by one")
+    if next(views, None) is not None:
+        terminal.aside(f"the first {_GROUPED_MAX:,} partitions only; a pipe, or --json, shows all with --limit 0")
+    elif limit and len(rows) > limit:
+        terminal.aside(f"the first {limit:,} rows only; --limit 0 shows all")
 
 
 def _reporting(invocation: Invocation, name: TableName) -> Reporting | None:
@@ -372,10 +387,10 @@ def _sections(view: TableView) -> list[tuple[str, tuple[Column, ...], list[tuple
     place += [("nothing may be deleted", reason.text, reason.code) for reason in view.place.findings]
     place += [("not known", gap.what, gap.reason.text) for gap in view.place.unknown]
     parts = [
-        ("Place", headings("finding", "place", "because"), place),
-        ("Policy", headings("property", "value", "from"), settings),
-        ("Settings that cannot be used", headings("from", "property", "problem"), problems),
+        ("Place", headings("finding", "place", "because", below=("because", "place")), place),
+        ("Policy", headings("property", "value", "from", drop=("from",), below=("value",)), settings),
+        ("Settings that cannot be used", headings("from", "property", "problem", below=("problem",)), problems),
         ("Refs", REFS, [ref_cells(ref) for ref in view.refs]),
-        ("Columns", headings("#id", "name", "type", "", "doc"), columns),
+        ("Columns", headings("#id", "name", "type", "", "doc", below=("doc", "type")), columns),
     ]
     return [(title, heads, rows) for title, heads, rows in parts if rows]  # type: ignore[misc] # rows of any width

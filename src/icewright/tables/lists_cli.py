@@ -11,15 +11,28 @@ from icewright.model.policy.policy import Mode
 from icewright.model.work.figures import HEALTH_MAX
 from icewright.tables.api_views import HealthView, TableSummary
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import Cursor, Invocation, Limit, TableArgument, api_command, table_name
+from icewright.terminal.tables import headings
 
 app = typer.Typer(help="List the tables that the server knows, in any order.", no_args_is_help=True)
 
 _TABLES: Final = headings(
-    "table", "#health", "worst part", "#bytes", "#files", "#small", "#deletes", "mode", "last look", "last task"
+    "table",
+    "#health",
+    "worst part",
+    "#bytes",
+    "#files",
+    "#small",
+    "#deletes",
+    "mode",
+    "last look",
+    "last task",
+    drop=("last look", "last task", "deletes", "worst part", "small", "mode", "files"),
 )
-_PARTS: Final = headings("part", "#score", "#weight", "because", "would raise it")
+_PARTS: Final = headings(
+    "part", "#score", "#weight", "because", "would raise it", drop=("weight",), below=("because", "would raise it")
+)
 
 
 @app.callback()

@@ -7,15 +7,16 @@ from typing import Final
 from icewright.core.codec import from_json
 from icewright.tables.api_views import ObservationView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import (
     Invocation,
     TableArgument,
     api_command,
     table_name,
 )
+from icewright.terminal.tables import headings
 
-_CONSIDERED: Final = headings("action", "looked into", "because")
+_CONSIDERED: Final = headings("action", "looked into", "because", below=("because",))
 _SEEN: Final = headings("by", "#snapshots up to sequence number")
 _MARKS_SHOWN: Final = 10
 

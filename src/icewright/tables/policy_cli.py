@@ -17,7 +17,7 @@ from icewright.policy.rules.cli import apply, history, print_rules, rollback, sc
 from icewright.policy.schema_views import LayoutView
 from icewright.policy.views import SAID_OF_MODES, PolicyChangeView, PolicyView, policy_view, property_changes
 from icewright.tables.api_views import TableDocument
-from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import (
     Invocation,
     TableArgument,
@@ -25,6 +25,7 @@ from icewright.terminal.invocation import (
     reads_here,
     table_name,
 )
+from icewright.terminal.tables import headings
 
 app = typer.Typer(
     help="What owners want of tables: their own properties, and policies as files in git.", no_args_is_help=True
@@ -152,7 +153,7 @@ def _print_policy(terminal: Terminal, view: PolicyView) -> None:
     terminal.pairs([("table", view.table), ("mode", f"{view.mode}. {view.says}"), ("layout", layout_text(view.layout))])
     terminal.say()
     rows = [(setting.key, setting.value or "-", setting.origin) for setting in view.settings]
-    terminal.table(headings("property", "value", "from"), rows)
+    terminal.table(headings("property", "value", "from", drop=("from",), below=("value",)), rows)
     _print_problems(terminal, view)
 
 
@@ -160,7 +161,7 @@ def _print_change(terminal: Terminal, view: PolicyChangeView) -> None:
     if not view.changes:
         terminal.say(f"Nothing to change: {view.policy.table} is so already.")
         return
-    columns = headings("property", "before", "after")
+    columns = headings("property", "before", "after", below=("before:", "after:"))
     terminal.table(columns, [(c.key, _shown(c.before), _shown(c.after)) for c in view.changes])
     terminal.say()
     terminal.pairs([("layout", layout_text(view.policy.layout))])

@@ -25,8 +25,9 @@ from icewright.ownership.ownership import ownership
 from icewright.tables.api_views import TableDocument, TableSummary
 from icewright.tables.views import written_at
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import Invocation, command, reads_here
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
@@ -58,7 +59,9 @@ _Looked: TypeAlias = "tuple[ScanRow, Claim | Missing]"
 _GIVEN = "lake"
 """The name of the catalog of ``--uri``."""
 _NAMED_MAX = 5
-_COLUMNS = headings("table", "#files", "#bytes", "#small", "#deletes", "#done", "mode")
+_COLUMNS = headings(
+    "table", "#files", "#bytes", "#small", "#deletes", "#done", "mode", drop=("deletes", "mode", "files", "done")
+)
 _WIDTH = 80
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from icewright.core.wording import example, grouped
 from icewright.observation.figures import PartitionView
 from icewright.tables.views import FileView, ManifestView, RefView, SnapshotView
 from icewright.terminal import figures as text
-from icewright.terminal.cli import headings
+from icewright.terminal.tables import headings
 
 PARTITIONS = headings(
     "partition",
@@ -20,13 +24,36 @@ PARTITIONS = headings(
     "formats",
     "last write",
     "last optimized",
+    drop=("spec", "formats", "last optimized", "deleted rows", "rows", "last write", "deletes", "small"),
 )
-SNAPSHOTS = headings("#snapshot", "committed", "operation", "#files", "#rows", "refs", "task")
-REFS = headings("name", "type", "#snapshot", "committed", "#kept at least")
+SNAPSHOTS = headings(
+    "#snapshot", "committed", "operation", "#files", "#rows", "refs", "task", drop=("rows", "task"), below=("refs",)
+)
+REFS = headings("name", "type", "#snapshot", "committed", "#kept at least", drop=("kept at least", "committed"))
 MANIFESTS = headings(
-    "manifest", "content", "#length", "#partitions", "#files", "#bytes", "#rows", "#deletes", "#added by snapshot"
+    "manifest",
+    "content",
+    "#length",
+    "#partitions",
+    "#files",
+    "#bytes",
+    "#rows",
+    "#deletes",
+    "#added by snapshot",
+    drop=("added by snapshot", "rows", "length", "deletes", "partitions", "content"),
 )
-FILES = headings("file", "partition", "format", "#bytes", "#rows", "small", "#sequence number", "#added by snapshot")
+FILES = headings(
+    "file",
+    "partition",
+    "format",
+    "#bytes",
+    "#rows",
+    "small",
+    "#sequence number",
+    "#added by snapshot",
+    drop=("sequence number", "added by snapshot", "format", "rows"),
+    below=("partition",),
+)
 
 
 def partition_cells(view: PartitionView) -> tuple[str, ...]:
@@ -45,6 +72,30 @@ def partition_cells(view: PartitionView) -> tuple[str, ...]:
         text.instant(view.written_at),
         text.instant(view.optimized_at),
     )
+
+
+def partition_groups(views: Sequence[PartitionView]) -> list[tuple[str, ...]]:
+    """Partitions, those with equal files as one row: of each of them, bytes and rows on average, and the last dates."""
+    return [_group_cells(alike) for alike in grouped(views, _files)]
+
+
+def _files(view: PartitionView) -> tuple[str, ...]:
+    _path, files, _bytes, _rows, *deletes_and_formats, _written, _optimized = partition_cells(view)
+    return files, *deletes_and_formats
+
+
+def _group_cells(alike: Sequence[PartitionView]) -> tuple[str, ...]:
+    first, number = alike[0], len(alike)
+    written = [view.written_at for view in alike if view.written_at is not None]
+    optimized = [view.optimized_at for view in alike if view.optimized_at is not None]
+    one = replace(
+        first,
+        size_bytes=sum(view.size_bytes for view in alike) // number,
+        records=sum(view.records for view in alike) // number,
+        written_at=max(written, default=None),
+        optimized_at=max(optimized, default=None),
+    )
+    return (example(number, first.path), *partition_cells(one)[1:])
 
 
 def snapshot_cells(view: SnapshotView) -> tuple[str, ...]:

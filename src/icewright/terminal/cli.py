@@ -11,7 +11,6 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from icewright.core.codec import to_json
 from icewright.core.errors import IcewrightError, NotAllowed, Rejected, Unsupported
 from icewright.core.wording import safe
+from icewright.terminal.tables import Column, fit, row_lines, short_id, title_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,19 +32,6 @@ _PROSE_WIDTH_MIN = 30
 _COLUMN_WIDTH_MIN = 12
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REFUSALS = (NotAllowed, Unsupported)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a printed table."""
-
-    title: str
-    is_number: bool = False
-
-
-def headings(*titles: str) -> tuple[Column, ...]:
-    """The columns of a printed table; ``#`` before a title: of numbers."""
-    return tuple(Column(title.removeprefix("#"), title.startswith("#")) for title in titles)
 
 
 class Terminal:
@@ -100,19 +87,41 @@ class Terminal:
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
         """Print a table. ``styles`` has a style per row, where there is one.
 
-        Where a terminal is too narrow for it, cells are folded; where that would break ids, which are copied, or leave
-        columns of a few letters, each row is a block of names and values.
+        A pipe gets all of it. On a terminal, ids of plans and tasks are short, and what there is no room for stands
+        below its row or is left out, by importance (:mod:`icewright.terminal.tables`); where that is not enough, cells
+        are folded, or, where that would leave columns of a few letters, each row is a block of names and values.
         """
+        rows = [tuple(map(safe, row)) for row in rows]
+        if not self.out.is_terminal:
+            self._drawn(columns, rows, styles)
+            return
+        shown, width = [tuple(map(short_id, row)) for row in rows], self.out.width
+        laid = fit(columns, shown, width)
+        if laid is None and not _fits(columns, shown, width):
+            self._blocks(columns, rows)
+            return
+        if laid is None:
+            self._drawn(columns, shown, styles)
+            return
+        _print(self.out, title_line(columns, laid), "bold")
+        for index, row in enumerate(shown):
+            for line in row_lines(columns, row, laid):
+                _print(self.out, line, styles[index] if styles else "")
+        if laid.left_out:
+            names = ", ".join(columns[index].title for index in laid.left_out)
+            self.note(f"left out, for want of room: {names}")
+
+    def _blocks(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+        for index, row in enumerate(rows):
+            if index:
+                self.say()
+            self.pairs(zip((column.title for column in columns), row, strict=True))
+
+    def _drawn(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
+        """All cells, folded where a terminal is too narrow."""
         from rich.table import Table  # noqa: PLC0415 - `--help` stays quick
         from rich.text import Text  # noqa: PLC0415 - see above
 
-        rows = [tuple(map(safe, row)) for row in rows]
-        if self.out.is_terminal and not _fits(columns, rows, self.out.width):
-            for index, row in enumerate(rows):
-                if index:
-                    self.say()
-                self.pairs(zip((column.title for column in columns), row, strict=True))
-            return
         drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
         for column in columns:
             is_whole = column.is_number or not self.out.is_terminal or _has_ids(columns, rows, column)

@@ -19,8 +19,9 @@ from icewright.core.codec import from_json
 from icewright.core.errors import IcewrightError, InvalidConfiguration, NotFound, Rejected, Unavailable
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policies import PolicyRevision
-from icewright.terminal.cli import Column, Terminal
+from icewright.terminal.cli import Terminal
 from icewright.terminal.found_server import found_server
+from icewright.terminal.tables import Column
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client

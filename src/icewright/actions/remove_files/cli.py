@@ -9,7 +9,7 @@ import typer
 from icewright.core.codec import from_json
 from icewright.model.plans.plans import Reason
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import (
     Cursor,
     Invocation,
@@ -18,6 +18,7 @@ from icewright.terminal.invocation import (
     api_command,
     logged_in,
 )
+from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
     from icewright.actions.remove_files.views import QuarantineView
@@ -29,7 +30,17 @@ app = typer.Typer(
 )
 
 _FILES_SHOWN: Final = 20
-_HELD: Final = headings("task", "table", "because", "#files", "#bytes", "purged from", "approved by")
+_HELD: Final = headings(
+    "task",
+    "table",
+    "because",
+    "#files",
+    "#bytes",
+    "purged from",
+    "approved by",
+    drop=("approved by", "purged from"),
+    below=("because", "table"),
+)
 
 
 @app.command("list")
@@ -128,7 +139,7 @@ def _show_gone(terminal: Terminal, one: QuarantineView, files: Page) -> None:
     gone = "not known to be gone" if one.dropped_at is None else f"gone since {text.instant(one.dropped_at)}"
     terminal.say(f"{one.table}, {gone}: {text.count(one.held_files, 'file')} ({text.size(one.held_bytes)})")
     terminal.table(
-        headings("file", "#bytes", "from"),
+        headings("file", "#bytes", "from", below=("from",)),
         [(file.path, text.size(file.size_bytes), text.instant(file.purged_from)) for file in held],
     )
     if files.next_cursor is not None:

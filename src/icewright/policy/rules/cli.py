@@ -25,7 +25,7 @@ from icewright.policy.rules.file_schema import policy_schema
 from icewright.policy.rules.files import PolicyFiles, read_policies, read_policy_files
 from icewright.policy.rules.named_rules import RuleIndex
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, Terminal, headings
+from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import (
     Cursor,
     Invocation,
@@ -36,6 +36,7 @@ from icewright.terminal.invocation import (
     logged_in,
     table_name,
 )
+from icewright.terminal.tables import headings
 
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Policy files, or folders of them.")]
 Files = Annotated[
@@ -51,10 +52,10 @@ IfRevision = Annotated[
     typer.Option("--if-revision", metavar="N", help="Only while revision N is the latest, whose difference you saw."),
 ]
 
-_SETTINGS: Final = headings("setting", "value", "from", "because")
-_CHANGES: Final = headings("table", "setting", "before", "after", "by")
-_RULES: Final = headings("", "rule", "what", "#tables")
-_HISTORY: Final = headings("#revision", "applied", "by", "#rules", "note")
+_SETTINGS: Final = headings("setting", "value", "from", "because", below=("because", "value"), drop=("from",))
+_CHANGES: Final = headings("table", "setting", "before", "after", "by", drop=("by",), below=("before:", "after:"))
+_RULES: Final = headings("", "rule", "what", "#tables", below=("what",))
+_HISTORY: Final = headings("#revision", "applied", "by", "#rules", "note", below=("note",))
 _SIGNS: Final = {"added": "+", "changed": "~", "removed": "-"}
 
 

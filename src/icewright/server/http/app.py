@@ -25,6 +25,7 @@ from icewright.identity.authorization import (
     Found,
     On,
     Public,
+    complete_id,
     declarations,
     needs,
     require_declarations,
@@ -195,17 +196,17 @@ def _finders(control: ControlPlane, lookups: Lookups) -> dict[On, Finder]:
         record = lookups.seen(request.path_params["uuid"], request.query_params.get("catalog"), within)
         return Found(Scope.of(record.name))
 
-    def plan(request: Request, _caller: Principal) -> Found:
-        found = control.tables.plan(request.path_params["plan_id"])
+    def plan(request: Request, caller: Principal) -> Found:
+        found = control.tables.plan(complete_id(request, caller, "plan_id", control.tables.ids_like))
         kinds = tuple(ActionKind(action.kind) for action in found.actions)
         return Found(place(found.table_id, found.table_name), kinds)
 
-    def task(request: Request, _caller: Principal) -> Found:
-        found = control.tasks.head(request.path_params["task_id"])
+    def task(request: Request, caller: Principal) -> Found:
+        found = control.tasks.head(complete_id(request, caller, "task_id", control.tasks.ids_like))
         return Found(place(found.table_id, found.table_name), (found.kind,))
 
-    def run(request: Request, _caller: Principal) -> Found:
-        found = control.deletions.run(request.path_params["task_id"])
+    def run(request: Request, caller: Principal) -> Found:
+        found = control.deletions.run(complete_id(request, caller, "task_id", control.tasks.ids_like))
         return Found(place(found.table_id, found.table_name))
 
     return {On.TABLE: table, On.PLAN: plan, On.TASK: task, On.RUN: run}

@@ -9,8 +9,9 @@ import typer
 from icewright.core.codec import from_json
 from icewright.model.work.optimizers import SeenSubmitter
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
+from icewright.terminal.tables import headings
 from icewright.work.groups.views import GroupDocument, GroupView
 from icewright.work.halts.cli import said_of
 
@@ -27,6 +28,8 @@ _GROUPS: Final = headings(
     "#optimizers",
     "#submitters",
     "takes no task because",
+    drop=("submitters", "from", "applications", "memory", "cores"),
+    below=("takes no task because",),
 )
 _LANES: Final = headings("queue", "urgency", "owner", "#waiting", "#aged")
 _USES: Final = headings("application", "queue", "owner", "#tasks", "#cores", "#memory")

@@ -12,8 +12,9 @@ from icewright.core.codec import from_json
 from icewright.core.errors import Rejected
 from icewright.model.work.halts import PartKind
 from icewright.terminal import figures as text
-from icewright.terminal.cli import FINE, FOUND, headings
+from icewright.terminal.cli import FINE, FOUND
 from icewright.terminal.invocation import Invocation, Yes, api_command, table_name
+from icewright.terminal.tables import headings
 from icewright.work.halts.service import HaltView
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ _WHAT_RUNS: Final = {
     "drain": "they run to their end, and nothing more starts",
     "stop": "they end before they commit and wait again, and nothing more starts",
 }
-_HALTS: Final = headings("part", "state", "#running", "since", "by", "because")
+_HALTS: Final = headings(
+    "part", "state", "#running", "since", "by", "because", drop=("by", "since"), below=("because",)
+)
 
 All = Annotated[str | None, typer.Argument(metavar="[all]", help="Everything.", show_default=False)]
 Group = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only tasks of this resource group.")]

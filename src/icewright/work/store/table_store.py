@@ -52,7 +52,7 @@ from icewright.store.schema import (
     runs,
     tables,
 )
-from icewright.store.scope_filters import records_in
+from icewright.store.scope_filters import ids_like, records_in
 from icewright.store.table_rows import (
     id_columns,
     is_table,
@@ -258,6 +258,11 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans):
         if plan is None:
             raise NotFound(f"no plan {plan_id}")
         return plan
+
+    def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return list(connection.scalars(ids_like(plans.c.plan_id, "plan", part, within, limit)))
 
     def asked_by(self, plan_id: str) -> str | None:
         """See the port."""

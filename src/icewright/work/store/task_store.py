@@ -42,7 +42,7 @@ from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.store import transactions
 from icewright.store.group_commit import GroupCommit
 from icewright.store.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
-from icewright.store.scope_filters import of_tables_in
+from icewright.store.scope_filters import ids_like, of_tables_in
 from icewright.store.table_rows import require_not_refused
 from icewright.store.transactions import reading, writing
 from icewright.work.groups.admission import chosen
@@ -240,6 +240,11 @@ class SqlTaskStore:
         """See the port."""
         with reading(self._engine) as connection:
             return queries.head(connection, task_id)
+
+    def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return list(connection.scalars(ids_like(tasks.c.task_id, "task", part, within, limit)))
 
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
         """See the port."""

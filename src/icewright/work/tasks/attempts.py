@@ -10,11 +10,23 @@ from icewright.core.codec import from_json
 from icewright.model.work.jobs import Committed
 from icewright.model.work.tasks import AttemptState
 from icewright.terminal import figures as text
-from icewright.terminal.cli import Terminal, headings
+from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
+from icewright.terminal.tables import headings
 from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt
 
-_ATTEMPTS: Final = headings("#try", "state", "cause", "#progress", "started", "ended", "optimizer", "says")
+_ATTEMPTS: Final = headings(
+    "#try",
+    "state",
+    "cause",
+    "#progress",
+    "started",
+    "ended",
+    "optimizer",
+    "says",
+    drop=("optimizer", "started", "progress"),
+    below=("says",),
+)
 
 
 @api_command
