@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any, Final
 
@@ -68,15 +69,20 @@ def _rows(ids: Any, days: Any, drinks: Any, prices: Any, sold: Any) -> pa.Table:
 
 def scattered(entry: CatalogEntry, wide: int = 297, narrow: int = 3) -> Table:
     """Files of which ``wide`` ones have all ids from 1,000 to 2,000, and ``narrow`` ones each some of their own."""
-    table = make_table(entry, ("db", "scattered"), schema=_SCHEMA)
+    ids = [(number, 2_000 + number) for number in range(wide)]
+    ids += [(10_000 + 10 * number, 10_005 + 10 * number) for number in range(wide, wide + narrow)]
+    return written(entry, "scattered", [(each, (1 + number % 31, 31)) for number, each in enumerate(ids)])
+
+
+def written(entry: CatalogEntry, name: str, ends: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> Table:
+    """A table with one file for each of these ends of ids and of days, all of one commit."""
+    table = make_table(entry, ("db", name), schema=_SCHEMA)
     folder = location(table) / "data"
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for number in range(wide + narrow):
-        ids = (number, 2_000 + number) if number < wide else (10_000 + 10 * number, 10_005 + 10 * number)
-        rows = _rows(ids, (1 + number % 31, 31), ("ale", "wine"), (1.0, 2.0), (True, True))
+    for number, (ids, days) in enumerate(ends):
         path = folder / f"f-{number:05}.parquet"
-        parquet.write_table(rows, path)
+        parquet.write_table(_rows(ids, days, ("ale", "wine"), (1.0, 2.0), (True, True)), path)
         paths.append(f"file://{path}")
     table.add_files(paths)
     return table.refresh()
