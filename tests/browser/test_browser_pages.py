@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,20 @@ import httpx2
 import pytest
 
 from icewright.model.actions.deletion import Cause, DeletionRun, Held, Intent, IntentState, Step
+from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
+from icewright.model.iceberg.tables import RefKind
+from icewright.model.work.jobs import Conflicted
+from icewright.tables import details
 from tests.browser.conftest import NARROW, WIDE, Opened, one_time_link
 from tests.browser.lake import HOSTILE, named
 from tests.builders.served import TOKEN, V1, Served, at_a_port
+from tests.doubles.lake import MemoryFile
+from tests.lakes.house import House
+from tests.lakes.overlap import sales, scattered
+from tests.lakes.sqlite import table_name
+from tests.work.tasks.test_api_tasks import claimed, report
 
 pytestmark = pytest.mark.browser
 AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
@@ -229,38 +238,177 @@ def test_each_picture_has_its_numbers(chromium: Any, shown: Served, shown_at: st
     assert opened.troubles == []
 
 
-def test_the_overlap_of_a_column_is_drawn_and_said(chromium: Any, shown: Served, shown_at: str) -> None:
-    files = [
-        {
-            "path": f"f-{number}.parquet",
-            "partition": "",
-            "size_bytes": 1,
-            "records": 10,
-            "bounds": [{"min": str(number), "max": str(number + 900), "lower": number, "upper": number + 900}],
-        }
-        for number in range(300)
-    ]
-    overlap = [{"column": "id", "files": 300, "depth_max": 297, "depth_mean": 290.5}]
-    bounds = {
-        "snapshot_id": "1",
-        "columns": [{"name": "id", "type": "long"}],
-        "files_total": 300,
-        "files_read": 300,
-        "sampled": False,
-        "truncated": False,
-        "unknown_files": 0,
-        "overlap": overlap,
-        "items": files,
-    }
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, str]]:
+    """Real tables whose overlap is known, behind a port."""
+    house = House(tmp_path_factory.mktemp("overlap"))
+    for table in (sales(house.entry), scattered(house.entry)):
+        house.control.maintainer.look(table_name(table))
+    with at_a_port(house.control) as url:
+        yield house, url
+
+
+def layout_of(house: House, name: str) -> str:
+    record = house.control.tables.record_by_name(named(name))
+    assert record is not None
+    return f"/ui/tables/{record.table_id.uuid}?catalog=lake&tab=layout"
+
+
+def numbers_of(page: Any, title: str) -> list[list[list[str]]]:
+    """The rows of each table that stands for a picture."""
+    picture = page.get_by_role("region", name=title, exact=True)
+    picture.get_by_role("button", name="Show the numbers").click()
+    tables = picture.get_by_role("table").all()
+    return [[line.split("\t") for line in table.get_by_role("row").all_inner_texts()] for table in tables]
+
+
+def test_the_overlap_of_real_columns_is_drawn_and_said(chromium: Any, real: tuple[House, str]) -> None:
+    house, url = real
     opened = Opened(chromium)
-    page = opened.log_in(shown_at)
-    page.route("**/bounds?*", lambda route: route.fulfill(content_type="application/json", body=json.dumps(bounds)))
-    page.goto(f"{shown_at}/ui/tables/{uuid_of(shown, 'clicks')}?catalog=lake&tab=layout")
+    page = opened.log_in(url)
+    page.goto(url + layout_of(house, "scattered"))
     page.get_by_label("By column").select_option("id")
-    page.get_by_text("A lookup opens 297 of 300 files at the worst value, 290.5 on the mean.").wait_for()
+    # 297 files begin at 0 to 296 and end at 2,000 to 2,296; three are alone: (2 * (1 + ... + 297) + 6) / 600
+    page.get_by_text("A lookup opens 297 of 300 files at worst, 147.5 on average.").wait_for()
+    page.get_by_label("And by").select_option("day")
+    page.get_by_text("A lookup by both opens 297 of 300 files at worst").wait_for()
     assert re.search(r"column=", page.url)
     settled(page)
     assert violations(page) == []
+    for title in ("Overlap of id", "Overlap of day", "id and day together"):
+        canvas = page.get_by_role("region", name=title, exact=True).locator("canvas")
+        assert canvas.evaluate("canvas => canvas.width > 100 && canvas.height > 100"), title
+    files, depth = numbers_of(page, "Overlap of id")
+    assert files[1][2:] == ["0", "2000", "2"]
+    assert (len(files), depth[0], depth[297]) == (301, ["Value", "Files"], ["296", "297"])
+    (days,) = numbers_of(page, "id and day together")
+    assert days[1][1:] == ["0", "2000", "2026-01-01", "2026-01-31", "2"]
+    assert violations(page) == []
+    assert opened.troubles == []
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), ((360, 740), "dark")])
+def test_an_overlap_says_what_it_knows_of_texts_nulls_and_columns_without_bounds(
+    chromium: Any, real: tuple[House, str], size: tuple[int, int], scheme: str
+) -> None:
+    house, url = real
+    opened = Opened(chromium, size, scheme)
+    page = opened.log_in(url)
+    page.goto(url + layout_of(house, "sales"))
+    page.get_by_label("By column").select_option("id")
+    page.get_by_text("A lookup opens 4 of 6 files at worst, 3.1 on average.").wait_for()
+    said = page.get_by_role("region", name="Overlap of id", exact=True).inner_text()
+    assert "1 file without bounds: every lookup opens them. 1 file with nothing but NULL" in said
+    _, depth = numbers_of(page, "Overlap of id")
+    assert depth[1:] == [["1", "2"], ["20", "3"], ["30", "4"], ["45", "4"], ["46", "4"], ["50", "3"], ["60", "2"]]
+    page.get_by_label("By column").select_option("note")
+    page.get_by_text("A lookup opens 6 of 6 files: none has bounds of this column.").wait_for()
+    page.get_by_label("By column").select_option("drink")
+    page.get_by_text("Values stand in their order, evenly spaced.").wait_for()
+    page.get_by_label("And by").select_option("day")
+    even = page.get_by_role("region", name="Overlap of day", exact=True).get_by_role("button", name="Space values")
+    even.click()
+    assert even.get_attribute("aria-pressed") == "true"
+    settled(page)
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    assert opened.troubles == []
+
+
+def test_a_sample_of_the_files_is_said_to_be_one(
+    chromium: Any, real: tuple[House, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(details, "FILES_DRAWN_MAX", 100)
+    house, url = real
+    page = Opened(chromium).log_in(url)
+    page.goto(url + layout_of(house, "scattered"))
+    page.get_by_label("By column").select_option("id")
+    page.get_by_text("A sample: 100 of 300 files with bounds.").wait_for()
+    page.get_by_text("A lookup opens 297 of 300 files at worst").wait_for()
+    files, depth = numbers_of(page, "Overlap of id")
+    assert (len(files), max(int(row[1]) for row in depth[1:])) == (101, 99)
+
+
+def test_a_task_shows_what_was_before_and_what_is_after(chromium: Any, shown: Served, shown_at: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(shown_at)
+    page.goto(f"{shown_at}/ui/tasks/{task_of(shown, 'orders')['task_id']}")
+    card = page.get_by_role("region", name="Before and after", exact=True)
+    card.get_by_text("Data files: 12 before, 1 afterwards.").wait_for()
+    rows = card.get_by_role("table", name="Before and after").get_by_role("row").all_inner_texts()
+    assert [line.split("\t")[:4] for line in rows[1:3]] == [
+        ["Data files", "12", "1", "1"],
+        ["Delete files", "0", "\u2013", "0"],
+    ]
+    costs = card.get_by_role("table", name="What the work took").get_by_role("row").all_inner_texts()
+    assert [line.split("\t")[0] for line in costs[1:]][:2] == ["Files replaced", "Files written"]
+    page.goto(f"{shown_at}/ui/tasks/{task_of(shown, 'logs')['task_id']}")
+    card.get_by_text("Data files: 36 before, 3 afterwards, as predicted.").wait_for()
+    assert opened.troubles == []
+
+
+def test_commits_stand_on_a_time_axis_with_conflicts_branches_and_tags(chromium: Any) -> None:
+    served = Served()
+    forked = named("forked")
+    uuid = served.table(forked)
+    spec = claimed(served)
+    head = served.lake.load(forked).current_snapshot_id
+    assert head is not None
+    served.lake.set_ref(forked, "audit", head)
+    aside = served.lake.append(forked, [MemoryFile("aside.parquet", Partition(0, '["x"]'), 1, 1)], branch="audit")
+    served.lake.set_ref(forked, "v1", head, kind=RefKind.TAG)
+    served.post(f"/tasks/{spec.task_id}/report", report(spec, Conflicted("a writer came first")))
+    with at_a_port(served.control) as url:
+        opened = Opened(chromium)
+        page = opened.log_in(url)
+        page.goto(f"{url}/ui/tables/{uuid}?tab=snapshots")
+        page.get_by_text("13 snapshots, 0 of them by icewright; 1 conflict of its tasks with writers.").wait_for()
+        settled(page)
+        canvas = page.get_by_role("region", name="Commits over time", exact=True).locator("canvas")
+        for x in range(60, 960, 6):  # the first lane has the appends
+            canvas.click(position={"x": x, "y": 56})
+            if "snapshot=" in page.url:
+                break
+        page.get_by_role("heading", name="Snapshot ").wait_for()
+        page.get_by_role("button", name="Close").click()
+        page.get_by_role("button", name=str(aside.snapshot_id)).click()
+        card = page.get_by_role("region", name=f"Snapshot {aside.snapshot_id}")
+        assert "In the current history\nno" in card.inner_text()
+        assert "added-data-files" in card.inner_text()
+        assert f"snapshot={aside.snapshot_id}" in page.url.replace("%22", "")
+        page.reload()
+        card.wait_for()
+        commits, conflicts, refs = numbers_of(page, "Commits over time")
+        assert [row[1:5] for row in commits[-1:]] == [["append", "a writer", "no", "audit"]]
+        assert (len(commits), len(conflicts), conflicts[1][2]) == (14, 2, spec.task_id)
+        assert [row[:3] for row in refs[1:]] == [
+            ["branch audit", "1", str(aside.snapshot_id)],
+            ["tag v1", "", str(head)],
+        ]
+        assert violations(page) == []
+        assert opened.troubles == []
+
+
+def test_the_queue_stands_on_a_time_axis_with_what_waits_and_why(chromium: Any, shown: Served, shown_at: str) -> None:
+    opened = Opened(chromium, NARROW)
+    page = opened.log_in(shown_at)
+    page.goto(f"{shown_at}/ui/queue")
+    page.get_by_text("1 task at work, 1 task shown waiting.").wait_for()
+    page.get_by_label("How far back").select_option("the last 30 days")
+    settled(page)
+    (wait, *_) = shown.get(f"/tasks/{task_of(shown, 'logs')['task_id']}")["waits"]
+    page.get_by_text(f"Waits: {wait['reason']['text']}").wait_for()
+    tries, waits, groups = numbers_of(page, "The queue over time")
+    assert {(row[2], row[4]) for row in tries[1:]} == {
+        ("lake.db.orders", "committed"),
+        ("lake.db.clicks", "failed"),
+        ("lake.db.payments", "unknown"),
+        ("lake.db.events", "running"),
+    }
+    assert [(row[1], wait["reason"]["text"] in row[5]) for row in waits[1:]] == [("lake.db.logs", True)]
+    assert groups[1][0].startswith("default: 1 task, 1 waiting")
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
     assert opened.troubles == []
 
 

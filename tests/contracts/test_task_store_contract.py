@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ from icewright.model.work.tasks import (
     Task,
     TaskState,
 )
-from icewright.ports.store import Change, TaskFilter, TaskStore
+from icewright.ports.store import AttemptOfTask, Change, TaskFilter, TaskStore
 from icewright.work.groups.rank import AGEING_MS
 from tests.cases import for_each
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, PROGRESS, REASON, action, new_task, table_id
@@ -839,6 +840,34 @@ class TestReading:
         started(store, "task-3", table=1)
         assert store.attempt_counts(table_id(1)) == none | {AttemptState.CONFLICT: 1, AttemptState.RUNNING: 1}
         assert store.attempt_counts(table_id(2)) == none | {AttemptState.RUNNING: 1}
+
+    def test_the_latest_tries_come_first_with_their_tables(self, store: TaskStore) -> None:
+        first = started(store, "task-1", table=1)
+        outcome = Outcome(Reason("conflict", "somebody else's commit came first"))
+        store.change(Change(first.task_id, first.version, TaskState.SUPERSEDED, outcome, AttemptState.CONFLICT, "{}"))
+        other = started(store, "task-2", table=2)
+        third = started(store, "task-3", table=1)
+        found = store.latest_attempts(TaskFilter(), limit=10)
+        assert [one.attempt.task_id for one in found] == ["task-3", "task-2", "task-1"]
+        assert [one.table_id for one in found] == [third.table_id, other.table_id, first.table_id]
+        (whole,) = store.attempts("task-1")
+        assert whole.report_json == "{}"
+        assert found[-1] == AttemptOfTask(
+            replace(whole, report_json=None),
+            first.table_name,
+            first.table_id,
+            first.kind,
+            first.resource_group,
+            first.created_at,
+        )
+
+        def ids(only: TaskFilter, **more: Any) -> list[str]:
+            return [one.attempt.task_id for one in store.latest_attempts(only, **{"limit": 10, **more})]
+
+        assert ids(TaskFilter(), limit=2) == ["task-3", "task-2"]
+        assert ids(TaskFilter(), before=found[1].attempt.fencing_token) == ["task-1"]
+        assert ids(TaskFilter(table_id=table_id(1))) == ["task-3", "task-1"]
+        assert ids(TaskFilter(), states=frozenset({AttemptState.CONFLICT})) == ["task-1"]
 
     def test_folding_the_history_gives_the_present_state(self, store: TaskStore, clock: ManualClock) -> None:
         store.enqueue(new_task("task-1"))

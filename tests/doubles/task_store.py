@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from icewright.core.clock import Clock
@@ -28,6 +29,7 @@ from icewright.model.work.tasks import (
     ACTIVE_STATES,
     TERMINAL_STATES,
     Attempt,
+    AttemptState,
     HistoryEntry,
     ListedTask,
     NewTask,
@@ -36,7 +38,7 @@ from icewright.model.work.tasks import (
     TaskState,
 )
 from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX, LANES_MAX, TOOK_MAX
-from icewright.ports.store import Change, Enqueued, TaskFilter
+from icewright.ports.store import AttemptOfTask, Change, Enqueued, TaskFilter
 from icewright.work.groups.admission import HELD_MS, Admission, chosen, in_turn, use_of
 from icewright.work.groups.rank import AGED_MS, rank, ranked_at
 from tests.doubles.feed import MemoryFeed
@@ -328,6 +330,31 @@ class MemoryTaskStore:
         with self._lock:
             self.get(task_id)
             return [one for one in self._attempts.get(task_id, ()) if one.attempt > after][:limit]
+
+    def latest_attempts(
+        self,
+        only: TaskFilter,
+        *,
+        states: frozenset[AttemptState] | None = None,
+        limit: int,
+        before: int | None = None,
+    ) -> Sequence[AttemptOfTask]:
+        """See the port."""
+        with self._lock:
+            found = [
+                AttemptOfTask(
+                    replace(one, progress=None, report_json=None),
+                    task.table_name,
+                    task.table_id,
+                    task.kind,
+                    task.resource_group,
+                    task.created_at,
+                )
+                for task in self.tasks(only, limit=len(self._tasks))
+                for one in self._attempts.get(task.task_id, ())
+                if (states is None or one.state in states) and (before is None or one.fencing_token < before)
+            ]
+        return sorted(found, key=lambda one: -one.attempt.fencing_token)[:limit]
 
     def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
         """See the port."""

@@ -109,6 +109,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/policies/preview"): (READERS, ALL),
     ("POST", "/policies"): (GOVERNORS, ALL),
     ("GET", "/tasks"): (READERS, SOME),
+    ("GET", "/attempts"): (READERS, SOME),
     ("GET", "/tasks/{task}"): (READERS, TABLE),
     ("GET", "/tasks/{task}/attempts"): (READERS, TABLE),
     ("GET", "/tasks/{task}/attempts/{try}"): (READERS, TABLE),

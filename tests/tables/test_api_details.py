@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from fastapi import Response
 
@@ -14,8 +16,11 @@ from icewright.model.iceberg.files import Partition, Span
 from icewright.model.iceberg.names import TableName
 from icewright.tables import details
 from icewright.web.bounded_reads import BoundedRead, Reads, Until
-from tests.builders.served import BY_CITY, EVENTS, V1, Served, problem
+from tests.builders.served import BY_CITY, EVENTS, TOKEN, V1, Served, answer, at_a_port, problem
 from tests.doubles.lake import MemoryFile
+from tests.lakes.house import House
+from tests.lakes.overlap import sales
+from tests.lakes.sqlite import table_name
 from tests.tables.test_api_tables import paged
 
 SORTED = TableName("lake", ("db",), "sorted")
@@ -168,7 +173,132 @@ def test_bounds_are_drawn_in_order_and_the_overlap_is_counted_over_all_files(ser
     # By hand: the file without bounds may have any value, the one of nulls alone has none. 20..25 is in both of two.
     # At 1, 20, 25, 30, 40, 50 one begins or ends: 2, 3, 3, 2, 2 and 2 files are opened.
     (overlap,) = found["overlap"]
-    assert overlap == {"column": column["name"], "files": 4, "depth_max": 3, "depth_mean": pytest.approx(14 / 6)}
+    assert overlap == {
+        "column": column["name"],
+        "files": 4,
+        "unknown_files": 1,
+        "null_files": 1,
+        "depth_max": 3,
+        "depth_mean": pytest.approx(14 / 6),
+    }
+    assert found["both"] is None
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
+    """Bounds of the columns of ``sales``, a real table, as the API says them."""
+    house = House(tmp_path_factory.mktemp("overlap"))
+    name = table_name(sales(house.entry))
+    house.control.maintainer.look(name)
+    uuid = house.control.tables.record_by_name(name).table_id.uuid  # type: ignore[union-attr] # it was seen
+    with at_a_port(house.control) as url:
+
+        def ask(*columns: str) -> Any:
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            return answer(httpx2.get(f"{url}{V1}/tables/{uuid}/bounds", params={"column": columns}, headers=headers))
+
+        yield ask
+
+
+def drawn(found: Any, place: int = 0) -> list[tuple[str, str, int, int]]:
+    keys = ("min", "max", "min_rank", "max_rank")
+    return [tuple(one["bounds"][place][key] for key in keys) for one in found["items"]]
+
+
+class TestBoundsOfARealTable:
+    def test_a_number(self, real: Callable[..., Any]) -> None:
+        found = real("id")
+        assert drawn(found) == [("1", "30", 0, 2), ("20", "50", 1, 5), ("30", "46", 2, 4), ("45", "60", 3, 6)]
+        assert (found["files_total"], found["unknown_files"]) == (6, 2)
+        # At 1, 20, 30, 45, 46, 50, 60 of the four: 1, 2, 3, 3, 3, 2, 1. The one without bounds is opened each time.
+        assert found["overlap"] == [
+            {
+                "column": "id",
+                "files": 5,
+                "unknown_files": 1,
+                "null_files": 1,
+                "depth_max": 4,
+                "depth_mean": pytest.approx(15 / 7 + 1),
+            }
+        ]
+
+    def test_a_date(self, real: Callable[..., Any]) -> None:
+        found = real("day")
+        first = found["items"][0]["bounds"][0]
+        assert (first["min"], first["max"]) == ("2026-01-01", "2026-01-10")
+        assert (first["lower"], first["upper"]) == (20_454, 20_463)  # days since 1970
+        # At 1, 5, 8, 10, 20, 22 and 31 of five: 1, 2, 2, 2, 2, 1, 1
+        assert (found["overlap"][0]["depth_max"], found["overlap"][0]["null_files"]) == (2, 1)
+        assert found["overlap"][0]["depth_mean"] == pytest.approx(11 / 7)
+
+    def test_a_text_stands_in_the_order_of_its_code_points(self, real: Callable[..., Any]) -> None:
+        found = real("drink")
+        # ale 0, beer 1, cider 2, gin 3, mead 4, wine 5, \ufb01zz 6, the glass 7: JavaScript has the last two reversed
+        assert drawn(found) == [
+            ("ale", "mead", 0, 4),
+            ("ale", "\ufb01zz", 0, 6),
+            ("beer", "beer", 1, 1),
+            ("cider", "cider", 2, 2),
+            ("gin", "\U0001f377", 3, 7),
+            ("wine", "wine", 5, 5),
+        ]
+        assert {one["bounds"][0]["lower"] for one in found["items"]} == {None}
+        assert found["overlap"][0]["depth_max"] == 3
+
+    def test_an_infinite_number_has_a_rank_and_no_number(self, real: Callable[..., Any]) -> None:
+        found = real("price")
+        assert drawn(found)[-1] == ("10.0", "Infinity", 6, 7)  # after 1.5, 2, 2.5, 3, 9 and 9.5
+        last = found["items"][-1]["bounds"][0]
+        assert (last["lower"], last["upper"]) == (10.0, None)
+
+    def test_truth(self, real: Callable[..., Any]) -> None:
+        assert drawn(real("sold")) == [
+            ("false", "false", 0, 0),
+            ("false", "true", 0, 1),
+            ("false", "true", 0, 1),
+            ("true", "true", 1, 1),
+            ("true", "true", 1, 1),
+        ]
+
+    def test_a_column_without_bounds(self, real: Callable[..., Any]) -> None:
+        found = real("note")
+        assert (found["items"], found["unknown_files"]) == ([], 6)
+        assert found["overlap"] == [
+            {
+                "column": "note",
+                "files": 6,
+                "unknown_files": 6,
+                "null_files": 0,
+                "depth_max": 6,
+                "depth_mean": 6.0,
+            }
+        ]
+
+    def test_two_columns(self, real: Callable[..., Any]) -> None:
+        found = real("id", "day")
+        assert [one["column"] for one in found["overlap"]] == ["id", "day"]
+        assert [(low, high) for low, high, *_ in drawn(found, 1)] == [
+            ("2026-01-01", "2026-01-10"),
+            ("2026-01-05", "2026-01-05"),
+            ("2026-01-08", "2026-01-20"),
+            ("2026-01-20", "2026-01-22"),
+        ]
+        # Id 30 on the 8th is in the first and the third, id 20 on the 5th in the first and the second, id 45 on the
+        # 20th in the third and the fourth. The file without bounds of ids has the 31st alone.
+        # Of seven ids and seven days the files have 3 * 4, 5 * 1, 3 * 3, 4 * 2 and, without bounds of ids, 7 * 1.
+        # Those are, of the days 1, 5, 8, 10, 20, 22, 31: 1 to 10, 5, 8 to 20, 20 to 22, 31.
+        assert found["both"] == {"files": 5, "depth_max": 2, "depth_mean": pytest.approx(41 / 49)}
+        assert found["unknown_files"] == 2
+
+
+def test_of_more_files_than_are_drawn_nobody_counts_those_of_two_columns(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uuid = sorted_table(served, *(value(number, number) + value(0, 9) for number in range(3)))
+    columns = [one["name"] for one in served.get(f"/tables/{uuid}/metadata")["columns"]]
+    assert served.get(f"/tables/{uuid}/bounds", column=columns)["both"]["depth_max"] == 1
+    monkeypatch.setattr(details, "FILES_DRAWN_MAX", 2)
+    assert served.get(f"/tables/{uuid}/bounds", column=columns)["both"] is None
 
 
 def test_of_many_files_every_so_many_are_drawn_and_all_are_counted(

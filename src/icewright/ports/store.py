@@ -80,6 +80,18 @@ class TaskFilter:
     within: Scopes = EVERYWHERE
 
 
+@dataclass(frozen=True, slots=True)
+class AttemptOfTask:
+    """A try of a task in a list of those of many tasks: without its report, and with what its task is."""
+
+    attempt: Attempt
+    table_name: TableName
+    table_id: TableId
+    kind: ActionKind
+    resource_group: str
+    queued_at: Instant
+
+
 class TaskStore(Admissions, Protocol):
     """The queue. Every method is one transaction; instants are by the store's own clock.
 
@@ -163,6 +175,19 @@ class TaskStore(Admissions, Protocol):
 
     def attempts(self, task_id: str, *, limit: int | None = None, after: int = 0) -> Sequence[Attempt]:
         """Tries of a task, oldest first, those behind the one of a number. Raises ``NotFound``."""
+
+    def latest_attempts(
+        self,
+        only: TaskFilter,
+        *,
+        states: frozenset[AttemptState] | None = None,
+        limit: int,
+        before: int | None = None,
+    ) -> Sequence[AttemptOfTask]:
+        """Tries of the tasks that a filter lets through, those that began last first.
+
+        ``before`` is the fencing token of the one that the last page ended with.
+        """
 
     def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
         """Tasks by state, as :attr:`TaskFilter.within`; every state is there."""

@@ -119,13 +119,16 @@ class BoundsColumn:
 class ValueBounds:
     """The least and the greatest value of a column in a file as texts, and as numbers where they are some.
 
-    Of dates and times the numbers are days and microseconds since 1970. Writers cut long texts off.
+    Of dates and times the numbers are days and microseconds since 1970. Writers cut long texts off. The ranks say where
+    both stand among all values at which a file of the answer begins or ends, from 0: in the order of the column's type.
     """
 
     min: str
     max: str
     lower: float | None
     upper: float | None
+    min_rank: int
+    max_rank: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +146,25 @@ class FileBounds:
 class Overlap:
     """How many of ``files`` a lookup of one value of a column opens by the bounds: at worst, and on the mean.
 
-    The mean is over all values at which a file begins or ends. Files that have no bounds may have any value.
+    The mean is over all values at which a file begins or ends. The ``unknown_files`` among them have no bounds and may
+    have any value. Beside them, ``null_files`` have nothing but nulls in the column: a lookup of a value opens none.
     """
 
     column: str
+    files: int
+    unknown_files: int
+    null_files: int
+    depth_max: int
+    depth_mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapOfBoth:
+    """How many of ``files`` a lookup of a value of each of two columns opens by the bounds: at worst, and on the mean.
+
+    The mean is over all pairs of values at which a file begins or ends in its column.
+    """
+
     files: int
     depth_max: int
     depth_mean: float
@@ -156,8 +174,9 @@ class Overlap:
 class BoundsView:
     """The data files of a snapshot from least to greatest value of one column or two, by the first one's least.
 
-    ``items`` leaves out the ``unknown_files`` that have no bounds of a column; ``sampled`` says that it has only every
-    so many of the others. ``overlap`` is over all files that were read; ``truncated`` says that those are not all.
+    ``items`` leaves out the ``unknown_files`` that have no bounds of a column, or nothing but nulls in it; ``sampled``
+    says that it has only every so many of the others. ``overlap`` is over all files that were read, and so is ``both``,
+    which is null for one column and for more than 5,000 files; ``truncated`` says that those are not all.
     """
 
     snapshot_id: str | None
@@ -168,4 +187,5 @@ class BoundsView:
     sampled: bool
     truncated: bool
     overlap: tuple[Overlap, ...]
+    both: OverlapOfBoth | None
     items: tuple[FileBounds, ...]

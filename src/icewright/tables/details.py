@@ -15,7 +15,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
-from icewright.actions.rewrite_data_files.layouts.depth import opened_by_bounds
+from icewright.actions.rewrite_data_files.layouts.depth import opened_by_both, opened_by_bounds
 from icewright.catalogs.metadata.values import single_value
 from icewright.catalogs.port import Catalog
 from icewright.core.errors import NotFound, Rejected
@@ -38,6 +38,7 @@ from icewright.tables.detail_views import (
     ManifestsView,
     MetadataView,
     Overlap,
+    OverlapOfBoth,
     PartitionSpecView,
     SizeBucket,
     SortOrderView,
@@ -256,21 +257,31 @@ def spans_asked(found: Sequence[BoundsColumn]) -> tuple[SortField, ...]:
 def bounds_view(read: FilesRead, found: Sequence[BoundsColumn]) -> BoundsView:
     """The files from least to greatest value of each column, and how many of them a lookup opens."""
     spans = [tuple(_values(file, place) for place in range(len(found))) for file in read.files]
-    known = [number for number, one in enumerate(spans) if all(isinstance(span, tuple) for span in one)]
-    known.sort(key=lambda number: (spans[number], read.files[number].path))
-    step = -(-len(known) // FILES_DRAWN_MAX) or 1
+    known = [(_all_known(one), number) for number, one in enumerate(spans)]
+    drawn = sorted(
+        ((one, number) for one, number in known if one is not None),
+        key=lambda each: (each[0], read.files[each[1]].path),
+    )
+    unknown_files, step = len(read.files) - len(drawn), -(-len(drawn) // FILES_DRAWN_MAX) or 1
+    drawn = drawn[::step]
+    ranks = [_ranks([one[place] for one, _ in drawn]) for place in range(len(found))]
     return BoundsView(
         snapshot_id=read.snapshot_id,
         columns=tuple(found),
         files_total=read.total,
         files_read=len(read.files),
-        unknown_files=len(read.files) - len(known),
+        unknown_files=unknown_files,
         sampled=step > 1,
         truncated=read.is_truncated,
         overlap=tuple(_overlap(column.name, [one[place] for one in spans]) for place, column in enumerate(found)),
+        both=_overlap_of_both(spans) if len(found) == COLUMNS_MAX and len(spans) <= FILES_DRAWN_MAX else None,
         items=tuple(
-            _file_bounds(read, number, [_bounds(span, column.type) for span, column in _pairs(spans[number], found)])
-            for number in known[::step]
+            _file_bounds(
+                read,
+                number,
+                [_bounds(span, column.type, of) for span, column, of in zip(one, found, ranks, strict=True)],
+            )
+            for one, number in drawn
         ),
     )
 
@@ -283,8 +294,13 @@ class _Nulls:
 _ONLY_NULLS: Final = _Nulls()
 
 
-def _pairs(spans: tuple[Span | _Nulls | None, ...], found: Sequence[BoundsColumn]) -> list[tuple[Span, BoundsColumn]]:
-    return [(span, column) for span, column in zip(spans, found, strict=True) if isinstance(span, tuple)]
+def _all_known(spans: tuple[Span | _Nulls | None, ...]) -> tuple[Span, ...] | None:
+    known = tuple(span for span in spans if isinstance(span, tuple))
+    return known if len(known) == len(spans) else None
+
+
+def _ranks(spans: Iterable[Span]) -> Mapping[Any, int]:
+    return {end: rank for rank, end in enumerate(sorted({end for span in spans for end in span}))}
 
 
 def _values(file: DataFile, place: int) -> Span | _Nulls | None:
@@ -301,16 +317,33 @@ def _values(file: DataFile, place: int) -> Span | _Nulls | None:
 def _overlap(name: str, spans: Sequence[Span | _Nulls | None]) -> Overlap:
     asked = [span for span in spans if not isinstance(span, _Nulls)]
     opened = opened_by_bounds(asked)
-    return Overlap(name, len(asked), opened.worst, opened.mean)
+    return Overlap(
+        name,
+        files=len(asked),
+        unknown_files=sum(span is None for span in asked),
+        null_files=len(spans) - len(asked),
+        depth_max=opened.worst,
+        depth_mean=opened.mean,
+    )
 
 
-def _bounds(span: Span, type_name: str) -> ValueBounds:
+def _overlap_of_both(spans: Sequence[tuple[Span | _Nulls | None, ...]]) -> OverlapOfBoth:
+    asked = [(one, other) for one, other in spans if not isinstance(one, _Nulls) and not isinstance(other, _Nulls)]
+    opened = opened_by_both(asked)
+    return OverlapOfBoth(len(asked), opened.worst, opened.mean)
+
+
+def _bounds(span: Span, type_name: str, ranks: Mapping[Any, int]) -> ValueBounds:
     lower, upper = span
-    return ValueBounds(_text(lower, type_name), _text(upper, type_name), _number(lower), _number(upper))
+    return ValueBounds(
+        _text(lower, type_name), _text(upper, type_name), _number(lower), _number(upper), ranks[lower], ranks[upper]
+    )
 
 
 def _text(value: Any, type_name: str) -> str:
     said = single_value(value, type_name)
+    if isinstance(said, bool):
+        return str(said).lower()
     return str(value if said is None else said)
 
 

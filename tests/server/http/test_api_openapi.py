@@ -460,7 +460,7 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield undo
     served.post(f"/plans/{undo[2].json()['plan_id']}/apply")
     yield call("GET", "/tasks/{task_id}", task_id=expiry_id)
-    for path in ("/status", "/tables", "/tasks", "/optimizers", "/feed", "/approvals"):
+    for path in ("/status", "/tables", "/tasks", "/attempts", "/optimizers", "/feed", "/approvals"):
         yield call("GET", path)
     method, path, response = call(
         "GET", "/backlog?resource_group=default&catalog=lake&submitter_id=submitter-1&host=edge-1"

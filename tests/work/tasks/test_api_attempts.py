@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from icewright.model.access.identity import NewToken
+from icewright.model.access.permissions import Role
+from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, Failed, Heartbeat, Result
 from icewright.model.work.tasks import Progress
 from tests.builders.served import V1, Served, problem
@@ -100,3 +103,44 @@ def test_what_is_not_there() -> None:
         problem(served.http.get(f"{path}/{number}"), 400, "invalid-request")
     for rest in ("", "/1"):
         problem(served.http.get(f"{V1}/tasks/task-0/attempts{rest}"), 404, "not-found")
+
+
+def test_those_of_all_tasks_come_last_first_in_pages_by_table_and_state() -> None:
+    served = queued()
+    task_id = failed_twice(served)
+    other = served.table(TableName("lake", ("db",), "other"))
+    served.clock.advance(HOUR_MS)
+    spec = claimed(served)
+    served.post(f"/tasks/{spec.task_id}/report", report(spec, Conflicted("a writer came first")))
+    found: list[Any] = []
+    cursor: str | None = None
+    while True:
+        page = served.get("/attempts", limit=3, **({} if cursor is None else {"cursor": cursor}))
+        found += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert [(one["task_id"], one["attempt"], one["state"]) for one in found] == [
+        (spec.task_id, 1, "conflict"),
+        (task_id, 3, "running"),
+        (task_id, 2, "lost"),
+        (task_id, 1, "failed"),
+    ]
+    first = found[0]
+    assert (first["table"], first["uuid"], first["kind"]) == ("lake.db.other", other, "rewrite_data_files")
+    assert (first["resource_group"], first["optimizer_id"]) == ("default", "optimizer-1")
+    assert first["queued_at"] < first["started_at"] <= first["ended_at"]
+    assert served.http.get(first["task_at"]).json()["task"]["uuid"] == other
+    assert served.get("/attempts", table=other)["items"] == [first]
+    assert served.get("/attempts", state="conflict")["items"] == [first]
+    problem(served.http.get(f"{V1}/attempts", params={"table": "x"}), 404, "not-found")
+    problem(served.http.get(f"{V1}/attempts", params={"state": "asleep"}), 400, "invalid-request")
+
+
+def test_those_of_tables_that_one_may_not_read_are_not_there() -> None:
+    served = queued()
+    claimed(served)
+    given = served.access.give_token(NewToken("elsewhere", (Role.VIEWER,), ("lake.elsewhere",)), "owner")
+    client = served.client({"Authorization": f"Bearer {given.token}"})
+    assert len(served.get("/attempts")["items"]) == 1
+    assert client.get(f"{V1}/attempts").json()["items"] == []

@@ -110,16 +110,24 @@ export const policyTest = (ref: TableRef) =>
     queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/policy-test", { params: of(ref), signal })),
   });
 
+const PARTITION_PAGES_MAX = 5;
+
 export const partitions = (ref: TableRef) =>
   queryOptions({
     queryKey: ofTable(ref, "partitions"),
-    queryFn: ({ signal }) =>
-      answer(
-        api.GET("/api/v1/tables/{uuid}/partitions", {
-          params: { ...of(ref), query: { ...of(ref).query, limit: 1000 } },
-          signal,
-        }),
-      ),
+    queryFn: async ({ signal }) => {
+      const items: Schemas["PartitionView"][] = [];
+      let cursor: string | null = null;
+      for (let page = 0; page < PARTITION_PAGES_MAX && (page === 0 || cursor !== null); page += 1) {
+        const query = { ...of(ref).query, limit: 1000, cursor };
+        const found: { items: Schemas["PartitionView"][]; next_cursor: string | null } = await answer(
+          api.GET("/api/v1/tables/{uuid}/partitions", { params: { ...of(ref), query }, signal }),
+        );
+        items.push(...found.items);
+        cursor = found.next_cursor;
+      }
+      return { items, next_cursor: cursor };
+    },
   });
 
 export const snapshots = (ref: TableRef) =>
@@ -234,6 +242,18 @@ export const task = (id: string) =>
     queryKey: ["tasks", "of", id],
     queryFn: ({ signal }) => tagged(api.GET("/api/v1/tasks/{task_id}", { params: { path: { task_id: id } }, signal })),
     refetchInterval: OFTEN,
+  });
+
+export type AttemptFilter = Asked<
+  Pick<NonNullable<paths["/api/v1/attempts"]["get"]["parameters"]["query"]>, "state" | "table" | "catalog">
+>;
+
+export const attempts = (filter: AttemptFilter) =>
+  queryOptions({
+    queryKey: ["tasks", "attempts", filter],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/attempts", { params: { query: { ...filter, limit: PAGE } }, signal })),
+    refetchInterval: NOW_AND_THEN,
   });
 
 export const waiting = queryOptions({

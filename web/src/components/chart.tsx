@@ -44,6 +44,8 @@ export function said(...lines: string[]): HTMLElement {
 }
 
 export interface Numbers {
+  /** What this table is of, where a picture has several. */
+  caption?: string;
   head: string[];
   rows: (string | number)[][];
 }
@@ -63,7 +65,7 @@ export function Picture({
   /** What is seen, in a sentence. */
   summary: ReactNode;
   option: (colours: Palette) => EChartsOption;
-  numbers: Numbers;
+  numbers: Numbers | Numbers[];
   height?: number;
   onPick?: (data: unknown) => void;
   actions?: ReactNode;
@@ -86,7 +88,16 @@ export function Picture({
         {summary}
       </p>
       {isTable ? (
-        <NumbersTable title={title} numbers={numbers} />
+        <section
+          className="relative max-h-96 overflow-auto"
+          aria-label={`Numbers of: ${title}`}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
+          tabIndex={0}
+        >
+          {[numbers].flat().map((each) => (
+            <NumbersTable key={each.caption ?? title} title={title} numbers={each} />
+          ))}
+        </section>
       ) : (
         <Canvas
           label={`${title}. The numbers are in a table: press Show the numbers.`}
@@ -102,19 +113,16 @@ export function Picture({
 
 function NumbersTable({ title, numbers }: { title: string; numbers: Numbers }) {
   return (
-    <section
-      className="relative max-h-96 overflow-auto"
-      aria-label={`Numbers of: ${title}`}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
-      tabIndex={0}
-    >
+    <>
       <table className="w-full text-sm">
-        <caption className="sr-only">Numbers of: {title}</caption>
+        <caption className={numbers.caption === undefined ? "sr-only" : "pt-2 text-left font-medium"}>
+          {numbers.caption ?? `Numbers of: ${title}`}
+        </caption>
         <thead>
           <tr>
             {numbers.head.map((name) => (
               <th key={name} scope="col" className="px-2 py-1 text-left font-medium text-soft">
-                {name}
+                {visible(name)}
               </th>
             ))}
           </tr>
@@ -137,7 +145,7 @@ function NumbersTable({ title, numbers }: { title: string; numbers: Numbers }) {
           The first {ROWS_MAX} of {numbers.rows.length}.
         </p>
       ) : null}
-    </section>
+    </>
   );
 }
 

@@ -6,11 +6,12 @@ import type {
   CustomSeriesRenderItemParams,
   EChartsOption,
 } from "echarts";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import type { Bounds, Histogram, Sample } from "../api/client";
-import { bytes, count, duration, instant, plural, visible } from "../lib/format";
+import { bytes, count, duration, instant, plural, visible, words } from "../lib/format";
 import * as pictures from "../lib/pictures";
 import { type Palette, Picture, said } from "./chart";
+import { Button, Card } from "./ui";
 
 export function colourOf(grade: string, colours: Palette): string {
   return grade === "good"
@@ -220,52 +221,107 @@ export function SizesPicture({ histogram }: { histogram: Histogram }) {
   );
 }
 
-export function OverlapPicture({ bounds, column, label }: { bounds: Bounds; column: number; label: string }) {
-  const found = useMemo(() => pictures.overlap(bounds.items, column), [bounds, column]);
-  const told = bounds.overlap[column];
+const LABEL_MAX = 14;
+
+function cut(text: string): string {
+  const [...letters] = visible(text);
+  return letters.length > LABEL_MAX ? `${letters.slice(0, LABEL_MAX - 1).join("")}…` : letters.join("");
+}
+
+/** The axis of a column's values: by time, by size, or by their order. */
+function valueAxis(colours: Palette, { scale, names }: pictures.Laid, type: string) {
+  const labels = { color: colours.soft, hideOverlap: true };
+  if (scale === "time") return { ...axis(colours), type: "time" as const, axisLabel: labels };
+  const formatter =
+    scale === "rank"
+      ? (at: number) => cut(names[at] ?? "")
+      : type === "time"
+        ? (micros: number) => new Date(micros / 1000).toISOString().slice(11, 19)
+        : undefined;
+  return {
+    ...axis(colours),
+    type: "value" as const,
+    ...(scale === "rank"
+      ? { max: Math.max(1, names.length - 1), minInterval: 1 }
+      : { scale: true, max: "dataMax" as const }),
+    min: scale === "rank" ? 0 : ("dataMin" as const),
+    axisLabel: formatter ? { ...labels, formatter } : { ...labels, showMinLabel: true },
+  };
+}
+
+/** What is not drawn stands on the picture itself. */
+function note(colours: Palette, text: string): NonNullable<EChartsOption["title"]> {
+  return { text, right: 8, top: 0, textStyle: { color: colours.ink, fontSize: 12, fontWeight: "normal" } };
+}
+
+function fileName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function Sentences({ first, others }: { first: string; others: string[] }) {
+  return (
+    <>
+      <strong className="text-ink">{first}</strong> {others.filter(Boolean).join(" ")}
+    </>
+  );
+}
+
+const ORDERED = "Values stand in their order, evenly spaced.";
+
+export function OverlapPicture({ bounds }: { bounds: Bounds }) {
+  const [isEven, setEven] = useState(false);
+  const { name = "", type = "" } = bounds.columns[0] ?? {};
+  const laid = useMemo(() => pictures.lay(bounds.items, 0, type, isEven), [bounds, type, isEven]);
+  const drawn = useMemo(() => pictures.lanes(laid.spans), [laid]);
+  const depth = useMemo(() => pictures.depths(laid.spans), [laid]);
+  const told = bounds.overlap[0];
+  const [first = "", ...others] = told ? pictures.overlapWords(told) : [];
+  const sample = pictures.sampleWords(bounds);
+  /** Every lookup opens these; a sample is of the others alone. */
+  const always = bounds.sampled ? 0 : (told?.unknown_files ?? 0);
   const option = useMemo(
     () =>
       (colours: Palette): EChartsOption => ({
+        useUTC: true,
+        title: note(colours, sample),
         tooltip: {
           ...tip(colours),
           formatter: (given) => {
             const item = bounds.items[(given as unknown as { data: { item?: number } }).data.item ?? -1];
-            const one = item?.bounds[column];
+            const one = item?.bounds[0];
             return item && one
-              ? said(
-                  item.path.slice(item.path.lastIndexOf("/") + 1),
-                  item.partition,
-                  `${one.min} to ${one.max}`,
-                  plural(item.records, "row"),
-                )
+              ? said(fileName(item.path), item.partition, `${one.min} to ${one.max}`, plural(item.records, "row"))
               : said("");
           },
         },
         grid: [
-          { left: 8, right: 16, top: 8, height: "62%", containLabel: true },
-          { left: 8, right: 16, bottom: 4, height: "24%", containLabel: true },
+          { left: 48, right: 24, top: 20, height: "56%" },
+          { left: 48, right: 24, bottom: 28, height: "22%" },
         ],
         xAxis: [
-          { type: "value", gridIndex: 0, scale: true, ...axis(colours), axisLabel: { show: false } },
-          {
-            type: "value",
-            gridIndex: 1,
-            scale: true,
-            ...axis(colours),
-            axisLabel: { color: colours.soft, hideOverlap: true, show: !found.isRanked },
-          },
+          { ...valueAxis(colours, laid, type), gridIndex: 0, axisLabel: { show: false } },
+          { ...valueAxis(colours, laid, type), gridIndex: 1 },
         ],
         yAxis: [
           {
+            ...axis(colours),
             type: "value",
             gridIndex: 0,
             min: 0,
-            max: Math.max(1, found.lanes),
+            max: Math.max(1, drawn.lanes),
             minInterval: 1,
-            ...axis(colours),
             splitLine: { show: false },
           },
-          { type: "value", gridIndex: 1, min: 0, minInterval: 1, splitNumber: 2, ...axis(colours) },
+          {
+            ...axis(colours),
+            type: "value",
+            gridIndex: 1,
+            name: bounds.sampled ? "files of the sample" : "files opened",
+            nameTextStyle: { color: colours.soft, align: "left" },
+            min: 0,
+            minInterval: 1,
+            splitNumber: 2,
+          },
         ],
         series: [
           {
@@ -274,7 +330,7 @@ export function OverlapPicture({ bounds, column, label }: { bounds: Bounds; colu
             yAxisIndex: 0,
             renderItem: rectangle(colours.accent, 0.75),
             encode: { x: [0, 2], y: [1, 3] },
-            data: found.spans.map((span) => ({
+            data: drawn.spans.map((span) => ({
               value: [span.lower, span.lane, span.upper, span.lane + 1],
               item: span.item,
             })),
@@ -288,94 +344,163 @@ export function OverlapPicture({ bounds, column, label }: { bounds: Bounds; colu
             lineStyle: { color: colours.fair, width: 1 },
             itemStyle: { color: colours.fair },
             areaStyle: { color: colours.fair, opacity: 0.25 },
-            data: found.depth,
+            data: depth.flatMap(({ at, here, after }) => [
+              [at, here + always],
+              [at, after + always],
+            ]),
             tooltip: { show: false },
           },
         ],
       }),
-    [bounds, column, found],
+    [bounds, type, laid, drawn, depth, sample, always],
+  );
+  const title = `Overlap of ${visible(name)}`;
+  if (bounds.items.length === 0)
+    return (
+      <Card title={title}>
+        <p className="text-sm text-soft">
+          <Sentences first={first} others={[...others, pictures.readWords(bounds)]} />
+        </p>
+      </Card>
+    );
+  const nameAt = new Map(
+    laid.spans.flatMap(({ lower, upper, item }) => {
+      const ends = bounds.items[item]?.bounds[0];
+      return ends ? [[lower, ends.min] as const, [upper, ends.max] as const] : [];
+    }),
   );
   return (
     <Picture
-      title={`Overlap of ${label}`}
+      title={title}
       summary={
-        <>
-          <strong className="text-ink">
-            {told
-              ? `A lookup opens ${count(told.depth_max)} of ${plural(told.files, "file")} at the worst value, ${told.depth_mean.toLocaleString("en", { maximumFractionDigits: 1 })} on the mean.`
-              : null}
-          </strong>{" "}
-          Each bar is a file from its least to its greatest value; below is how many files overlap there.
-          {found.isRanked ? " Values are texts and stand in their order." : ""}
-          {bounds.sampled
-            ? ` Drawn is a sample: ${count(bounds.items.length)} of ${count(bounds.files_total)} files.`
-            : ""}
-          {bounds.truncated ? ` Only ${count(bounds.files_read)} of ${count(bounds.files_total)} files were read.` : ""}
-          {bounds.unknown_files > 0
-            ? ` ${plural(bounds.unknown_files, "file")} without bounds: every lookup opens them.`
-            : ""}
-        </>
+        <Sentences
+          first={first}
+          others={[
+            "Each bar is a file from its least to its greatest value; the curve below is how many have a value.",
+            laid.scale === "rank" ? ORDERED : "",
+            ...others,
+            sample,
+            pictures.readWords(bounds),
+          ]}
+        />
       }
       option={option}
-      height={360}
-      numbers={{
-        head: ["File", "Partition", "Least", "Greatest", "Rows"],
-        rows: bounds.items.map((item) => [
-          item.path.slice(item.path.lastIndexOf("/") + 1),
-          item.partition,
-          item.bounds[column]?.min ?? "",
-          item.bounds[column]?.max ?? "",
-          item.records,
-        ]),
-      }}
+      height={380}
+      actions={
+        laid.scale !== "rank" || isEven ? (
+          <Button aria-pressed={isEven} onClick={() => setEven(!isEven)}>
+            Space values evenly
+          </Button>
+        ) : null
+      }
+      numbers={[
+        {
+          caption: "Files",
+          head: ["File", "Partition", "Least", "Greatest", "Rows"],
+          rows: bounds.items.map((item) => [
+            fileName(item.path),
+            item.partition,
+            item.bounds[0]?.min ?? "",
+            item.bounds[0]?.max ?? "",
+            item.records,
+          ]),
+        },
+        {
+          caption: bounds.sampled ? "Files of the sample that have a value" : "Files that a lookup of a value opens",
+          head: ["Value", "Files"],
+          rows: depth.map(({ at, here }) => [nameAt.get(at) ?? "", here + always]),
+        },
+      ]}
     />
   );
 }
 
 export function RectanglesPicture({ bounds }: { bounds: Bounds }) {
-  const { found } = useMemo(() => pictures.rectangles(bounds.items), [bounds]);
-  const [across, up] = bounds.columns;
+  const [one, other] = bounds.columns;
+  const across = useMemo(() => pictures.lay(bounds.items, 0, one?.type ?? ""), [bounds, one]);
+  const up = useMemo(() => pictures.lay(bounds.items, 1, other?.type ?? ""), [bounds, other]);
+  const found = useMemo(() => pictures.rectangles(across, up), [across, up]);
+  const sample = pictures.sampleWords(bounds);
   const option = useMemo(
     () =>
       (colours: Palette): EChartsOption => ({
-        grid: GRID,
+        useUTC: true,
+        title: note(colours, sample),
+        tooltip: {
+          ...tip(colours),
+          formatter: (given) => {
+            const item = bounds.items[(given as unknown as { data: { item?: number } }).data.item ?? -1];
+            return item
+              ? said(
+                  fileName(item.path),
+                  item.partition,
+                  ...item.bounds.map(({ min, max }, index) => `${bounds.columns[index]?.name}: ${min} to ${max}`),
+                )
+              : said("");
+          },
+        },
+        grid: { ...GRID, bottom: 24 },
         xAxis: {
-          type: "value",
-          name: across?.name ?? "",
+          ...valueAxis(colours, across, one?.type ?? ""),
+          name: visible(one?.name ?? ""),
           nameLocation: "middle",
           nameGap: 28,
-          scale: true,
-          ...axis(colours),
         },
-        yAxis: { type: "value", name: up?.name ?? "", scale: true, ...axis(colours) },
+        yAxis: {
+          ...valueAxis(colours, up, other?.type ?? ""),
+          name: visible(other?.name ?? ""),
+          nameTextStyle: { color: colours.soft, align: "left" },
+        },
         series: [
           {
             type: "custom",
             renderItem: rectangle(colours.accent, Math.max(0.06, Math.min(0.5, 6 / Math.max(1, found.length)))),
             encode: { x: [0, 2], y: [1, 3] },
-            data: found.map((one) => [one.left, one.bottom, one.right, one.top]),
+            data: found.map(({ left, bottom, right, top, item }) => ({ value: [left, bottom, right, top], item })),
           },
         ],
       }),
-    [found, across, up],
+    [bounds, found, across, up, one, other, sample],
   );
+  const title = `${visible(one?.name ?? "")} and ${visible(other?.name ?? "")} together`;
+  if (found.length === 0)
+    return (
+      <Card title={title}>
+        <p className="text-sm text-soft">No file has bounds of both columns.</p>
+      </Card>
+    );
   return (
     <Picture
-      title={`${across?.name ?? ""} and ${up?.name ?? ""} together`}
-      summary="Each rectangle is a file over both columns: where many lie on each other, a lookup by both opens many."
+      title={title}
+      summary={
+        <Sentences
+          first={pictures.bothWords(bounds)}
+          others={[
+            "Each rectangle is a file over both columns: where many lie on each other, a lookup by both opens many.",
+            across.scale === "rank" || up.scale === "rank" ? "Texts stand in their order, evenly spaced." : "",
+            bounds.unknown_files > 0
+              ? `${plural(bounds.unknown_files, "file")} not drawn, without bounds or with nothing but NULL in one of them.`
+              : "",
+            sample,
+            pictures.readWords(bounds),
+          ]}
+        />
+      }
       option={option}
-      height={340}
+      height={360}
       numbers={{
         head: [
           "File",
-          `${across?.name} least`,
-          `${across?.name} greatest`,
-          `${up?.name} least`,
-          `${up?.name} greatest`,
+          `${one?.name} least`,
+          `${one?.name} greatest`,
+          `${other?.name} least`,
+          `${other?.name} greatest`,
+          "Rows",
         ],
         rows: bounds.items.map((item) => [
-          item.path.slice(item.path.lastIndexOf("/") + 1),
+          fileName(item.path),
           ...[0, 1].flatMap((column) => [item.bounds[column]?.min ?? "", item.bounds[column]?.max ?? ""]),
+          item.records,
         ]),
       }}
     />
@@ -488,7 +613,15 @@ export function PartitionsPicture({
   return (
     <Picture
       title="Partitions"
-      summary={`${plural(partitions.length, "partition")}, by ${what}.${more ? " The first 1,000; others are not drawn." : ""}`}
+      summary={[
+        `${plural(partitions.length, "partition")}, by ${what}${heat.shape === "grid" ? "" : ` of each ${heat.shape === "days" ? "day" : "month"}`}.`,
+        heat.shape !== "grid" && heat.undated > 0
+          ? `${plural(heat.undated, "partition")} without a date: among the numbers alone.`
+          : "",
+        more ? `The first ${count(partitions.length)}; others are not drawn.` : "",
+      ]
+        .filter(Boolean)
+        .join(" ")}
       option={option}
       height={height}
       actions={actions}
@@ -507,60 +640,161 @@ export function PartitionsPicture({
   );
 }
 
-export function SnapshotsPicture({ found, more }: { found: pictures.Commit[]; more: boolean }) {
+const SYMBOLS = ["circle", "rect", "triangle", "roundRect", "pin"];
+
+export function SnapshotsPicture({
+  found,
+  more,
+  onPick,
+}: {
+  found: pictures.Timeline;
+  more: boolean;
+  onPick: (picked: { snapshot: string } | { task: string }) => void;
+}) {
   const option = useMemo(
     () =>
-      (colours: Palette): EChartsOption => ({
-        tooltip: {
-          ...tip(colours),
-          formatter: (given) => {
-            const one = (given as unknown as { data: { commit: pictures.Commit } }).data.commit;
-            return said(`snapshot ${one.id}`, instant(one.at), one.isOurs ? "by icewright" : "by a writer", one.refs);
+      (colours: Palette): EChartsOption => {
+        const others = found.writers.filter((writer) => writer !== pictures.OURS);
+        return {
+          tooltip: {
+            ...tip(colours),
+            formatter: (given) => {
+              const { commit, conflict, at, id, seriesName } = (
+                given as unknown as {
+                  data: {
+                    commit?: pictures.Commit;
+                    conflict?: pictures.Conflict;
+                    at?: number;
+                    id?: string;
+                    seriesName?: string;
+                  };
+                }
+              ).data;
+              if (commit)
+                return said(
+                  `${commit.operation} by ${commit.writer}`,
+                  instant(commit.at),
+                  `snapshot ${commit.id}`,
+                  ...(commit.refs.length > 0 ? [commit.refs.join(", ")] : []),
+                );
+              if (conflict) return said("a conflict: a writer committed first", conflict.said, instant(conflict.at));
+              return said(seriesName ?? "", instant(at ?? 0), `snapshot ${id}`);
+            },
           },
-        },
-        legend: { textStyle: { color: colours.ink }, top: 0 },
-        grid: GRID,
-        xAxis: { type: "time", ...axis(colours) },
-        yAxis: { type: "category", data: [...pictures.OPERATIONS], ...axis(colours) },
-        dataZoom: [{ type: "inside", xAxisIndex: 0 }],
-        series: [false, true].map((isOurs) => ({
-          type: "scatter" as const,
-          name: isOurs ? "icewright" : "writers",
-          symbol: isOurs ? "diamond" : "circle",
-          symbolSize: isOurs ? 13 : 8,
-          itemStyle: { color: isOurs ? colours.good : colours.accent },
-          label: {
-            show: true,
-            position: "top" as const,
-            color: colours.ink,
-            formatter: (given: unknown) => visible((given as { data: { commit: pictures.Commit } }).data.commit.refs),
+          legend: { textStyle: { color: colours.ink }, top: 0, type: "scroll" },
+          grid: { ...GRID, top: 36 },
+          xAxis: { type: "time", ...axis(colours) },
+          yAxis: {
+            ...axis(colours),
+            type: "category",
+            inverse: true,
+            data: found.lanes,
+            splitLine: { show: true, lineStyle: { color: colours.line } },
+            axisLabel: { color: colours.soft, formatter: cut },
           },
-          data: found
-            .filter((one) => one.isOurs === isOurs)
-            .map((commit) => ({
-              value: [commit.at, commit.lane],
-              commit,
-              itemStyle: { opacity: commit.isCurrentLine ? 1 : 0.35 },
+          dataZoom: [{ type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl" }],
+          series: [
+            ...found.writers.map((writer) => {
+              const isOurs = writer === pictures.OURS;
+              const colour = isOurs ? colours.good : colours.accent;
+              return {
+                type: "scatter" as const,
+                name: visible(writer),
+                symbol: isOurs ? "diamond" : SYMBOLS[others.indexOf(writer) % SYMBOLS.length],
+                symbolSize: isOurs ? 14 : 9,
+                itemStyle: { color: colour },
+                data: found.commits
+                  .filter((commit) => commit.writer === writer)
+                  .map((commit) => ({
+                    value: [commit.at, commit.operation],
+                    commit,
+                    itemStyle: { opacity: commit.isCurrentLine ? 1 : 0.4 },
+                  })),
+              };
+            }),
+            ...(found.conflicts.length > 0
+              ? [
+                  {
+                    type: "scatter" as const,
+                    name: pictures.CONFLICTS,
+                    symbol: "triangle",
+                    symbolSize: 12,
+                    itemStyle: { color: colours.bad },
+                    data: found.conflicts.map((conflict) => ({
+                      value: [conflict.at, pictures.CONFLICTS],
+                      conflict,
+                    })),
+                  },
+                ]
+              : []),
+            ...found.refs.map(({ lane, points }) => ({
+              type: "line" as const,
+              symbol: "roundRect",
+              symbolSize: 8,
+              itemStyle: { color: colours.fair },
+              lineStyle: { color: colours.fair, width: 2 },
+              data: points.map(({ at, id }) => ({ value: [at, lane], at, id, seriesName: visible(lane) })),
             })),
-        })),
-      }),
+          ],
+        };
+      },
     [found],
   );
+  const ours = found.commits.filter(({ writer }) => writer === pictures.OURS).length;
   return (
     <Picture
       title="Commits over time"
-      summary={`${plural(found.length, "snapshot")}, ${count(found.filter((one) => one.isOurs).length)} of them by icewright. Pale ones are not part of the current history.${more ? " The latest 1,000." : ""}`}
+      summary={
+        <Sentences
+          first={`${plural(found.commits.length, "snapshot")}, ${count(ours)} of them by icewright; ${plural(found.conflicts.length, "conflict")} of its tasks with writers.`}
+          others={[
+            "Each mark is a commit, by what it did and who wrote it; pale ones are not part of the current history.",
+            found.refs.length > 0 ? "Branches show their own commits since they left it, tags their snapshot." : "",
+            more ? "The latest 1,000." : "",
+            "Press a mark to see its snapshot, or the task of a conflict; all are in the list below too.",
+          ]}
+        />
+      }
       option={option}
-      numbers={{
-        head: ["Committed", "Operation", "By", "Branches and tags", "Snapshot"],
-        rows: found.map((one) => [
-          instant(one.at),
-          pictures.OPERATIONS[one.lane] ?? "",
-          one.isOurs ? "icewright" : "a writer",
-          one.refs,
-          one.id,
-        ]),
+      height={90 + 34 * found.lanes.length}
+      onPick={(data) => {
+        const { commit, conflict, id } = (data ?? {}) as {
+          commit?: pictures.Commit;
+          conflict?: pictures.Conflict;
+          id?: string;
+        };
+        if (conflict) onPick({ task: conflict.task });
+        else if (commit ?? id) onPick({ snapshot: commit?.id ?? id ?? "" });
       }}
+      numbers={[
+        {
+          caption: "Commits",
+          head: ["Committed", "Operation", "By", "In the current history", "Branches and tags", "Snapshot"],
+          rows: found.commits.map((one) => [
+            instant(one.at),
+            one.operation,
+            one.writer,
+            one.isCurrentLine ? "yes" : "no",
+            one.refs.join(", "),
+            one.id,
+          ]),
+        },
+        {
+          caption: "Conflicts of tasks with writers",
+          head: ["At", "What", "Task"],
+          rows: found.conflicts.map((one) => [instant(one.at), one.said, one.task]),
+        },
+        {
+          caption: "Branches and tags",
+          head: ["Name", "Own commits", "Snapshot", "Committed"],
+          rows: found.refs.map(({ lane, points }) => [
+            lane,
+            lane.startsWith("branch ") ? Math.max(0, points.length - 1) : "",
+            points.at(-1)?.id ?? "",
+            instant(points.at(-1)?.at ?? 0),
+          ]),
+        },
+      ]}
     />
   );
 }
@@ -688,63 +922,184 @@ export function StoragePicture({ steps }: { steps: pictures.Step[] }) {
   );
 }
 
-export function RunsPicture({ found }: { found: pictures.Run[] }) {
+export function QueuePicture({
+  found,
+  now,
+  span,
+  onPick,
+  actions,
+}: {
+  found: pictures.Gantt;
+  now: number;
+  /** How far back and ahead it is drawn, in ms. */
+  span: number;
+  onPick: (task: string) => void;
+  actions: React.ReactNode;
+}) {
   const option = useMemo(
     () =>
       (colours: Palette): EChartsOption => {
         const tones: Record<string, string> = {
-          succeeded: colours.good,
+          committed: colours.good,
+          running: colours.accent,
+          conflict: colours.fair,
           failed: colours.bad,
-          in_doubt: colours.bad,
-          queued: colours.soft,
+          unknown: colours.bad,
+          [pictures.EXPECTED]: colours.track,
         };
-        const states = [...new Set(found.map((one) => one.state))];
+        const states = [...new Set(found.bars.map(({ state }) => state))];
         return {
           tooltip: {
             ...tip(colours),
             formatter: (given) => {
-              const one = (given as unknown as { data: { run: pictures.Run } }).data.run;
-              return said(
-                one.table,
-                `${one.state.replaceAll("_", " ")}, group ${one.group}`,
-                `${instant(one.from)}, ${duration(one.to - one.from)}`,
-              );
+              const { work } = (given as unknown as { data: { work?: pictures.Work } }).data;
+              return work
+                ? said(
+                    `${words(work.kind)} of ${work.table}`,
+                    `${words(work.state)}${work.optimizer ? ` on ${work.optimizer}` : ""}, group ${work.group}`,
+                    `${instant(work.from)}, ${duration(work.to - work.from)}`,
+                    ...(work.said ? [work.said] : []),
+                  )
+                : said("now");
             },
           },
-          legend: { textStyle: { color: colours.ink }, top: 0 },
-          grid: GRID,
-          xAxis: { type: "time", ...axis(colours) },
-          yAxis: { type: "value", inverse: true, min: 0, max: Math.max(1, found.length), show: false },
-          series: states.map((state) => ({
-            type: "custom" as const,
-            name: state.replaceAll("_", " "),
-            itemStyle: { color: tones[state] ?? colours.accent },
-            renderItem: rectangle(tones[state] ?? colours.accent, 1, 3),
-            encode: { x: [0, 2], y: [1, 3] },
-            data: found
-              .filter((one) => one.state === state)
-              .map((run) => ({ value: [run.from, run.lane, run.to, run.lane + 0.8], run })),
-          })),
+          legend: { textStyle: { color: colours.ink }, top: 0, type: "scroll" },
+          grid: { ...GRID, top: 36 },
+          xAxis: {
+            ...axis(colours),
+            type: "time",
+            min: now - span,
+            axisLine: { onZero: false, lineStyle: { color: colours.soft } },
+          },
+          yAxis: {
+            ...axis(colours),
+            type: "value",
+            inverse: true,
+            min: 0,
+            max: Math.max(1, found.rows.length),
+            show: false,
+          },
+          dataZoom: [{ type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl" }],
+          series: [
+            ...states.map((state, index) => ({
+              type: "custom" as const,
+              name: words(state),
+              itemStyle: { color: tones[state] ?? colours.soft },
+              renderItem: rectangle(tones[state] ?? colours.soft, state === pictures.WAITS ? 0.45 : 1, 3),
+              encode: { x: [0, 2], y: [1, 3] },
+              data: found.bars
+                .filter((work) => work.state === state)
+                .map((work) => ({
+                  value: [
+                    Math.max(work.from, now - span),
+                    work.lane + 0.45,
+                    Math.min(work.to, now + span),
+                    work.lane + 0.95,
+                  ],
+                  work,
+                })),
+              ...(index === 0
+                ? {
+                    markLine: {
+                      symbol: "none",
+                      silent: true,
+                      lineStyle: { color: colours.ink, type: "dashed" as const },
+                      label: { formatter: "now", color: colours.ink },
+                      data: [{ xAxis: now }],
+                    },
+                  }
+                : {}),
+            })),
+            {
+              type: "custom",
+              silent: true,
+              tooltip: { show: false },
+              clip: false,
+              // What a lane is of stands above its bars, at the left edge, however wide the page is.
+              renderItem: (params, api) => {
+                const row = found.rows[params.dataIndex];
+                const [, y = 0] = api.coord([api.value(0), api.value(1)]);
+                const area = params.coordSys as unknown as { x: number; width: number };
+                return {
+                  type: "text" as const,
+                  style: {
+                    text: visible(row?.label ?? ""),
+                    x: area.x,
+                    y,
+                    width: area.width,
+                    overflow: "truncate" as const,
+                    fill: row?.isGroup ? colours.ink : colours.soft,
+                    fontWeight: row?.isGroup ? ("bold" as const) : ("normal" as const),
+                    fontSize: 11,
+                  },
+                };
+              },
+              encode: { y: 1 },
+              data: found.rows.map((_row, lane) => [now, lane]),
+            },
+          ],
         };
       },
-    [found],
+    [found, now, span],
   );
+  const tries = found.bars.filter(({ optimizer }) => optimizer !== "");
+  const waiting = found.bars.filter(({ state }) => state === pictures.WAITS);
   return (
     <Picture
-      title="The latest tasks"
-      summary={`${plural(found.length, "task")}, each from being queued to its end or until now, by resource group.`}
+      title="The queue over time"
+      summary={
+        <Sentences
+          first={`${plural(tries.filter(({ state }) => state === "running").length, "task")} at work, ${plural(waiting.length, "task")} shown waiting.`}
+          others={[
+            "Tries at tasks, the latest 200 at most, by resource group and optimizer; below them what waits, from when it was queued, and about when it starts. A group says what it holds of what it may.",
+            "Press a bar to see its task.",
+          ]}
+        />
+      }
       option={option}
-      height={Math.min(420, 80 + 12 * found.length)}
-      numbers={{
-        head: ["Group", "Table", "State", "Queued", "Took"],
-        rows: found.map((one) => [
-          one.group,
-          one.table,
-          one.state.replaceAll("_", " "),
-          instant(one.from),
-          duration(one.to - one.from),
-        ]),
+      actions={actions}
+      height={Math.min(900, 80 + 26 * found.rows.length)}
+      onPick={(data) => {
+        const { work } = (data ?? {}) as { work?: pictures.Work };
+        if (work) onPick(work.task);
       }}
+      numbers={[
+        {
+          caption: "Tries at tasks",
+          head: ["Group", "Optimizer", "Table", "Action", "State", "Started", "Took", "Task"],
+          rows: tries.map((one) => [
+            one.group,
+            one.optimizer,
+            one.table,
+            words(one.kind),
+            words(one.state),
+            instant(one.from),
+            duration(one.to - one.from),
+            one.task,
+          ]),
+        },
+        {
+          caption: "What waits",
+          head: ["Group", "Table", "Action", "Queued", "Waits since", "Why", "Starts about"],
+          rows: waiting.map((one) => {
+            const next = found.bars.find(({ task, state }) => task === one.task && state === pictures.EXPECTED);
+            return [
+              one.group,
+              one.table,
+              words(one.kind),
+              instant(one.from),
+              duration(one.to - one.from),
+              one.said,
+              next ? instant(next.to) : "not known",
+            ];
+          }),
+        },
+        {
+          caption: "What groups hold",
+          head: ["Group"],
+          rows: found.rows.filter(({ isGroup }) => isGroup).map(({ label }) => [label]),
+        },
+      ]}
     />
   );
 }

@@ -2,7 +2,7 @@
 
 import type { Plan } from "../api/queries";
 import { bytes, count, duration, plural } from "../lib/format";
-import { amount, beforeAfter, nameOf, otherFigures } from "../lib/predictions";
+import { amount, beforeAfter, type Change, nameOf, otherFigures } from "../lib/predictions";
 import { Code, Facts, Name } from "./ui";
 
 type Prediction = NonNullable<Plan["prediction"]>;
@@ -49,6 +49,65 @@ export function BeforeAfter({ prediction }: { prediction: object }) {
         ))}
       </tbody>
     </table>
+  );
+}
+
+/** The share that is left of what there was: the lighter bar as predicted, the other one as measured. */
+function Left({ change: { before, predicted, measured } }: { change: Change }) {
+  const width = (value: number) => `${before > 0 ? Math.min(100, (100 * value) / before) : 0}%`;
+  return (
+    <span className="relative block h-3 w-40 rounded bg-track">
+      {predicted === null ? null : (
+        <span className="absolute inset-y-0 left-0 rounded border border-accent" style={{ width: width(predicted) }} />
+      )}
+      {measured === null ? null : (
+        <span className="absolute inset-y-0.5 left-0 rounded bg-accent" style={{ width: width(measured) }} />
+      )}
+    </span>
+  );
+}
+
+export function ChangesTable({ changes }: { changes: Change[] }) {
+  return (
+    <div className="relative overflow-x-auto">
+      <table className="text-sm">
+        <caption className="sr-only">Before and after</caption>
+        <thead>
+          <tr className="text-soft">
+            <th scope="col">
+              <span className="sr-only">What</span>
+            </th>
+            {["Before", "Predicted", "Measured"].map((name) => (
+              <th key={name} scope="col" className="px-2 text-right font-medium">
+                {name}
+              </th>
+            ))}
+            <th scope="col" className="max-sm:hidden">
+              <span className="sr-only">Share that is left</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {changes.map((change) => (
+            <tr key={change.name}>
+              <th scope="row" className="pr-2 text-left font-normal [overflow-wrap:anywhere] first-letter:uppercase">
+                <Name>{change.name}</Name>
+              </th>
+              <td className="px-2 text-right tabular-nums">{change.write(change.before)}</td>
+              <td className="px-2 text-right tabular-nums">
+                {change.predicted === null ? "–" : change.write(change.predicted)}
+              </td>
+              <td className="px-2 text-right font-semibold tabular-nums">
+                {change.measured === null ? "–" : change.write(change.measured)}
+              </td>
+              <td className="pl-2 max-sm:hidden" aria-hidden="true">
+                <Left change={change} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -88,6 +88,7 @@ export interface TableSearch {
   column?: string[] | undefined;
   sort?: string | undefined;
   small?: true | undefined;
+  snapshot?: string | undefined;
 }
 
 export function tableSearch(raw: Raw): TableSearch {
@@ -97,6 +98,7 @@ export function tableSearch(raw: Raw): TableSearch {
     column: texts(raw, "column", 2),
     sort: text(raw, "sort"),
     small: flag(raw, "small"),
+    snapshot: text(raw, "snapshot"),
   };
 }
 

@@ -1,12 +1,13 @@
 // What is at work, what waits and why, and what may be held at once.
 
 import { useInfiniteQuery, useMutation, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { answer, api, type Schemas } from "../api/client";
 import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
 import { TableLink, TaskLink } from "../components/links";
-import { RunsPicture } from "../components/pictures";
+import { QueuePicture } from "../components/pictures";
 import {
   Badge,
   Button,
@@ -25,12 +26,11 @@ import {
 import { bytes, count } from "../lib/format";
 import { haltPart, haltWords } from "../lib/halts";
 import { useNow } from "../lib/now";
-import { runs } from "../lib/pictures";
+import { gantt, since } from "../lib/pictures";
 import { useTitle } from "../lib/title";
 
 type Group = Schemas["GroupView"];
 const WAITS_SHOWN = 20;
-const RUNS_SHOWN = 100;
 const MINUTE_MS = 60_000;
 
 function of(held: string, most: string | null | undefined): string {
@@ -116,7 +116,7 @@ export function QueuePage() {
           )}
         </Loaded>
         <Waits />
-        <Runs />
+        <OverTime />
       </div>
     </>
   );
@@ -227,13 +227,24 @@ function HaltDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-function Waits() {
+/** The first tasks that are queued, each with what it waits for as soon as that is known. */
+function useQueued() {
   const queued = useInfiniteQuery(queries.tasks({ state: ["queued"] }));
   const rows = useMemo(() => queued.data?.pages.flatMap((page) => page.items) ?? [], [queued.data]);
-  const first = rows.slice(0, WAITS_SHOWN);
+  const first = useMemo(() => rows.slice(0, WAITS_SHOWN), [rows]);
   const documents = useQueries({
     queries: first.map((task) => ({ ...queries.task(task.task_id), refetchInterval: MINUTE_MS })),
+    combine: documentsOf,
   });
+  return { queued, rows, first, documents };
+}
+
+function documentsOf(found: { data: { value: queries.TaskDocument } | undefined }[]) {
+  return found.map(({ data }) => data?.value);
+}
+
+function Waits() {
+  const { queued, rows, first, documents } = useQueued();
   return (
     <Card title="Why what is queued waits">
       <Loaded query={queued} what="the queue">
@@ -243,7 +254,7 @@ function Waits() {
           ) : (
             <ul className="flex flex-col gap-2 text-sm">
               {first.map((task, index) => {
-                const document = documents[index]?.data?.value;
+                const document = documents[index];
                 return (
                   <li key={task.task_id} className="border-t border-line pt-2 first:border-0 first:pt-0">
                     <div className="flex flex-wrap items-center gap-2">
@@ -288,11 +299,56 @@ function Waits() {
   );
 }
 
-function Runs() {
-  const list = useInfiniteQuery(queries.tasks({}));
+const SPANS = {
+  "the last hour": 1,
+  "the last 6 hours": 6,
+  "the last day": 24,
+  "the last week": 168,
+  "the last 30 days": 720,
+} as const;
+type SpanName = keyof typeof SPANS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+function OverTime() {
+  const [spanName, setSpan] = useState<SpanName>("the last day");
+  const span = SPANS[spanName] * HOUR_MS;
+  const attempts = useQuery(queries.attempts({}));
+  const groups = useQuery(queries.groups);
+  const { first, documents } = useQueued();
+  const navigate = useNavigate();
   const minute = Math.floor(useNow() / MINUTE_MS) * MINUTE_MS;
-  const latest = list.data?.pages[0]?.items;
-  const found = useMemo(() => (latest ? runs(latest.slice(0, RUNS_SHOWN), minute) : []), [latest, minute]);
-  if (found.length === 0) return null;
-  return <RunsPicture found={found} />;
+  const tries = attempts.data?.items;
+  const held = groups.data?.items;
+  const found = useMemo(() => {
+    const waiting = first.map((task, index) => ({
+      task_id: task.task_id,
+      table: task.table,
+      kind: task.action.kind,
+      resource_group: task.resource_group,
+      created_at: task.created_at,
+      reasons: documents[index]?.waits.map((wait) => wait.reason.text) ?? [],
+      starts_at: documents[index]?.start?.at ?? null,
+    }));
+    return gantt(since(tries ?? [], minute - span), waiting, held ?? [], minute);
+  }, [tries, held, first, documents, minute, span]);
+  if (!attempts.data || (attempts.data.items.length === 0 && first.length === 0)) return null;
+  return (
+    <QueuePicture
+      found={found}
+      now={minute}
+      span={span}
+      actions={
+        <Select
+          aria-label="How far back"
+          value={spanName}
+          onChange={(event) => setSpan(event.target.value as SpanName)}
+        >
+          {Object.keys(SPANS).map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </Select>
+      }
+      onPick={(task) => void navigate({ to: "/tasks/$taskId", params: { taskId: task } })}
+    />
+  );
 }

@@ -38,7 +38,7 @@ import {
 import { bytes, count, duration, plural, visible, words } from "../lib/format";
 import { haltOver, haltWords } from "../lib/halts";
 import { useNow } from "../lib/now";
-import { commits, MEASURES, type Measure, waterfall } from "../lib/pictures";
+import { MEASURES, type Measure, timeline, waterfall, writerOf } from "../lib/pictures";
 import { TABLE_TABS, type TableSearch } from "../lib/search";
 import { storageParts } from "../lib/storage";
 import { useTitle } from "../lib/title";
@@ -149,7 +149,7 @@ function TableView({
       {tab === "health" ? <Health table={ref} document={document} /> : null}
       {tab === "layout" ? <Layout table={ref} document={document} columns={search.column ?? []} /> : null}
       {tab === "files" ? <Files table={ref} search={search} /> : null}
-      {tab === "snapshots" ? <Snapshots table={ref} /> : null}
+      {tab === "snapshots" ? <Snapshots table={ref} search={search} uuid={table.uuid} /> : null}
       {tab === "storage" ? <StorageTab table={ref} /> : null}
       {tab === "tasks" ? <Tasks document={document} /> : null}
       {tab === "policy" ? <Policy table={ref} /> : null}
@@ -379,21 +379,21 @@ function Layout({ table: ref, document, columns }: { table: queries.TableRef; do
 }
 
 function Overlaps({ table: ref, columns }: { table: queries.TableRef; columns: string[] }) {
+  return (
+    <>
+      {columns.map((column) => (
+        <OverlapOfColumns key={column} table={ref} columns={[column]} />
+      ))}
+      {columns.length === 2 ? <OverlapOfColumns table={ref} columns={columns} /> : null}
+    </>
+  );
+}
+
+function OverlapOfColumns({ table: ref, columns }: { table: queries.TableRef; columns: string[] }) {
   const bounds = useQuery(queries.bounds(ref, columns));
   return (
     <Loaded query={bounds} what="the bounds of its files">
-      {(found) =>
-        found.items.length === 0 ? (
-          <Empty>No file has bounds of this column.</Empty>
-        ) : (
-          <>
-            {found.columns.map((column, index) => (
-              <OverlapPicture key={column.name} bounds={found} column={index} label={column.name} />
-            ))}
-            {found.columns.length === 2 ? <RectanglesPicture bounds={found} /> : null}
-          </>
-        )
-      }
+      {(found) => (columns.length === 1 ? <OverlapPicture bounds={found} /> : <RectanglesPicture bounds={found} />)}
     </Loaded>
   );
 }
@@ -558,7 +558,6 @@ const SNAPSHOTS: Column<Snapshot>[] = [
     heading: "Snapshot",
     cell: (row) => (
       <span className="flex flex-wrap items-center gap-2">
-        <code>{String(row.snapshot_id)}</code>
         {row.is_current ? <Badge tone="good">current</Badge> : null}
         {row.is_ancestor ? null : <Badge tone="fair">not in the history</Badge>}
         {row.refs.map((name) => (
@@ -575,8 +574,7 @@ const SNAPSHOTS: Column<Snapshot>[] = [
     id: "by",
     heading: "By",
     by: (row) => row.task_id ?? "",
-    cell: (row) =>
-      row.task_id ? <TaskLink id={row.task_id} /> : <Name>{String(row.summary["engine-name"] ?? "a writer")}</Name>,
+    cell: (row) => (row.task_id ? <TaskLink id={row.task_id} /> : <Name>{writerOf(row)}</Name>),
   },
   {
     id: "added",
@@ -596,11 +594,70 @@ const SNAPSHOTS: Column<Snapshot>[] = [
   },
 ];
 
-function Snapshots({ table: ref }: { table: queries.TableRef }) {
+/** The columns, with ids that show the snapshot. */
+function snapshotColumns(onPick: (id: string) => void): Column<Snapshot>[] {
+  return SNAPSHOTS.map((column) =>
+    column.id === "id"
+      ? {
+          ...column,
+          cell: (row) => (
+            <span className="flex flex-wrap items-center gap-2">
+              <button
+                type="button"
+                className="min-h-6 text-accent hover:underline"
+                onClick={() => onPick(row.snapshot_id)}
+              >
+                <code>{row.snapshot_id}</code>
+              </button>
+              {column.cell(row)}
+            </span>
+          ),
+        }
+      : column,
+  );
+}
+
+function SnapshotCard({ snapshot, onClose }: { snapshot: Snapshot; onClose: () => void }) {
+  return (
+    <Card title={`Snapshot ${snapshot.snapshot_id}`} actions={<Button onClick={onClose}>Close</Button>}>
+      <div className="flex flex-col gap-3">
+        <Facts
+          items={[
+            ["Committed", <Time key="at" at={snapshot.committed_at} />],
+            ["Operation", snapshot.operation ?? "not said"],
+            [
+              "By",
+              snapshot.task_id ? (
+                <TaskLink key="by" id={snapshot.task_id} />
+              ) : (
+                <Name key="by">{writerOf(snapshot)}</Name>
+              ),
+            ],
+            ["In the current history", snapshot.is_ancestor ? "yes" : "no"],
+            ["Branches and tags", <Name key="refs">{snapshot.refs.join(", ") || "none"}</Name>],
+            ["Before it", snapshot.parent_id === null ? "nothing" : <code key="parent">{snapshot.parent_id}</code>],
+          ]}
+        />
+        <h3 className="text-sm font-semibold">What its commit says</h3>
+        <Facts
+          verbatim
+          items={Object.entries(snapshot.summary).map(([key, value]) => [visible(key), <Name key={key}>{value}</Name>])}
+        />
+      </div>
+    </Card>
+  );
+}
+
+function Snapshots({ table: ref, search, uuid }: { table: queries.TableRef; search: TableSearch; uuid: string }) {
+  const navigate = tableRoute.useNavigate();
   const list = useQuery(queries.snapshots(ref));
   const refs = useQuery(queries.refs(ref));
-  const items = list.data?.items;
-  const found = useMemo(() => commits(items ?? []), [items]);
+  const conflicts = useQuery(queries.attempts({ table: uuid, catalog: ref.catalog, state: ["conflict"] }));
+  const [items, named, refused] = [list.data?.items, refs.data?.items, conflicts.data?.items];
+  const found = useMemo(() => timeline(items ?? [], named ?? [], refused ?? []), [items, named, refused]);
+  const show = (snapshot: string | undefined) =>
+    void navigate({ search: (before) => ({ ...before, snapshot }), replace: true, resetScroll: false });
+  const shown = items?.find((each) => each.snapshot_id === search.snapshot);
   return (
     <div className="flex flex-col gap-4">
       <Loaded query={list} what="snapshots">
@@ -609,8 +666,24 @@ function Snapshots({ table: ref }: { table: queries.TableRef }) {
             <Empty>No snapshots: nothing was written yet.</Empty>
           ) : (
             <>
-              <SnapshotsPicture found={found} more={more !== null} />
-              <DataTable label="Snapshots" rows={rows} columns={SNAPSHOTS} keyOf={(row) => String(row.snapshot_id)} />
+              <SnapshotsPicture
+                found={found}
+                more={more !== null}
+                onPick={(picked) =>
+                  "task" in picked
+                    ? void navigate({ to: "/tasks/$taskId", params: { taskId: picked.task } })
+                    : show(picked.snapshot)
+                }
+              />
+              <div aria-live="polite">
+                {shown ? <SnapshotCard snapshot={shown} onClose={() => show(undefined)} /> : null}
+              </div>
+              <DataTable
+                label="Snapshots"
+                rows={rows}
+                columns={snapshotColumns(show)}
+                keyOf={(row) => row.snapshot_id}
+              />
             </>
           )
         }

@@ -6,7 +6,7 @@ import { useState } from "react";
 import { answer, api } from "../api/client";
 import * as queries from "../api/queries";
 import { PlanLink, TableLink } from "../components/links";
-import { PredictionView } from "../components/plan";
+import { ChangesTable, PredictionView } from "../components/plan";
 import {
   Badge,
   Button,
@@ -22,7 +22,7 @@ import {
 } from "../components/ui";
 import { count, duration, plural, short, words } from "../lib/format";
 import { haltOver, haltWords } from "../lib/halts";
-import { compared } from "../lib/predictions";
+import { changes, changeWords, committed, compared, seenAround } from "../lib/predictions";
 import { stateTone } from "../lib/states";
 import { useTitle } from "../lib/title";
 import { taskRoute } from "../router";
@@ -39,7 +39,7 @@ export function TaskPage() {
 }
 
 function TaskView({ document, tag }: { document: queries.TaskDocument; tag: string | null }) {
-  const { task, history, attempts, measured, waits, start } = document;
+  const { task, history, attempts, waits, start } = document;
   const status = useQuery(queries.status);
   const halt = haltOver(status.data?.halts ?? [], task);
   const isHeld =
@@ -122,37 +122,7 @@ function TaskView({ document, tag }: { document: queries.TaskDocument; tag: stri
             ) : null}
           </div>
         </Card>
-        {measured && task.prediction.kind === "rewrite_data_files" ? (
-          <Card title="Predicted and measured">
-            <table className="text-sm">
-              <caption className="sr-only">Predicted and measured</caption>
-              <thead>
-                <tr className="text-soft">
-                  <th scope="col">
-                    <span className="sr-only">What</span>
-                  </th>
-                  <th scope="col" className="px-3 text-right font-medium">
-                    Predicted
-                  </th>
-                  <th scope="col" className="px-3 text-right font-medium">
-                    Measured
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {compared(task.prediction, measured).map((row) => (
-                  <tr key={row.name}>
-                    <th scope="row" className="pr-3 text-left font-normal">
-                      {row.name}
-                    </th>
-                    <td className="px-3 text-right tabular-nums">{row.predicted}</td>
-                    <td className="px-3 text-right font-semibold tabular-nums">{row.measured}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Card>
-        ) : null}
+        <Outcome document={document} />
         <Card title="What its plan said">
           <PredictionView prediction={task.prediction} />
         </Card>
@@ -216,6 +186,64 @@ function TaskView({ document, tag }: { document: queries.TaskDocument; tag: stri
         </Card>
       </div>
     </>
+  );
+}
+
+/** What it changes of its table, predicted beside measured, and what that costs. */
+function Outcome({ document: { task, attempts, measured } }: { document: queries.TaskDocument }) {
+  const ref = { uuid: task.uuid, catalog: task.catalog };
+  const isOver = task.state === "succeeded";
+  const snapshots = useQuery({ ...queries.snapshots(ref), enabled: isOver });
+  const series = useQuery({ ...queries.series(ref), enabled: isOver });
+  const endedAt = attempts.at(-1)?.ended_at ?? null;
+  const seen = seenAround(series.data?.items ?? [], task.created_at, endedAt);
+  const found = changes(task.prediction, committed(snapshots.data?.items ?? [], task.task_id), seen);
+  const costs = measured && task.prediction.kind === "rewrite_data_files" ? compared(task.prediction, measured) : [];
+  if (found.length === 0 && costs.length === 0) return null;
+  return (
+    <Card title="Before and after">
+      <div className="flex flex-col gap-3">
+        <p className="font-medium">
+          <Name>{changeWords(found, isOver ? measured : null)}</Name>
+        </p>
+        {found.length > 0 ? <ChangesTable changes={found} /> : null}
+        {seen.before && seen.after ? (
+          <p className="text-sm text-soft">
+            The share of small files is that of the looks of <Time at={seen.before.at} /> and of{" "}
+            <Time at={seen.after.at} />; what others committed between them is in it.
+          </p>
+        ) : null}
+        {costs.length > 0 ? (
+          <table className="self-start text-sm">
+            <caption className="pb-1 text-left font-medium">What the work took</caption>
+            <thead>
+              <tr className="text-soft">
+                <th scope="col">
+                  <span className="sr-only">What</span>
+                </th>
+                <th scope="col" className="px-3 text-right font-medium">
+                  Predicted
+                </th>
+                <th scope="col" className="px-3 text-right font-medium">
+                  Measured
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {costs.map((row) => (
+                <tr key={row.name}>
+                  <th scope="row" className="pr-3 text-left font-normal">
+                    {row.name}
+                  </th>
+                  <td className="px-3 text-right tabular-nums">{row.predicted}</td>
+                  <td className="px-3 text-right font-semibold tabular-nums">{row.measured}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        ) : null}
+      </div>
+    </Card>
   );
 }
 

@@ -15,7 +15,7 @@ from icewright.maintenance.explain import plan_view
 from icewright.maintenance.undoer import Undoer
 from icewright.model.access.permissions import Permission
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply, TaskReport
-from icewright.model.work.tasks import Task, TaskState
+from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.observation.lookups import ByUuid
 from icewright.plans.views import PlanView
 from icewright.ports.store import TaskFilter, TaskStore
@@ -27,10 +27,12 @@ from icewright.work.groups.queue_waits import QueueWaits
 from icewright.work.tasks.start_estimates import StartEstimates
 from icewright.work.tasks.task_views import (
     AttemptDocument,
+    AttemptOfTaskView,
     ListedAttempt,
     TaskDocument,
     TaskView,
     attempt_document,
+    attempt_of_task_view,
     listed_attempt,
     task_document,
     task_view,
@@ -38,6 +40,7 @@ from icewright.work.tasks.task_views import (
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
 attempts_router = APIRouter(prefix="/tasks", tags=["optimizers"])
+latest_router = APIRouter(prefix="/attempts", tags=["tasks"])
 
 _NOT_FOUND = {404: "No such task."}
 _CHANGED = {412: "The task is not the one of `If-Match` any more."}
@@ -111,6 +114,31 @@ def show_attempt(
     if not found or found[0].attempt != number:
         raise NotFound(f"task {task_id} has no attempt {number}")
     return render(attempt_document(found[0]))
+
+
+@latest_router.get(
+    "",
+    dependencies=[needs(Permission.READ, On.ANYWHERE)],
+    **operation(page_of(AttemptOfTaskView), problems={404: "No such table or catalog."}),
+)
+def list_latest_attempts(
+    task_store: Service[TaskStore],
+    by_uuid: ByUuid,
+    caller: Caller,
+    *,
+    state: Annotated[list[AttemptState] | None, Query(description="Only tries in one of these states.")] = None,
+    table: Annotated[str | None, Query(description="Only tries at tasks of the table of that uuid.")] = None,
+    catalog: Annotated[str | None, Query(description="The catalog of `table`.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Tries at the tasks of tables that the caller may read, those that began last first."""
+    before, within = decode_cursor(int, cursor), caller.scopes(Permission.READ)
+    table_id = None if table is None else by_uuid.seen(table, catalog, within).table_id
+    only, states = TaskFilter(table_id=table_id, within=within), frozenset(state) if state else None
+    found = task_store.latest_attempts(only, states=states, limit=limit + 1, before=before)
+    items = [attempt_of_task_view(one) for one in found[:limit]]
+    return page(items, found[limit - 1].attempt.fencing_token if len(found) > limit else None)
 
 
 @router.post(

@@ -158,6 +158,7 @@ def create_app(
     for routes in routers:
         api.include_router(routes.router)
     api.include_router(tasks.attempts_router)
+    api.include_router(tasks.latest_router)
     api.include_router(lost_tables.gone_router)
     document: dict[str, Any] = {}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, insert, select, union_all, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, insert, null, select, union_all, update
 
 from icewright.core.errors import Conflict, NotFound, Unreadable
 from icewright.feed import sql as feed
@@ -48,6 +48,17 @@ _BY_ID: Final = WHOLE.where(tasks.c.task_id.in_(bindparam("task_ids", expanding=
 _PACKED: Final = select(task_actions.c.task_id, task_actions.c.action).where(
     task_actions.c.task_id.in_(bindparam("task_ids", expanding=True))
 )
+LATEST_ATTEMPTS: Final = (
+    select(
+        *(column for column in attempts.c if column.name not in {"progress", "report"}),
+        null().label("progress"),
+        null().label("report"),
+        *(tasks.c[name] for name in ("catalog", "table_uuid", "table_name", "kind", "resource_group", "created_at")),
+    )
+    .join(tasks, tasks.c.task_id == attempts.c.task_id)
+    .order_by(attempts.c.fencing_token.desc())
+)
+"""Tries with what their tasks are, the last one first; without reports, which may have a line for each group."""
 _NEXT_TOKENS: Final = (
     update(counters)
     .where(counters.c.name == FENCING_TOKEN)

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from sqlalchemy import RowMapping
 
-from icewright.model.actions.actions import ActionFigures, shareable_bytes
+from icewright.model.actions.actions import ActionFigures, ActionKind, shareable_bytes
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Prediction, Reason
 from icewright.model.policy.resource_groups import Queue
@@ -23,6 +23,7 @@ from icewright.model.work.tasks import (
     Task,
     TaskState,
 )
+from icewright.ports.store import AttemptOfTask
 from icewright.store.documents import dump, dump_optional, load, load_optional, pack
 from icewright.work.groups.rank import ranked_at
 from icewright.work.store.actions import KeptActions, digest_of
@@ -198,4 +199,16 @@ def attempt_of(row: RowMapping) -> Attempt:
         ended_at=row["ended_at"],
         progress=load_optional(Progress, row["progress"]),
         report_json=row["report"],
+    )
+
+
+def attempt_of_task(row: RowMapping) -> AttemptOfTask:
+    """A row of attempts joined with their tasks."""
+    return AttemptOfTask(
+        attempt=attempt_of(row),
+        table_name=load(TableName, row["table_name"]),
+        table_id=TableId(row["catalog"], row["table_uuid"]),
+        kind=ActionKind(row["kind"]),
+        resource_group=row["resource_group"],
+        queued_at=row["created_at"],
     )

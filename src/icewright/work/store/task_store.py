@@ -38,7 +38,7 @@ from icewright.model.work.tasks import (
 )
 from icewright.ports.admissions import CLAIMABLE_MAX
 from icewright.ports.census import TaskCensus
-from icewright.ports.store import Change, Enqueued, TaskFilter
+from icewright.ports.store import AttemptOfTask, Change, Enqueued, TaskFilter
 from icewright.store import transactions
 from icewright.store.group_commit import GroupCommit
 from icewright.store.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
@@ -53,7 +53,7 @@ from icewright.work.store import task_queries as queries
 from icewright.work.store.admission_queries import Wanted
 from icewright.work.store.census import task_census
 from icewright.work.store.claiming import ClaimSelector
-from icewright.work.store.task_rows import attempt_of, history_of, task_columns
+from icewright.work.store.task_rows import attempt_of, attempt_of_task, history_of, task_columns
 
 ENQUEUE_TRIES = 3
 """Two servers that queue the same candidate at once: one of them finds the other's task when it looks again."""
@@ -272,6 +272,23 @@ class SqlTaskStore:
         with reading(self._engine) as connection:
             queries.head(connection, task_id)
             return [attempt_of(row) for row in connection.execute(query).mappings()]
+
+    def latest_attempts(
+        self,
+        only: TaskFilter,
+        *,
+        states: frozenset[AttemptState] | None = None,
+        limit: int,
+        before: int | None = None,
+    ) -> Sequence[AttemptOfTask]:
+        """See the port."""
+        query = queries.LATEST_ATTEMPTS.where(*queries.matches(only, None)).limit(limit)
+        if states is not None:
+            query = query.where(attempts.c.state.in_(sorted(state.value for state in states)))
+        if before is not None:
+            query = query.where(attempts.c.fencing_token < before)
+        with reading(self._engine) as connection:
+            return [attempt_of_task(row) for row in connection.execute(query).mappings()]
 
     def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
         """See the port."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from icewright.core.failure_causes import Cause
 from icewright.core.times import Instant
-from icewright.model.actions.actions import ActionFigures, traits_of
+from icewright.model.actions.actions import ActionFigures, ActionKind, traits_of
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Prediction, Reason
 from icewright.model.work.admission import Lane
@@ -27,6 +27,7 @@ from icewright.model.work.tasks import (
 )
 from icewright.model.work.why import StartEstimate, Wait
 from icewright.plans.evidence.measures import Measured, measured
+from icewright.ports.store import AttemptOfTask
 from icewright.work.tasks.causes import CAUSES_BY_CODE
 
 
@@ -78,6 +79,28 @@ class ListedAttempt:
     result: Result | None
     cause: Cause | None
     attempt_at: str
+    task_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptOfTaskView:
+    """One try in a list of those of all tasks: when it began and ended, where, and of which task of which table.
+
+    ``task_at`` is where its task is, and all that was reported of it.
+    """
+
+    task_id: str
+    attempt: int
+    state: AttemptState
+    optimizer_id: str
+    queued_at: Instant
+    started_at: Instant
+    ended_at: Instant | None
+    table: str
+    catalog: str
+    uuid: str
+    kind: ActionKind
+    resource_group: str
     task_at: str
 
 
@@ -169,6 +192,26 @@ def listed_attempt(attempt: Attempt) -> ListedAttempt:
         cause=cause_of(attempt),
         attempt_at=f"{task_at}/attempts/{attempt.attempt}",
         task_at=task_at,
+    )
+
+
+def attempt_of_task_view(found: AttemptOfTask) -> AttemptOfTaskView:
+    """The attempt for a list of those of many tasks."""
+    attempt = found.attempt
+    return AttemptOfTaskView(
+        task_id=attempt.task_id,
+        attempt=attempt.attempt,
+        state=attempt.state,
+        optimizer_id=attempt.optimizer_id,
+        queued_at=found.queued_at,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        table=str(found.table_name),
+        catalog=found.table_id.catalog,
+        uuid=found.table_id.uuid,
+        kind=found.kind,
+        resource_group=found.resource_group,
+        task_at=f"/api/v1/tasks/{attempt.task_id}",
     )
 
 
