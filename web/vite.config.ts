@@ -14,7 +14,7 @@ export default defineConfig({
     target: "es2023",
     assetsInlineLimit: 0, // the content security policy allows no data: addresses
     modulePreload: { polyfill: false },
-    chunkSizeWarningLimit: 700,
+    chunkSizeWarningLimit: 750,
   },
   server: { proxy: { "/api": { target: SERVER }, "/login": { target: SERVER } } },
   test: { environment: "node", include: ["src/**/*.test.ts"] },
