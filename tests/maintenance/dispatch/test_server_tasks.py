@@ -22,12 +22,11 @@ from icewright.model.plans.plans import Reason
 from icewright.model.policy.resource_groups import SERVER
 from icewright.model.work.breaker import UNVERIFIED
 from icewright.model.work.jobs import Result
-from icewright.model.work.tasks import NewTask, Task, TaskState
+from icewright.model.work.tasks import ASKED_FOR, NewTask, Task, TaskState
+from icewright.plans.policy_digest import SETTINGS_DIGEST, plan_digest
 from tests.builders.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import Worker, hello
 from tests.doubles.expiry import MemoryExpiry
-
-APPLIED = Reason("old", "old", {APPROVED: 1})
 
 
 @dataclass
@@ -84,7 +83,9 @@ def queue(house: Lakehouse) -> str:
         as_of=house.clock.now() + 1,
     )
     prediction = ExpireSnapshotsPrediction(3, 1, (), 2, "", can_be_undone=False, undo="")
-    new = NewTask(house.ids.new("task"), metadata.table_id, NAME, "plan-x", action, APPLIED, prediction, 0, SERVER, 3)
+    digest = plan_digest(ActionKind.EXPIRE_SNAPSHOTS, house.control.planner.policy(metadata))
+    applied = Reason("old", "old", {APPROVED: 1, ASKED_FOR: "expire_snapshots", SETTINGS_DIGEST: digest})
+    new = NewTask(house.ids.new("task"), metadata.table_id, NAME, "plan-x", action, applied, prediction, 0, SERVER, 3)
     return house.tasks.enqueue(new).task.task_id
 
 
