@@ -204,7 +204,8 @@ def serve(folder: Path) -> int:
                 stage(folder)
         except KeyboardInterrupt:
             server.terminate()
-        return server.wait()
+            return 0
+        return server.returncode
 
 
 def main() -> int:

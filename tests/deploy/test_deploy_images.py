@@ -6,9 +6,12 @@ import json
 import re
 import tomllib
 from dataclasses import dataclass, field
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.cases import each_case
 
@@ -129,22 +132,54 @@ def test_its_health_is_asked_for_where_it_listens() -> None:
     assert [STAGES[name].words("HEALTHCHECK") for name in ("optimizer", "demo")] == [["NONE"], ["NONE"]]
 
 
-def test_java_is_in_the_optimizer_alone_and_spark_as_well() -> None:
-    def installed(name: str) -> str:
-        return " ".join(words for stage in chain(name) for words in stage.words("RUN"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    packages = {name: re.search(r"'icewright\[([a-z0-9,]+)\]'", installed(f"{name}-packages")) for name in TARGETS}
-    found = {name: set(match[1].split(",")) for name, match in packages.items() if match}
-    assert set().union(*found.values()) <= set(extras)
-    assert "spark" in found["optimizer"]
-    assert "postgresql" in found["server"]
-    assert not {"spark", "demo"} & found["server"]
-    assert "demo" not in found["optimizer"]
-    assert found["demo"] == {"demo", "spark"}
-    assert "openjdk-17" in installed("optimizer")
-    assert "openjdk-17" in installed("demo")
-    assert "openjdk" not in installed("server")
+
+def installed(name: str) -> str:
+    return " ".join(words for stage in chain(name) for words in stage.words("RUN"))
+
+
+def extras(name: str) -> set[str]:
+    """What an image has beside the server and the command line."""
+    found = re.search(r"'icewright\[([a-z0-9,]+)\]'", installed(f"{name}-packages"))
+    assert found is not None
+    return set(found[1].split(","))
+
+
+def packages(name: str) -> set[str]:
+    """All packages that an image gets: those that icewright requires there, and theirs, as installed here."""
+    optional = PROJECT["project"]["optional-dependencies"]
+    named = [*PROJECT["project"]["dependencies"], *(each for extra in extras(name) for each in optional[extra])]
+    left = [Requirement(each) for each in named]
+    seen: set[tuple[str, str]] = set()
+    while left:
+        one = left.pop()
+        for extra in ("", *one.extras):
+            key = (canonicalize_name(one.name), extra)
+            if key not in seen:
+                seen.add(key)
+                required = map(Requirement, distribution(one.name).requires or ())
+                left += [each for each in required if each.marker is None or each.marker.evaluate({"extra": extra})]
+    return {name for name, _ in seen}
+
+
+def test_java_is_in_the_optimizer_alone_and_spark_as_well() -> None:
+    assert set().union(*map(extras, TARGETS)) <= set(PROJECT["project"]["optional-dependencies"])
+    assert "postgresql" in extras("server")
+    assert "demo" not in extras("server") | extras("optimizer")
+    assert extras("demo") == {"demo", "spark"}
+    assert {name for name in TARGETS if "openjdk-17" in installed(name)} == {"optimizer", "demo"}
+    assert {name for name in TARGETS if {"pyspark", "py4j", "pandas"} <= packages(name)} == {"optimizer", "demo"}
+    assert not {"pyspark", "py4j", "pandas", "arro3-core"} & packages("server")
+
+
+@each_case("name", TARGETS)
+def test_no_image_has_the_tools_of_tests_and_docs(name: str) -> None:
+    tools = {*PROJECT["dependency-groups"]["dev"], *PROJECT["dependency-groups"]["docs"]}
+    found = {canonicalize_name(Requirement(each).name) for each in tools} - {"numpy", "pandas"}  # Spark needs these
+    assert len(found) > 15
+    assert found & packages(name) == set()
+    assert "pyarrow" in packages(name)
 
 
 def test_applications_find_their_beginning_where_spark_looks_for_it() -> None:
