@@ -71,6 +71,10 @@ class Client(PeopleCalls, EventCalls, QueueCalls):
         """The health of a table, part by part: a ``HealthView``. Raises ``NotFound``."""
         return self.ask("GET", f"/tables/{part(uuid)}/health", {"catalog": catalog})
 
+    def histogram(self, uuid: str, catalog: str) -> Json:
+        """The sizes of a table's data files: a ``HistogramView``. Raises ``NotFound``."""
+        return self.ask("GET", f"/tables/{part(uuid)}/histogram", {"catalog": catalog})
+
     def table_document(self, uuid: str, catalog: str) -> Json:
         """One table in full: a ``TableDocument``. Raises ``NotFound``."""
         return self.ask("GET", f"/tables/{part(uuid)}", {"catalog": catalog})
