@@ -129,3 +129,29 @@ def test_what_a_list_shows_of_an_id_names_the_task(monkeypatch: pytest.MonkeyPat
         assert icewright("tasks", "cancel", shown).status == 0
         said = icewright("tasks", "show", "0" * 8)
         assert (said.status, said.out) == (2, "")
+
+
+@each_case(
+    ("wrong", "meant"),
+    [
+        ("lake.db.tabel_03", "did you mean lake.db.table_03"),
+        (f"lake.sales_eruope.{LONG}", f"did you mean lake.sales_europe.{LONG}?"),
+        ("lak.db.table_03", "did you mean lake.db.table_03"),
+        (f"lake.sales_europe.{LONG[:-1]}", f"did you mean lake.sales_europe.{LONG}?"),
+        ("lake.db.customers", "it looks for new tables now and then"),
+        ("lake.db.t", "it looks for new tables now and then"),
+    ],
+)
+def test_a_misspelt_table_is_answered_with_those_that_are_spelt_alike(wrong: str, meant: str) -> None:
+    said = icewright("health", wrong)
+    assert (said.status, f"hint: {meant}" in said.err) == (2, True), said.err
+
+
+def test_names_of_others_are_not_suggested(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    with at_a_port(served.control) as url:
+        monkeypatch.setenv("ICEWRIGHT_URL", url)
+        made = icewright("token", "create", "reads", "--scope", "lake.sales_europe")
+        monkeypatch.setenv("ICEWRIGHT_TOKEN", made.out.strip())
+        said = icewright("health", "lake.db.tabel_03")
+        assert (said.status, "table_03" in said.err, "did you mean" in said.err) == (2, False, False)
+        assert "did you mean" in icewright("health", f"lake.sales_europe.{LONG[:-1]}").err

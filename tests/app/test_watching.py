@@ -111,7 +111,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_task(lakehouse: Lakehouse, monkeyp
 
     meanwhile(monkeypatch, FOLLOWING, interrupt)
     said = icewright("tasks", "show", task_id, "--follow")
-    assert (said.status, f"the task goes on: icewright tasks show {task_id} --follow" in said.err) == (1, True)
+    assert (said.status, f"the task continues: icewright tasks show {task_id} --follow" in said.err) == (1, True)
     assert lakehouse.tasks.get(task_id).state.value == "queued"
 
 

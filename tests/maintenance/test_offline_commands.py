@@ -152,6 +152,13 @@ def test_long_lists_say_that_they_are_cut() -> None:
     assert len(icewright("table", "files", "db.events", "--limit", "0").out.splitlines()) == 13
 
 
+@each_case("command", ["table show", "table manifests", "table partitions", "plan"])
+def test_a_misspelt_table_is_answered_with_those_of_the_catalog_that_are_spelt_alike(command: str) -> None:
+    said = icewright(*command.split(), "db.evnts")
+    assert (said.status, said.err.splitlines()[-1]) == (2, "hint: did you mean lake.db.events?")
+    assert "did you mean" not in icewright(*command.split(), "db.customers").err
+
+
 def test_files_of_one_partition() -> None:
     files = icewright("table", "files", "db.events", "--partition", "city=Bonn", "--json").json["items"]
     assert {file["partition"] for file in files} == {"city=Bonn"}

@@ -6,6 +6,7 @@ Answers are JSON objects; the caller knows which view it asked for and reads it 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from icewright.api_client.connection import (
     LONG_S,
@@ -21,10 +22,12 @@ from icewright.core.codec import to_json
 from icewright.core.errors import NotFound, Unreadable
 from icewright.core.reasons import SINCE
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
-from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.names import TableName, did_you_mean, quote_part
 from icewright.model.iceberg.tables import Json
 from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policies import NewRevision, Policies
+
+_NEAR_MAX: Final = 1_000
 
 
 def _unreadable(name: TableName, reason: Json) -> Unreadable:
@@ -71,6 +74,10 @@ class Client(PeopleCalls, EventCalls, QueueCalls):
         """The health of a table, part by part: a ``HealthView``. Raises ``NotFound``."""
         return self.ask("GET", f"/tables/{part(uuid)}/health", {"catalog": catalog})
 
+    def histogram(self, uuid: str, catalog: str) -> Json:
+        """The sizes of a table's data files: a ``HistogramView``. Raises ``NotFound``."""
+        return self.ask("GET", f"/tables/{part(uuid)}/histogram", {"catalog": catalog})
+
     def table_document(self, uuid: str, catalog: str) -> Json:
         """One table in full: a ``TableDocument``. Raises ``NotFound``."""
         return self.ask("GET", f"/tables/{part(uuid)}", {"catalog": catalog})
@@ -85,8 +92,15 @@ class Client(PeopleCalls, EventCalls, QueueCalls):
             for table in self.status()["unreadable"]:
                 if table["name"] == str(name):
                     raise _unreadable(name, table["reason"])
-            raise NotFound(f"the server does not know a table {name}", hint="it looks for new tables now and then")
+            hint = did_you_mean(name, self._names_near(name)) or "it looks for new tables now and then"
+            raise NotFound(f"the server does not know a table {name}", hint=hint)
         return found[0]
+
+    def _names_near(self, name: TableName) -> list[TableName]:
+        """Names that a misspelt one may mean, of those that the caller may read: its namespace's, and the first."""
+        namespace = ".".join(quote_part(one) for one in (name.catalog, *name.namespace))
+        near = self.tables(filters={"namespace": namespace}, limit=_NEAR_MAX).items
+        return [TableName.parse(one["name"]) for one in (*near, *self.tables(limit=_NEAR_MAX).items)]
 
     def partitions(self, uuid: str, catalog: str, *, limit: int = 100, cursor: str | None = None) -> Page:
         """The partitions of a table as of its last observed snapshot."""

@@ -146,7 +146,7 @@ def apply(
     plan_id: Annotated[str, typer.Argument(metavar="PLAN_ID", help="As `icewright plan` shows it.")],
     *,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Say how the task goes on until it ends; exit status 1 unless it succeeds.")
+        bool, typer.Option("--wait", help="Say each step of the task until it ends; exit status 1 unless it succeeds.")
     ] = False,
 ) -> None:
     """Run a plan now: queue exactly that one, because you say so. What waits for a person, `icewright approve` lets go.

@@ -41,7 +41,7 @@ class Offline(OfflineCatalogs):
         Raises what :meth:`icewright.maintenance.planner.Planner.plan` raises.
         """
         clock = SystemClock()
-        with _empty_store(clock) as tables:
+        with self.suggesting(name), _empty_store(clock) as tables:
             observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock, registry=self.registry)
             planner = Planner(observer, tables, clock, SystemIds(clock), PolicySource(self._rules))
             observation = assumed(observer.observe(name))

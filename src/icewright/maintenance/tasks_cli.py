@@ -85,7 +85,7 @@ def show(
     task_id: TaskArgument,
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Say how it goes on until it ends; exit status 1 unless it succeeds.")
+        bool, typer.Option("--follow", "-f", help="Say each step until it ends; exit status 1 unless it succeeds.")
     ] = False,
 ) -> None:
     """Show one task with its history and its attempts."""
@@ -120,14 +120,14 @@ app.command()(attempts)
 
 
 def follow_task(terminal: Terminal, client: Client, task_id: str) -> NoReturn:
-    """Say how a task goes on until it ends, and leave: with exit status 1 unless it has succeeded.
+    """Say each step of a task until it ends, and leave: with exit status 1 unless it has succeeded.
 
     Ctrl-C ends only this.
     """
     try:
         found = _followed(terminal, client, task_id)
     except KeyboardInterrupt:
-        terminal.note(f"the task goes on: icewright tasks show {task_id} --follow")
+        terminal.note(f"the task continues: icewright tasks show {task_id} --follow")
         raise typer.Exit(FOUND) from None
     if terminal.as_json:
         terminal.document(found)

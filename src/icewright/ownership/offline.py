@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.pointers.properties import PyIcebergProperties
 from icewright.config.secrets import resolve_entry
-from icewright.core.errors import IcewrightError
+from icewright.core.errors import IcewrightError, NotFound
 from icewright.core.system_clock import SystemClock
 from icewright.model.iceberg.locations import Aliases
-from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.names import TableName, did_you_mean
 from icewright.ownership.location_rules import place_rules
 from icewright.ownership.own_paths import own_places
 from icewright.ownership.registry import Registry
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from icewright.catalogs.properties_port import TableProperties
     from icewright.config.model import Config
     from icewright.model.iceberg.tables import TableMetadata
+
+_NAMES_MAX: Final = 10_000
 
 
 class OfflineCatalogs:
@@ -66,6 +70,15 @@ class OfflineCatalogs:
             return files.size_bytes(table, table.metadata_location)
         except IcewrightError:
             return 0
+
+    @contextmanager
+    def suggesting(self, name: TableName) -> Iterator[None]:
+        """Says which tables of the catalog are spelt like one that it does not have."""
+        try:
+            yield
+        except NotFound as error:
+            said = did_you_mean(name, islice(self.catalog(name.catalog).tables(), _NAMES_MAX))
+            raise NotFound(error.message, hint=said or error.hint) from error
 
     def names(self, catalog: str) -> Iterator[TableName]:
         """The tables of one catalog, by name."""

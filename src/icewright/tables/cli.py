@@ -326,8 +326,10 @@ def _load(invocation: Invocation, table: str) -> tuple[TableMetadata, Catalog]:
     from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
 
     name = table_name(invocation.config, table)
-    catalog = Offline(invocation.config).catalog(name.catalog)
-    return catalog.load(name), catalog
+    offline = Offline(invocation.config)
+    catalog = offline.catalog(name.catalog)
+    with offline.suggesting(name):
+        return catalog.load(name), catalog
 
 
 def _list(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.core.errors import InvalidName
-from icewright.model.iceberg.names import PART_LENGTH_MAX, TableName, quote_part, split_parts
+from icewright.model.iceberg.names import PART_LENGTH_MAX, TableName, did_you_mean, quote_part, split_parts
 from tests.cases import each_case
 
 parts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30) | st.sampled_from(
@@ -58,3 +58,22 @@ def test_ten_thousand_characters_are_a_name_and_more_are_not() -> None:
     assert TableName.parse(str(TableName("c", ("n",), "x" * PART_LENGTH_MAX))).name == "x" * PART_LENGTH_MAX
     with pytest.raises(InvalidName, match="longer than"):
         TableName("c", ("n",), "x" * (PART_LENGTH_MAX + 1))
+
+
+@each_case(
+    ("wrong", "others", "said"),
+    [
+        ("l.db.evnts", ["l.db.events", "l.db.orders"], "did you mean l.db.events?"),
+        ("l.db.EVENTS", ["l.db.events"], "did you mean l.db.events?"),
+        ("l.db.event", ["l.db.events", "l.db.events2", "l.db.event_s", "l.db.eventz"], "l.db.event"),
+        ("l.db.events", ["l.db.events"], ""),
+        ("l.db.a", ["l.db.b", "l.db.ab"], ""),
+        ("l.sales.events", ["l.prices.events"], ""),
+        ("l.db." + "a" * 9_000, ["l.db." + "a" * 9_001], ""),
+        ("l.db.x", [], ""),
+    ],
+)
+def test_what_is_spelt_alike_is_suggested_part_by_part(wrong: str, others: list[str], said: str) -> None:
+    found = did_you_mean(TableName.parse(wrong), [TableName.parse(other) for other in others] * 2)
+    assert (said in found, bool(said)) == (True, bool(found))
+    assert found.count(" or ") <= 2

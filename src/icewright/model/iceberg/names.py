@@ -8,6 +8,7 @@ occur in a part, and :meth:`TableName.__str__` and :meth:`TableName.parse` are i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from icewright.core.errors import InvalidName
@@ -15,6 +16,9 @@ from icewright.core.errors import InvalidName
 _PLAIN_PART = re.compile(r"[^\W][\w-]*\Z", re.UNICODE)
 _PARTS_MIN = 3  # catalog, at least one level of namespace, table
 PART_LENGTH_MAX = 10_000
+_ALIKE_MIN = 0.7
+_ALIKE_SHOWN = 3
+_ALIKE_LENGTH_MAX = 200
 _NO_CATALOG_TAKES = re.compile("[\0\ud800-\udfff]")
 """NUL, and lone surrogates: no database, no URL and no file can hold them."""
 
@@ -79,6 +83,33 @@ def require_text(*parts: str) -> None:
     for part in parts:
         if _NO_CATALOG_TAKES.search(part):
             raise InvalidName(f"not a name: {part[:100]!r}", hint="names are UTF-8 text without NUL")
+
+
+def alike(name: TableName, others: Iterable[TableName]) -> tuple[TableName, ...]:
+    """Up to three other names that this one may be a misspelling of, the likeliest first."""
+    scored = [(_likeness(name, other), other) for other in {*others} - {name}]
+    found = sorted((-score, other) for score, other in scored if score)
+    return tuple(other for _, other in found[:_ALIKE_SHOWN])
+
+
+def _likeness(name: TableName, other: TableName) -> float:
+    """How alike two names are, part by part; 0 where they are not."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only where a name is wrong
+
+    pairs = zip(*((one.catalog, ".".join(one.namespace), one.name) for one in (name, other)), strict=True)
+    score = 1.0
+    for given, there in pairs:
+        if given != there:
+            matcher = SequenceMatcher(None, given.casefold(), there.casefold())
+            is_hopeless = max(len(given), len(there)) > _ALIKE_LENGTH_MAX or matcher.quick_ratio() < _ALIKE_MIN
+            score *= 0.0 if is_hopeless else matcher.ratio()
+    return score if score >= _ALIKE_MIN else 0.0
+
+
+def did_you_mean(name: TableName, others: Iterable[TableName]) -> str:
+    """``did you mean lake.db.events?``; nothing where none of the others is alike."""
+    found = " or ".join(map(str, alike(name, others)))
+    return f"did you mean {found}?" if found else ""
 
 
 def quote_part(part: str) -> str:
