@@ -1004,7 +1004,7 @@ export function QueuePicture({
                       symbol: "none",
                       silent: true,
                       lineStyle: { color: colours.ink, type: "dashed" as const },
-                      label: { formatter: "now", color: colours.ink },
+                      label: { formatter: "now", color: colours.ink, position: "start" as const },
                       data: [{ xAxis: now }],
                     },
                   }
