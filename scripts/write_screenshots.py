@@ -70,7 +70,7 @@ def whole(page: Any, url: str, name: str) -> None:
 
 
 def card(page: Any, url: str, title: str, name: str) -> None:
-    """A picture of one part of a page, opened anew."""
+    """A picture of one part of a page, opened again."""
     page.goto(url)
     part(page, title, name)
 

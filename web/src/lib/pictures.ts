@@ -200,7 +200,7 @@ export function overlapWords(told: Bounds["overlap"][number]): string[] {
   ];
 }
 
-/** What a lookup by both columns opens; nothing where nobody counted it. */
+/** What a lookup by both columns opens; nothing where that was not counted. */
 export function bothWords(bounds: Bounds): string {
   return bounds.both ? opens("A lookup by both", bounds.both, bounds.files_read) : "";
 }
