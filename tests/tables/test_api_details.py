@@ -291,7 +291,7 @@ class TestBoundsOfARealTable:
         assert found["unknown_files"] == 2
 
 
-def test_of_more_files_than_are_drawn_nobody_counts_those_of_two_columns(
+def test_a_lookup_by_both_is_not_counted_for_more_files_than_are_drawn(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uuid = sorted_table(served, *(value(number, number) + value(0, 9) for number in range(3)))

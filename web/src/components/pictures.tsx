@@ -24,7 +24,7 @@ export function colourOf(grade: string, colours: Palette): string {
 }
 
 /** A rectangle between two points of the axes: its values are left, bottom, right, top. */
-function rectangle(colour: string, opacity = 1, leastHeight = 1): CustomSeriesRenderItem {
+function rectangle(colour: string, opacity = 1, leastHeight = 1, isOutlined = false): CustomSeriesRenderItem {
   return (_params: CustomSeriesRenderItemParams, api: CustomSeriesRenderItemAPI) => {
     const [x0 = 0, y0 = 0] = api.coord([api.value(0), api.value(1)]);
     const [x1 = 0, y1 = 0] = api.coord([api.value(2), api.value(3)]);
@@ -36,7 +36,9 @@ function rectangle(colour: string, opacity = 1, leastHeight = 1): CustomSeriesRe
         width: Math.max(1, Math.abs(x1 - x0) - 1),
         height: Math.max(leastHeight, Math.abs(y1 - y0) - (Math.abs(y1 - y0) > 3 ? 1 : 0)),
       },
-      style: { fill: colour, opacity },
+      style: isOutlined
+        ? { fill: colour, fillOpacity: opacity, stroke: colour, strokeOpacity: 0.6, lineWidth: 0.5 }
+        : { fill: colour, opacity },
     };
   };
 }
@@ -454,7 +456,12 @@ export function RectanglesPicture({ bounds }: { bounds: Bounds }) {
         series: [
           {
             type: "custom",
-            renderItem: rectangle(colours.accent, Math.max(0.06, Math.min(0.5, 6 / Math.max(1, found.length)))),
+            renderItem: rectangle(
+              colours.accent,
+              Math.max(0.08, Math.min(0.5, 20 / Math.max(1, found.length))),
+              1,
+              true,
+            ),
             encode: { x: [0, 2], y: [1, 3] },
             data: found.map(({ left, bottom, right, top, item }) => ({ value: [left, bottom, right, top], item })),
           },
@@ -477,7 +484,7 @@ export function RectanglesPicture({ bounds }: { bounds: Bounds }) {
           first={pictures.bothWords(bounds)}
           others={[
             "Each rectangle is a file over both columns: where many lie on each other, a lookup by both opens many.",
-            across.scale === "rank" || up.scale === "rank" ? "Texts stand in their order, evenly spaced." : "",
+            across.scale === "rank" || up.scale === "rank" ? ORDERED : "",
             bounds.unknown_files > 0
               ? `${plural(bounds.unknown_files, "file")} not drawn, without bounds or with nothing but NULL in one of them.`
               : "",
@@ -1004,7 +1011,7 @@ export function QueuePicture({
                       symbol: "none",
                       silent: true,
                       lineStyle: { color: colours.ink, type: "dashed" as const },
-                      label: { formatter: "now", color: colours.ink },
+                      label: { formatter: "now", color: colours.ink, position: "start" as const },
                       data: [{ xAxis: now }],
                     },
                   }

@@ -341,7 +341,7 @@ test("tries stand by group and optimizer, in as few lanes as they fit; what wait
     [
       attempt("1", "one", 0, 10),
       attempt("2", "one", 5, null),
-      attempt("3", "one", 20, 30),
+      attempt("3", "one", 10, 30),
       attempt("4", "two", 1, 2, "a"),
     ],
     [waiting, { ...waiting, task_id: "x", starts_at: null, reasons: [] }],
@@ -361,7 +361,7 @@ test("tries stand by group and optimizer, in as few lanes as they fit; what wait
     ["4", 1, 1, 2, "committed"],
     ["1", 3, 0, 10, "committed"],
     ["2", 4, 5, 100, "running"],
-    ["3", 3, 20, 30, "committed"],
+    ["3", 3, 10, 30, "committed"],
     ["w", 5, 50, 100, "waits"],
     ["w", 5, 100, 150, "expected start"],
     ["x", 6, 50, 100, "waits"],

@@ -136,12 +136,12 @@ export function lay(items: Items, column: number, type: string, isEven = false):
   return { scale, spans, names };
 }
 
-/** Spans in as few lanes as no two of one lane meet. */
-export function lanes(spans: Span[]): { spans: (Span & { lane: number })[]; lanes: number } {
+/** Spans in as few lanes as no two of one lane meet; those of time may touch, since one ends before the other begins. */
+export function lanes(spans: Span[], mayTouch = false): { spans: (Span & { lane: number })[]; lanes: number } {
   const sorted = [...spans].sort((one, other) => one.lower - other.lower || one.upper - other.upper);
   const ends: number[] = [];
   const found = sorted.map((span) => {
-    const free = ends.findIndex((end) => end < span.lower);
+    const free = ends.findIndex((end) => end < span.lower || (mayTouch && end === span.lower));
     const lane = free === -1 ? ends.length : free;
     ends[lane] = span.upper;
     return { ...span, lane };
@@ -200,7 +200,7 @@ export function overlapWords(told: Bounds["overlap"][number]): string[] {
   ];
 }
 
-/** What a lookup by both columns opens; nothing where nobody counted it. */
+/** What a lookup by both columns opens; nothing where that was not counted. */
 export function bothWords(bounds: Bounds): string {
   return bounds.both ? opens("A lookup by both", bounds.both, bounds.files_read) : "";
 }
@@ -556,7 +556,7 @@ export function gantt(attempts: AttemptLike[], waiting: WaitingLike[], groups: G
         upper: Math.max(each.ended_at ?? now, each.started_at),
         item,
       }));
-      const laid = lanes(spans);
+      const laid = lanes(spans, true);
       for (const { lower, upper, lane, item } of laid.spans) {
         const one = its[item];
         if (one)
@@ -589,7 +589,7 @@ export function gantt(attempts: AttemptLike[], waiting: WaitingLike[], groups: G
       bars.push({ ...bar, from: one.created_at, to: Math.max(now, one.created_at), state: WAITS });
       if (one.starts_at !== null && one.starts_at > now)
         bars.push({ ...bar, from: now, to: one.starts_at, state: EXPECTED });
-      rows.push({ label: [`waits: ${one.table}`, ...one.reasons].join(": "), isGroup: false });
+      rows.push({ label: [`waits: ${one.table}`, one.reasons.join("; ")].filter(Boolean).join(": "), isGroup: false });
     }
   }
   return { rows, bars };
