@@ -36,8 +36,10 @@ COMMITS, EVERY_S, ROWS = (60, 10.0, 60_000) if LONG else (8, 0.5, 2_000)
 REGIONS, DELETES_EVERY, WRITERS_GO_ON_S = 6, 4, 1.0
 NAME = TableName("busy", ("db",), "events")
 WASTED_MAX = 0.20
-REMOVING_S, REMOVERS = 600, 2
+REMOVING_S, REMOVERS = 1_500, 2
 """For so long statements remove rows one after the other, in so many sessions, of regions of their own."""
+FAILED_MAX = 0.01
+"""Of the statements, at the upper end of the interval."""
 
 
 @dataclass
@@ -121,14 +123,15 @@ def test_rewrites_and_a_writer_that_never_rests_do_not_get_in_each_others_way(
 def test_statements_that_remove_rows_without_a_pause_beside_rewrites_at_default_settings(
     spark: SparkSession, tmp_path: Path, mode: str
 ) -> None:
-    entry = make_lake(tmp_path, NAME.catalog)
+    name = TableName(f"busy_{mode.replace('-', '_')}", NAME.namespace, NAME.name)
+    entry = make_lake(tmp_path, name.catalog)
     for key, value in entry.spark_properties().items():
         spark.conf.set(key, value)
-    spark.sql(f"CREATE NAMESPACE {NAME.catalog}.db")
+    spark.sql(f"CREATE NAMESPACE {name.catalog}.db")
     properties = f"'write.delete.mode' = '{mode}', 'write.delete.isolation-level' = 'snapshot', "
     properties += "'commit.retry.num-retries' = '20'"  # so that no session is in another one's way
     columns = "(id bigint, region int, text string)"
-    spark.sql(f"CREATE TABLE {NAME} {columns} USING iceberg PARTITIONED BY (region) TBLPROPERTIES ({properties})")
+    spark.sql(f"CREATE TABLE {name} {columns} USING iceberg PARTITIONED BY (region) TBLPROPERTIES ({properties})")
     ends_at = time.monotonic() + REMOVING_S
 
     def append() -> int:
@@ -137,7 +140,7 @@ def test_statements_that_remove_rows_without_a_pause_beside_rewrites_at_default_
             made = (
                 f"SELECT id, CAST(id % {REGIONS} AS INT), uuid() FROM range({count * ROWS}, {(count + 1) * ROWS}, 1, 2)"  # noqa: S608 - numbers
             )
-            spark.sql(f"INSERT INTO {NAME} {made}")
+            spark.sql(f"INSERT INTO {name} {made}")
             count += 1
             time.sleep(5)
         return count * REGIONS * 2
@@ -148,7 +151,7 @@ def test_statements_that_remove_rows_without_a_pause_beside_rewrites_at_default_
             region = chance.randrange(session, REGIONS, REMOVERS)
             began = time.monotonic()
             try:
-                spark.sql(f"DELETE FROM {NAME} WHERE region = {region} AND id % 1000 = {chance.randrange(1000)}")  # noqa: S608 - the same
+                spark.sql(f"DELETE FROM {name} WHERE region = {region} AND id % 1000 = {chance.randrange(1000)}")  # noqa: S608 - the same
             except Exception as error:  # noqa: BLE001 - Spark raises several kinds
                 said = first_line(error)
                 assert "issing" in said, said
@@ -167,17 +170,17 @@ def test_statements_that_remove_rows_without_a_pause_beside_rewrites_at_default_
     took_s = sorted(one for its, _ in removals for one in its)
     failed = sum(its for _, its in removals)
     low, high = wilson(failed, len(took_s))
-    ours = [one.summary for one in writer(entry).load_table(NAME.path).snapshots() if one.summary is not None]
+    ours = [one.summary for one in writer(entry).load_table(name.path).snapshots() if one.summary is not None]
     merged = sum(int(one["deleted-data-files"] or 0) for one in ours if one["icewright.task-id"])
-    live = spark.table(f"{NAME}.files").count()
+    live = spark.table(f"{name}.files").count()
     print(  # noqa: T201 - figures for whoever runs it
         f"{mode}: {failed} of {len(took_s)} statements failed because of a rewrite ({low:.2%} to {high:.2%}); they "
         f"took {took_s[len(took_s) // 2]:.1f} s, at most {took_s[-1]:.1f} s; {appended.result()} files were appended, "
         f"{merged} merged, {live} are left"
     )
-    assert low <= 0.01
+    assert high <= FAILED_MAX
     assert merged
-    assert missing_paths(spark, NAME) == []
+    assert missing_paths(spark, name) == []
 
 
 def settled(processes: House, client: Client) -> tuple[Json, ...]:
