@@ -203,11 +203,15 @@ interface RewriteLike {
   } | null;
 }
 
-/** What a task changes of its table: before, afterwards as predicted, and afterwards as measured. */
+/**
+ * What a task changes of its table: before, afterwards as predicted, and afterwards as measured. Where its commits have
+ * expired, what it reported is taken from what its plan saw.
+ */
 export function changes(
   prediction: object,
   commits: { before: Totals; after: Totals } | null,
   seen: { before: Seen | null; after: Seen | null },
+  reported: { input_files: number; output_files: number } | null = null,
 ): Change[] {
   const pairs = beforeAfter(prediction);
   const files = pairs.find((pair) => pair.name === "data_files");
@@ -219,7 +223,9 @@ export function changes(
       name: "Data files",
       before: commits?.before.files ?? files?.before ?? null,
       predicted: files?.after ?? null,
-      measured: commits?.after.files ?? null,
+      measured:
+        commits?.after.files ??
+        (files && reported ? files.before - reported.input_files + reported.output_files : null),
       write: count,
     },
     {

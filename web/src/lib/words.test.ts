@@ -201,6 +201,9 @@ test("what is not known is left out, and what was not measured is said to be pre
   const found = changes({ ...rewrite, estimate: null }, null, around);
   expect(shown(found)).toEqual([["Data files", "12", "1", null]]);
   expect(changeWords(found, null)).toBe("Data files: 12 before, 1 afterwards, as predicted.");
+  // 12 as planned, of which its report says that 10 became 2: its commits have expired
+  const expired = changes({ ...rewrite, estimate: null }, null, around, { input_files: 10, output_files: 2 });
+  expect(shown(expired)).toEqual([["Data files", "12", "1", "4"]]);
   const manifests = changes({ kind: "x", manifests_before: 40, manifests_after: 3 }, null, around);
   expect(shown(manifests)).toEqual([["manifests", "40", "3", null]]);
   expect(changeWords([], null)).toBe("");

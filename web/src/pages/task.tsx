@@ -197,8 +197,9 @@ function Outcome({ document: { task, attempts, measured } }: { document: queries
   const series = useQuery({ ...queries.series(ref), enabled: isOver });
   const endedAt = attempts.at(-1)?.ended_at ?? null;
   const seen = seenAround(series.data?.items ?? [], task.created_at, endedAt);
-  const found = changes(task.prediction, committed(snapshots.data?.items ?? [], task.task_id), seen);
   const costs = measured && task.prediction.kind === "rewrite_data_files" ? compared(task.prediction, measured) : [];
+  const commits = committed(snapshots.data?.items ?? [], task.task_id);
+  const found = changes(task.prediction, commits, seen, isOver && costs.length > 0 ? measured : null);
   if (found.length === 0 && costs.length === 0) return null;
   return (
     <Card title="Before and after">
