@@ -69,12 +69,13 @@ def test_hostile_names_travel_whole() -> None:
         with pytest.raises(NotFound):
             client.table(TableName("lake", ("a/b", "x&y=z"), "it's `odd`\n🧊?#%"))
         assert server.requests[0].url.params["name"] == "lake.`a/b`.`x&y=z`.`it's ``odd``\n🧊?#%`"
+        assert server.requests[2].url.params["namespace"] == "lake.`a/b`.`x&y=z`"  # for names that are spelt alike
         client.notify(CommitEvent(HOSTILE, 7))
-        sent = json.loads(server.requests[2].content)
+        sent = json.loads(server.requests[4].content)
         assert (sent["table_name"]["name"], sent["snapshot_id"]) == (HOSTILE.name, 7)
         assert str(client.calls[-1]).isascii()
         client.task("../status?x")
-        assert server.requests[3].url.raw_path == b"/api/v1/tasks/..%2Fstatus%3Fx"
+        assert server.requests[5].url.raw_path == b"/api/v1/tasks/..%2Fstatus%3Fx"
 
 
 def test_lists_have_filters_and_cursors() -> None:

@@ -90,7 +90,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "report": Entry(
             "app.report:report", "Write the state of a table, or of all, as one HTML file to keep or send."
         ),
-        "top": Entry("app.top:top", "Watch what runs, what waits and the worst health, live."),
+        "top": Entry("app.top:top", "Watch what runs, what waits and the worst health, live, until Ctrl-C."),
         "tasks": Entry("maintenance.tasks_cli:app", "The server's tasks: list, show, cancel, retry, expedite."),
         "queue": Entry("work.halts.cli:app", "The queue as a whole, or a part of it: pause, drain, stop, resume."),
         "groups": Entry("work.groups.cli:app", "Resource groups: list, show."),

@@ -63,10 +63,10 @@ def report(
     html: Annotated[Path, typer.Option("--html", metavar="FILE", help="Where to write it.")],
     fleet: Annotated[bool, typer.Option("--fleet", help="All tables that you may read, the worst first.")] = False,
 ) -> None:
-    """Write the state of a table, or of all tables, as one HTML file to keep or send: it needs no server to be read.
+    """Write the state of a table, or of all, as one HTML file to keep or send.
 
-    Health with its reasons, file sizes, figures, plans that wait for a person, and of recent tasks what was predicted
-    and what was measured.
+    It needs no server to be read. Health with its reasons, file sizes, figures, plans that wait for a person, and of
+    recent tasks what was predicted and what was measured.
     """
     if (table is None) is not fleet:
         raise Rejected("a report is of one table, or of all with --fleet", hint="give exactly one of the two")
