@@ -83,5 +83,5 @@ def planned(processes: House, client: Client, name: TableName, migrate: Migratio
     of = table["uuid"], table["catalog"]
     if migrate is not None:
         return client.plan_asked(*of, RewriteDataFilesRequest(migrate))
-    plan: Json = client.plan_table(*of)["plan"]
+    plan: Json = client.look_at_table(*of)["plan"]
     return plan

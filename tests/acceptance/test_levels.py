@@ -131,7 +131,7 @@ def settled(processes: House, client: Client, names: Sequence[TableName]) -> tup
     def look() -> tuple[Json, ...] | None:
         for name in names:
             table = client.table(name)
-            plan = client.plan_table(table["uuid"], table["catalog"])["plan"]
+            plan = client.look_at_table(table["uuid"], table["catalog"])["plan"]
             if plan["actions"] or plan["look_again_at"] is not None:
                 return None
         tasks = client.tasks(limit=1000).items

@@ -168,7 +168,7 @@ def test_s10_plans_refuse_nothing_that_the_document_allows(served: Served) -> No
     document = served.http.get(f"{V1}/openapi.json").json()
     table = served.table(mode="approve")
     for _ in range(2):
-        plan_id = served.post(f"/tables/{table}/plan")["plan"]["plan_id"]
+        plan_id = served.post(f"/tables/{table}/look")["plan"]["plan_id"]
     for path in (f"/tables/{table}/plans", "/plans/waiting", f"/plans/{plan_id}/files"):
         for wrong in ("á", "a b", "a+b", "="):
             problem(served.http.get(V1 + path, params={"cursor": wrong}), 400, "invalid-message")

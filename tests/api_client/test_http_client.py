@@ -93,14 +93,14 @@ def test_each_method_asks_its_own_question() -> None:
     with server.client() as client:
         client.login_code()
         client.partitions("u", "c", limit=3)
-        client.plan_table("u", "c")
+        client.look_at_table("u", "c")
         client.apply("plan-1")
         client.cancel("task-1")
         client.retry("task-1")
     assert [(call.method, call.url.removeprefix("https://server/api/v1")) for call in client.calls] == [
         ("POST", "/login-codes"),
         ("GET", "/tables/u/partitions?catalog=c&limit=3"),
-        ("POST", "/tables/u/plan?catalog=c"),
+        ("POST", "/tables/u/look?catalog=c"),
         ("POST", "/plans/plan-1/apply"),
         ("POST", "/tasks/task-1/cancel"),
         ("POST", "/tasks/task-1/retry"),

@@ -93,6 +93,20 @@ def test_what_was_approved_or_waits_for_nobody_cannot_be_refused(served: Served)
     assert not [entry for entry in entries(served) if entry.action == "plan.refused"]
 
 
+def test_what_was_approved_and_cancelled_waits_again_and_can_be_refused(served: Served) -> None:
+    served.table(mode="approve")
+    (plan_id,) = waiting(served)
+    task_id = served.post(f"/plans/{plan_id}/approve", {"approved_by": "Eve"})["task_id"]
+    served.post(f"/tasks/{task_id}/cancel")
+    served.control.maintainer.look(EVENTS)
+    assert waiting(served) == [plan_id]
+    assert refuse(served.http, plan_id).status_code == 200
+    assert waiting(served) == []
+    refused = problem(served.http.post(f"{V1}/plans/{plan_id}/approve", json={"approved_by": "Eve"}), 409, "conflict")
+    assert "was refused by owner (Ada)" in refused["detail"]
+    assert [task["state"] for task in served.get("/tasks")["items"]] == ["cancelled"]
+
+
 def test_of_two_who_decide_at_once_one_wins_and_the_other_is_told(served: Served) -> None:
     served.table(mode="approve")
     (plan_id,) = waiting(served)

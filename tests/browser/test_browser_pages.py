@@ -111,6 +111,7 @@ def addresses(served: Served) -> list[str]:
         "/ui/policies",
         "/ui/policies?tab=edit",
         *(f"/ui/administration?tab={tab}" for tab in ("system", "optimizers", "quarantine", "audit", "people")),
+        "/ui/reference?schema=PlanView",
         "/ui/no/such/page",
     ]
 
@@ -567,12 +568,29 @@ def test_files_in_quarantine_are_looked_at_and_not_purged_before_their_time(
     assert opened.troubles == []
 
 
+def test_the_reference_of_the_api_is_a_page_of_ours(chromium: Any, shown_at: str) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(shown_at)
+    page.goto(f"{shown_at}/docs")
+    page.wait_for_url("**/ui/reference")
+    page.get_by_text("/api/v1/plans/{plan_id}/refuse").wait_for()
+    page.get_by_label("Find by path").fill("refuse_plan")
+    page.wait_for_url("**/ui/reference?q=refuse_plan")
+    page.get_by_text("1 request", exact=True).wait_for()
+    page.get_by_role("link", name="RefusalView").click()
+    page.get_by_role("table", name="Fields").get_by_text("asked_again_at").wait_for()
+    assert "schema=RefusalView" in page.url
+    assert violations(page) == []
+    assert opened.troubles == []
+
+
 def test_a_catalog_is_asked_and_the_section_for_another_one_is_written(chromium: Any, served: Served, url: str) -> None:
     opened = Opened(chromium)
     page = opened.log_in(url)
     page.goto(f"{url}/ui/administration")
     page.get_by_role("button", name="Test lake").click()
-    page.get_by_text(re.compile("It answers, in .*: 10 tables")).wait_for()
+    tables = len(served.get("/tables")["items"])
+    page.get_by_text(re.compile(f"It answers, in .*: {tables} tables")).wait_for()
     served.lake.available = False
     page.get_by_role("button", name="Test lake").click()
     page.get_by_text("It does not:").wait_for()

@@ -106,7 +106,7 @@ topic = "commits"
 def work(processes: Processes, client: Client, name: TableName) -> None:
     """A day in short: events, plans, approvals, tasks, tokens, refusals."""
     table = wait_for_table(processes, client, name)
-    plan = client.plan_table(table["uuid"], table["catalog"])["plan"]
+    plan = client.look_at_table(table["uuid"], table["catalog"])["plan"]
     asks: tuple[Callable[[], object], ...] = (
         lambda: client.apply(plan["plan_id"]),
         lambda: client.cancel(client.tasks().items[0]["task_id"]),

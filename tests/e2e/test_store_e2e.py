@@ -63,7 +63,7 @@ def without_password(url: str) -> str:
 def planned(client: Client, uuid: str) -> Json | None:
     """What a look came to; None where no server led at that moment, as clients are told while the lead changes."""
     try:
-        return client.plan_table(uuid, "lake")
+        return client.look_at_table(uuid, "lake")
     except Unavailable:
         return None
 
@@ -87,7 +87,7 @@ def test_a_second_server_follows_and_goes_on_when_the_first_is_killed(
             assert sorted(one["url"] for one in status["servers"]) == sorted((leader.url, follower.url))
             # What lies in the store, the follower tells; what the loop knows, and what it plans, comes from the leader.
             known = follower.table(name)
-            assert follower.plan_table(known["uuid"], "lake")["plan"]["table"] == str(name)
+            assert follower.look_at_table(known["uuid"], "lake")["plan"]["table"] == str(name)
             hosted = httpx2.get(f"{follower.url}/api/v1/healthz", headers={"Host": BALANCER}, trust_env=False)
             assert hosted.status_code == 200
 

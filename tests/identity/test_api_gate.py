@@ -25,6 +25,7 @@ PUBLIC_ROUTES = {
     ("GET", "/api/v1/healthz"),
     ("GET", "/"),
     ("GET", "/ui/x"),
+    ("GET", "/docs"),
     ("GET", "/login"),
     ("GET", "/login/program"),
     ("GET", "/login/callback"),
@@ -51,6 +52,7 @@ def routes(served: Served) -> Iterator[tuple[str, str]]:
             "session_id",
             "optimizer_id",
             "name",
+            "catalog",
             "prefix",
             "namespace",
             "table",
@@ -91,6 +93,7 @@ def test_the_public_routes_tell_strangers_nothing(served: Served) -> None:
     refused = stranger.get("/")
     assert refused.status_code == 401
     assert "icewright serve" in refused.text
+    assert stranger.get("/docs").headers["location"] == "/ui/reference", "which asks them to log in"
 
 
 @each_case(
@@ -259,15 +262,15 @@ def test_a_page_of_another_origin_cannot_change_anything_by_the_cookie(served: S
     uuid = served.table(mode="approve")
     client = logged_in(served)
     headers = {} if origin is None else {"Origin": origin}
-    problem(client.post(f"{V1}/tables/{uuid}/plan", headers=headers), 403, "wrong-origin")
+    problem(client.post(f"{V1}/tables/{uuid}/look", headers=headers), 403, "wrong-origin")
     assert len(served.get(f"/tables/{uuid}/plans")["items"]) == 1
 
 
 def test_the_own_page_may_change_things_and_programs_need_no_origin(served: Served) -> None:
     uuid = served.table(mode="approve")
-    own = logged_in(served).post(f"{V1}/tables/{uuid}/plan", headers={"Origin": f"http://{HOST}"})
+    own = logged_in(served).post(f"{V1}/tables/{uuid}/look", headers={"Origin": f"http://{HOST}"})
     assert own.status_code == 200
-    assert served.http.post(f"{V1}/tables/{uuid}/plan").status_code == 200
+    assert served.http.post(f"{V1}/tables/{uuid}/look").status_code == 200
 
 
 def test_an_unexpected_error_is_logged_and_says_nothing_of_the_inside(

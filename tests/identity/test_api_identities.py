@@ -141,7 +141,7 @@ def test_the_owner_approves_nothing_of_their_own_by_another_name_and_never_as_a_
 def test_t2_an_approver_queues_nothing_that_waits_for_no_approval(served: Served) -> None:
     uuid = served.table(mode="auto")
     operator, approver = given(served, "ada", Role.OPERATOR), given(served, "bob", Role.APPROVER)
-    rewrite = operator.post(f"{V1}/tables/{uuid}/plan").json()["plan"]["plan_id"]
+    rewrite = operator.post(f"{V1}/tables/{uuid}/look").json()["plan"]["plan_id"]
     first, second = expiry(operator, uuid), expiry(operator, uuid)
     wait(served, second)  # of the same table and kind as the first one
     for plan_id in (rewrite, first):
@@ -202,14 +202,14 @@ def test_t12_every_change_that_is_asked_for_is_in_the_audit_with_who_asked(serve
     uuid = served.table(mode="approve")
     ada = given(served, "ada", Role.OPERATOR)
     begun = len(entries(served))
-    plan_id = ada.post(f"{V1}/tables/{uuid}/plan").json()["plan"]["plan_id"]
+    plan_id = ada.post(f"{V1}/tables/{uuid}/look").json()["plan"]["plan_id"]
     task_id = ada.post(f"{V1}/plans/{plan_id}/apply").json()["task_id"]
     ada.post(f"{V1}/tasks/{task_id}/cancel")
     ada.get(f"{V1}/tasks/{task_id}")
     problem(ada.get(f"{V1}/tokens"), 403, "forbidden")
     found = entries(served)
     assert [(one.principal, one.action, one.resource, one.detail.get("of")) for one in found[begun:]] == [
-        ("token:ada", "api", "POST /tables/{uuid}/plan", f"uuid={uuid}"),
+        ("token:ada", "api", "POST /tables/{uuid}/look", f"uuid={uuid}"),
         ("token:ada", "api", "POST /plans/{plan_id}/apply", f"plan_id={plan_id}"),
         ("token:ada", "task.queued", f"task {task_id}", None),
         ("token:ada", "api", "POST /tasks/{task_id}/cancel", f"task_id={task_id}"),
@@ -220,7 +220,7 @@ def test_t12_every_change_that_is_asked_for_is_in_the_audit_with_who_asked(serve
 
 def test_t12_nothing_is_done_that_cannot_be_written_down(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     uuid = served.table(mode="approve")
-    plan_id = served.post(f"/tables/{uuid}/plan")["plan"]["plan_id"]
+    plan_id = served.post(f"/tables/{uuid}/look")["plan"]["plan_id"]
 
     def full(*_: Any) -> None:
         raise Unavailable("the disk is full")

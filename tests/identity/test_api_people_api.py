@@ -83,7 +83,7 @@ def test_a_person_logs_in_does_what_they_may_and_logs_out(world: World, monkeypa
     assert (me["name"], me["shown"]) == (f"person:{world.provider.issuer}#ada-7", "Ada")
     assert [one["name"] for one in browser.get(f"{V1}/tables").json()["items"]] == [str(EVENTS)]
     origin = {"Origin": f"http://{HOST}"}
-    assert browser.post(f"{V1}/tables/{uuid}/plan", headers=origin).status_code == 200
+    assert browser.post(f"{V1}/tables/{uuid}/look", headers=origin).status_code == 200
     assert browser.get(f"{V1}/audit").status_code == 403
     gone = browser.post(f"{V1}/logout", headers=origin)
     further = f"{world.provider.issuer}/logout?theme=dark&client_id=icewright&post_logout_redirect_uri="
@@ -292,8 +292,8 @@ class TestAccessTokens:
             f"person:{world.provider.issuer}#etl",
             ["operate", "read", "report", "undo"],
         )
-        assert program.post(f"{V1}/tables/{uuid}/plan").status_code == 200
-        assert (me["name"], "POST /tables/{uuid}/plan") in [(one["principal"], one["resource"]) for one in audit(world)]
+        assert program.post(f"{V1}/tables/{uuid}/look").status_code == 200
+        assert (me["name"], "POST /tables/{uuid}/look") in [(one["principal"], one["resource"]) for one in audit(world)]
         assert program.get(f"{V1}/audit").status_code == 403
 
     def test_t11_it_is_over_when_the_provider_says_so(self, world: World) -> None:

@@ -61,10 +61,10 @@ def test_a_person_takes_a_session_to_a_program_which_may_do_what_they_may(world:
     assert session["expires_at"] == at + SESSION_MS
     program = world.served.client({"Authorization": f"Bearer {answer['token']}"})
     assert program.get(f"{V1}/me").json()["shown"] == "Ada"
-    assert program.post(f"{V1}/tables/{uuid}/plan").status_code == 200, "no origin: a token of its own"
+    assert program.post(f"{V1}/tables/{uuid}/look").status_code == 200, "no origin: a token of its own"
     assert program.get(f"{V1}/audit").status_code == 403
     assert ("stranger", "session.opened", world.name("ada")) in world.audit()
-    assert (world.name("ada"), "api", "POST /tables/{uuid}/plan") in world.audit()
+    assert (world.name("ada"), "api", "POST /tables/{uuid}/look") in world.audit()
     assert world.served.get("/sessions")["items"][0]["session_id"] == session["session_id"]
 
 

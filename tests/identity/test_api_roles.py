@@ -40,6 +40,7 @@ ALL, SOME, TABLE = "everything", "anywhere", "table"
 PUBLIC_ROUTES = {
     ("GET", "/"),
     ("GET", "/ui/{path:path}"),
+    ("GET", "/docs"),
     ("GET", "/login"),
     ("GET", "/login/program"),
     ("GET", "/login/callback"),
@@ -70,7 +71,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/tables/totals"): (READERS, SOME),
     ("GET", "/tables/stream"): (READERS, SOME),
     ("GET", "/catalogs"): (READERS, SOME),
-    ("POST", "/catalogs/{prefix}/check"): ({"platform-admin"}, ALL),
+    ("POST", "/catalogs/{catalog}/check"): ({"platform-admin"}, ALL),
     ("GET", "/namespaces"): (READERS, SOME),
     ("GET", "/tables/{uuid}"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/health"): (READERS, TABLE),
@@ -90,7 +91,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/tables/{uuid}/why"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/policy-test"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/plans"): (READERS, TABLE),
-    ("POST", "/tables/{uuid}/plan"): (OPERATORS, TABLE),
+    ("POST", "/tables/{uuid}/look"): (OPERATORS, TABLE),
     ("POST", "/tables/{uuid}/unpark"): (OPERATORS, TABLE),
     ("POST", "/tables/{uuid}/plans"): (OPERATORS, TABLE),
     ("POST", "/tables/{uuid}/check"): (WORKERS, ALL),
@@ -223,7 +224,7 @@ def world() -> World:
     delivery.store.failed("msg_1", "status 400", None)
     served = Served(clock, delivery=delivery)
     uuid = served.table(mode="approve")
-    rewrite = served.post(f"/tables/{uuid}/plan")["plan"]["plan_id"]
+    rewrite = served.post(f"/tables/{uuid}/look")["plan"]["plan_id"]
     expiry = served.post(f"/tables/{uuid}/plans", ExpireSnapshotsRequest("PT0S", 1))["plan_id"]
     task = served.post(f"/plans/{rewrite}/apply")["task_id"]
     removing = served.post(f"/plans/{expiry}/apply")["task_id"]
@@ -239,7 +240,7 @@ def world() -> World:
     app = create_app(served.control, access)
     app.state.streams.is_ending = lambda: True  # or the answer would have no end
     ids = {"uuid": uuid, "name": "ci", "optimizer": "x", "token": "ci", "run": "run-1", "number": "0"}
-    ids |= {"receiver": "team", "letter": "msg_1", "session": "s1"}
+    ids |= {"catalog": "lake", "receiver": "team", "letter": "msg_1", "session": "s1"}
     ids |= {"prefix": "lake", "namespace": "db", "table": "events"}
     ids |= {"rewrite": rewrite, "expiry": expiry, "task": task, "removing": removing}
     ids |= {"lost": "lake.db.lost", "anew": str(EVENTS), "before": str(UUID(int=7))}

@@ -217,7 +217,7 @@ class TestReasons:
 
         monkeypatch.setattr(told.control.maintainer, "look", refuse)
         uuid = told.lake.load(EVENTS).table_id.uuid
-        answered = client_of(told, Role.OPERATOR, "lake.db").post(f"{V1}/tables/{uuid}/plan")
+        answered = client_of(told, Role.OPERATOR, "lake.db").post(f"{V1}/tables/{uuid}/look")
         document = problem(answered, 409, "not-allowed")
         assert (document["detail"], document["hint"]) == ("not beside another table", "drop another table")
         assert len(answered.content) == int(answered.headers["content-length"])

@@ -275,6 +275,6 @@ def test_a_refused_expiry_is_not_asked_about_again_for_a_week_however_the_table_
 def test_a_refused_expiry_is_asked_about_again_when_the_owner_wants_something_else(house: Lakehouse) -> None:
     one = waiting(house)
     house.control.approvals.refuse(one.plan_id, "Bob", "keep more of them")
-    house.catalog.set_properties(NAME, {"history.expire.min-snapshots-to-keep": "50"})
+    house.catalog.set_properties(NAME, {"history.expire.min-snapshots-to-keep": "3"})
     live_on(house, 2)
     assert waiting(house).plan_id != one.plan_id

@@ -70,7 +70,7 @@ class TestBounds:
             SqlPolicies(engine, clock),
         )
         before = rows(engine)
-        unfilled = {"orphan_sightings", "probes"}
+        unfilled = {"orphan_sightings", "probes", "refused_plans"}
         assert {name for name in pruned_tables() if before[name] == 0} == unfilled
         clock.advance(10 * max(RETENTION.kept_ms(kind) or 0 for kind in RowKind))
         Pruner(past, clock, Keeping()).prune()
@@ -185,7 +185,7 @@ class TestShortTransactions:
                 if re.match("SELECT|DELETE", statement)
                 for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)  # type: ignore[arg-type]  # as the driver had them
             ]
-        may_be_scanned = {"plans", "waiting_plans", "deletion_approvals", "policy_revisions"}
+        may_be_scanned = {"plans", "waiting_plans", "refused_plans", "deletion_approvals", "policy_revisions"}
         scans = {re.sub(r"SCAN (\w+).*", r"\1", how) for _, how in found if re.match(r"SCAN \w+$", how)}
         assert any("ix_tasks_plan" in how for _, how in found)
         assert any("ix_tables_dropped" in how for _, how in found)

@@ -37,7 +37,7 @@ from icewright.model.events.notifications import Message
 from icewright.model.iceberg.inventory import ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.snapshot_sightings import Mark
-from icewright.model.plans.approvals import Approval
+from icewright.model.plans.approvals import Approval, Refusal
 from icewright.model.plans.plans import Plan, Prediction, Reason
 from icewright.model.policy.policies import PolicyRevision
 from icewright.model.policy.resource_groups import Queue
@@ -98,6 +98,7 @@ KINDS: dict[str, Any] = {
     "Progress": Progress,
     "Properties": dict[str, str],
     "Reason": Reason,
+    "Refusal": Refusal,
     "Reporting": Reporting,
     "SeenClaim": SeenClaim,
     "Series": tuple[SeriesPoint, ...],
@@ -252,9 +253,10 @@ def lines(path: Path) -> list[str]:
 
 
 def kept(lines: list[str]) -> list[str]:
-    """What migrations leave as it is: all but the revision, of tasks the slot and how it is kept unique, and lists."""
+    """What migrations leave as it is: all but the revision, of tasks the slot and its indexes, lists and refusals."""
     of_tasks = ("CREATE TABLE tasks", "CREATE UNIQUE INDEX uq_tasks_active", 'INSERT INTO "icewright_schema"')
-    left = [line for line in lines if "listed_tables" not in line and "table_series" not in line]
+    later = ("listed_tables", "table_series", "refused_plans")
+    left = [line for line in lines if not any(name in line for name in later)]
     return [line.removesuffix(",'data');").removesuffix(");") for line in left if not line.startswith(of_tasks)]
 
 

@@ -205,7 +205,7 @@ def test_snapshots_refs_and_plans_come_in_pages_and_each_one_once() -> None:
         served.lake.set_ref(EVENTS, f"tag-{number}", int(snapshot["snapshot_id"]))
     for number in range(3):
         served.append(EVENTS, f"more-{number}")
-        served.post(f"/tables/{uuid}/plan")
+        served.post(f"/tables/{uuid}/look")
     for part, count in (("snapshots", 8), ("refs", 6), ("plans", 4)):
         whole = served.get(f"/tables/{uuid}/{part}", limit=99)
         assert (len(whole["items"]), whole["next_cursor"]) == (count, None)
@@ -256,7 +256,7 @@ def test_unknown_and_dropped_tables_are_not_found_and_a_replaced_one_is_a_confli
     problem(served.http.get(f"{V1}/tables/{uuid}"), 404, "not-found")
     served.lake.create(EVENTS)
     problem(served.http.get(f"{V1}/tables/{uuid}/snapshots"), 409, "table-replaced")
-    problem(served.http.post(f"{V1}/tables/{uuid}/plan"), 409, "table-replaced")
+    problem(served.http.post(f"{V1}/tables/{uuid}/look"), 409, "table-replaced")
     gone = problem(served.http.get(f"{V1}/tables/{uuid}"), 404, "not-found")
     assert "dropped" in gone["detail"]
 
@@ -292,7 +292,7 @@ def test_figures_follow_a_commit_as_soon_as_the_loop_has_seen_it() -> None:
 def test_planning_anew_looks_at_the_table_now_and_keeps_the_plan() -> None:
     served = Served()
     uuid = served.table(mode="approve")
-    looked = served.post(f"/tables/{uuid}/plan")
+    looked = served.post(f"/tables/{uuid}/look")
     assert looked["task_id"] is None
     assert looked["upkeep"] == []
     assert looked["plan"]["can_apply"]

@@ -75,7 +75,7 @@ def test_a_key_that_came_with_another_request_is_refused(
 
 
 def test_the_query_belongs_to_the_request_of_a_key(served: Served) -> None:
-    path = f"{V1}/tables/{served.table()}/plan"
+    path = f"{V1}/tables/{served.table()}/look"
     assert served.http.post(path, headers=KEY).status_code == 200
     assert served.http.post(path, headers=KEY).headers["Idempotency-Replayed"] == "true"
     problem(served.http.post(f"{path}?catalog=lake", headers=KEY), 422, "key-reused")

@@ -2,7 +2,7 @@
 
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { PageFailed, Shell } from "./components/shell";
-import { adminSearch, fleetSearch, policySearch, tableSearch, tasksSearch } from "./lib/search";
+import { adminSearch, fleetSearch, policySearch, referenceSearch, tableSearch, tasksSearch } from "./lib/search";
 import { NotFoundPage } from "./pages/not-found";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFoundPage });
@@ -63,6 +63,13 @@ export const administrationRoute = createRoute({
   component: lazyRouteComponent(() => import("./pages/administration"), "AdministrationPage"),
 });
 
+export const referenceRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/reference",
+  validateSearch: referenceSearch,
+  component: lazyRouteComponent(() => import("./pages/reference"), "ReferencePage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
     fleetRoute,
@@ -75,6 +82,7 @@ export const router = createRouter({
     benefitRoute,
     policiesRoute,
     administrationRoute,
+    referenceRoute,
   ]),
   basepath: "/ui",
   scrollRestoration: true,

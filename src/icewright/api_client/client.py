@@ -124,12 +124,12 @@ class Client(PeopleCalls, EventCalls, QueueCalls):
         """Files that a table does not need, some of them one by one: an ``UnneededView``. Raises ``NotFound``."""
         return self.ask("GET", f"/tables/{part(uuid)}/unneeded", {"catalog": catalog, "files": files or None})
 
-    def plan_table(self, uuid: str, catalog: str) -> Json:
+    def look_at_table(self, uuid: str, catalog: str) -> Json:
         """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ..., "upkeep": [...]}``."""
-        return self.ask("POST", f"/tables/{part(uuid)}/plan", {"catalog": catalog})
+        return self.ask("POST", f"/tables/{part(uuid)}/look", {"catalog": catalog})
 
     def unpark(self, uuid: str, catalog: str) -> Json:
-        """Resume a table that was parked, and have it looked at; as :meth:`plan_table`."""
+        """Resume a table that was parked, and have it looked at; as :meth:`look_at_table`."""
         return self.ask("POST", f"/tables/{part(uuid)}/unpark", {"catalog": catalog})
 
     def declare_lost(self, name: str, declared_by: str) -> Json:

@@ -132,7 +132,7 @@ class Table:
             view = from_json(PlanView, self._client.plan_asked(self.uuid, self.summary.catalog, asked))
             self._plan = Plan(self._client, view, None, self._task)
         else:
-            looked = from_json(LookAnswer, self._client.plan_table(self.uuid, self.summary.catalog))
+            looked = from_json(LookAnswer, self._client.look_at_table(self.uuid, self.summary.catalog))
             self._plan = Plan(self._client, looked.plan, looked.task_id, self._task)
         return self._plan
 

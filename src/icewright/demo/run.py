@@ -148,7 +148,7 @@ def _all_known(narrator: Narrator, folder: DemoFolder) -> bool:
 
 def _nothing_to_do(client: Client, narrator: Narrator) -> bool:
     """Whether what was planned just now waits for a person, or is nothing for longer than anybody watches."""
-    plans = [client.plan_table(table["uuid"], table["catalog"])["plan"] for table in narrator.tables]
+    plans = [client.look_at_table(table["uuid"], table["catalog"])["plan"] for table in narrator.tables]
     waiting = {one["plan_id"] for one in client.waiting().items}
     left = [plan for plan in plans if plan["plan_id"] not in waiting]
     return len(left) < len(plans) and all(not plan["can_apply"] and not _comes_soon(plan) for plan in left)

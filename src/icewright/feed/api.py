@@ -76,7 +76,7 @@ def stream_operation(said: str) -> dict[str, Any]:
 
 
 @router.get("/stream", dependencies=[needs(Permission.READ, On.ANYWHERE)], **stream_operation(_FACTS))
-def stream(
+def stream_facts(
     request: Request,
     access: Gate,
     caller: Caller,

@@ -33,6 +33,7 @@ PUBLIC: Final = frozenset(
     {
         HEALTH,
         ("GET", "/"),
+        ("GET", "/docs"),
         ("GET", "/login"),
         ("GET", "/login/program"),
         ("GET", "/login/callback"),

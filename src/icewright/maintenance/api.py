@@ -56,7 +56,7 @@ class RefusalGiven:
 
 
 @router.get("/waiting", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(WaitingView)))
-def list_waiting(
+def list_waiting_plans(
     table_store: Service[TableStore], caller: Caller, limit: Limit = 100, cursor: Cursor = None
 ) -> Response:
     """Plans that wait for a person to approve them, of tables that the caller may read, oldest first."""
@@ -79,7 +79,9 @@ def show_plan(table_store: Service[TableStore], plan_id: str) -> Response:
     dependencies=[needs(Permission.READ, On.PLAN)],
     **operation(page_of(PlannedFileView), problems=_NOT_FOUND),
 )
-def list_files(table_store: Service[TableStore], plan_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
+def list_plan_files(
+    table_store: Service[TableStore], plan_id: str, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
     """The files that a plan would remove, with what is known of each; of other plans nothing."""
     first = decode_cursor(int, cursor) or 0
     found, more = planned_files(table_store.plan(plan_id), max(first, 0), limit)

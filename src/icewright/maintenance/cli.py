@@ -256,7 +256,7 @@ def _plan_by_server(invocation: Invocation, name: TableName, asked: PlanRequest 
     found = client.table(name)
     of = found["uuid"], found["catalog"]
     try:
-        looked = client.plan_table(*of) if asked is None else {"plan": client.plan_asked(*of, asked)}
+        looked = client.look_at_table(*of) if asked is None else {"plan": client.plan_asked(*of, asked)}
     except Forbidden as error:
         if asked is not None or found["plan"] is None:
             raise

@@ -348,8 +348,8 @@ class TableStore(Findings, Inbox, Protocol):
         """Remember that somebody refuses a plan that waits; the first refusal of a plan stays, and is given back.
 
         Raises :class:`~icewright.core.errors.Conflict` for a plan that does not wait or whose table was dropped, that
-        was approved, or that a task was made from. The approval or task of one that was refused is a conflict as well,
-        so that of two people who decide at once one is heard.
+        was approved and not tried yet, or that a task carries out. A task of one that was refused is a conflict as
+        well, and so is its first approval: of two people who decide at once one is heard.
         """
 
     def refusal(self, plan_id: str) -> Refusal | None:

@@ -83,7 +83,7 @@ def list_series(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Respon
     dependencies=[needs(Permission.READ, On.TABLE)],
     **operation(PolicyTest, problems=NOT_FOUND),
 )
-def which_wins(policies: Service[PolicyBook], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+def show_policy_test(policies: Service[PolicyBook], lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Which rule wins for each setting of the table, and which definition of its resource group, and why."""
     return render(policies.test(lookups.metadata(lookups.record(uuid, catalog))))
 
@@ -203,11 +203,11 @@ def list_plans(
 
 
 @router.post(
-    "/{uuid}/plan",
+    "/{uuid}/look",
     dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
     **operation(LookAnswer, problems={**NOT_FOUND, 409: "The name now leads to another table."}),
 )
-def plan_table(
+def look_at_table(
     maintainer: Led[TableMaintainer],
     lookups: Looked,
     uuid: str,
@@ -228,7 +228,7 @@ def unpark_table(
     uuid: str,
     catalog: OfCatalog = None,
 ) -> Response:
-    """Resume the table, which was parked after repeated failures, and look at it as `plan` does."""
+    """Resume the table, which was parked after repeated failures, and look at it as `look` does."""
     record = lookups.record(uuid, catalog)
     maintainer.unpark(record.table_id)
     return render(_looked_at(maintainer, record))
@@ -253,7 +253,7 @@ def _looked_at(maintainer: TableMaintainer, record: TableRecord) -> LookAnswer:
         problems={**NOT_FOUND, 409: "The name now leads to another table."},
     ),
 )
-def plan_asked(
+def create_plan(
     maintainer: Led[TableMaintainer],
     lookups: Looked,
     uuid: str,

@@ -19,7 +19,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
             "channel": "outbox",
         }
     },
-    "plan_asked": {
+    "create_plan": {
         "expire snapshots": {"kind": "expire_snapshots"},
         "all files to the current partition spec": {"kind": "rewrite_data_files", "migrate": "spec"},
     },
@@ -45,5 +45,5 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
         }
     },
     "apply_policies": {"none": {"policies": {"rules": []}, "applied_by": "Ada", "note": "start over"}},
-    "purge_of_gone_table": {"by name": {"purged_by": "Ada"}},
+    "purge_gone_table": {"by name": {"purged_by": "Ada"}},
 }

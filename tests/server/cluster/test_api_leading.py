@@ -81,7 +81,7 @@ def test_only_what_the_loop_alone_knows_or_does_is_the_leaders(served: Served) -
         ("GET", f"{table}$", True),
         ("GET", f"{table}/place$", True),
         ("GET", f"{table}/storage$", False),
-        ("POST", f"{table}/plan$", False),
+        ("POST", f"{table}/look$", False),
         ("POST", f"{table}/plans$", False),
         ("POST", f"{table}/unpark$", False),
         ("GET", f"^{V1}/lost-tables$", False),
@@ -114,10 +114,10 @@ def test_what_is_the_leaders_is_passed_on_and_comes_back_as_it_was_answered(
     served: Served, follows: Follows, follower: TestClient
 ) -> None:
     uuid = served.table()
-    planned = follower.post(f"{V1}/tables/{uuid}/plan", params={"catalog": "lake"})
+    planned = follower.post(f"{V1}/tables/{uuid}/look", params={"catalog": "lake"})
     assert planned.status_code == 200
     assert planned.json()["plan"]["plan_id"] == served.get(f"/tables/{uuid}/plans")["items"][0]["plan_id"]
-    assert follows.asked[0].target == f"{V1}/tables/{uuid}/plan?catalog=lake"
+    assert follows.asked[0].target == f"{V1}/tables/{uuid}/look?catalog=lake"
     asked = follower.post(f"{V1}/tables/{uuid}/plans", json={"kind": "nothing"})
     problem(asked, 400, "invalid-message")
     problem(follower.get(f"{V1}/tables/nothing"), 404, "not-found")
@@ -128,13 +128,13 @@ def test_the_leader_judges_and_notes_who_asked(served: Served, follows: Follows,
     uuid = served.table()
     reader = served.access.give_token(NewToken("ada", (Role.VIEWER,), ("lake",)), "owner").token
     operator = served.access.give_token(NewToken("bob", (Role.OPERATOR,), ("lake",)), "owner").token
-    path = f"{V1}/tables/{uuid}/plan"
+    path = f"{V1}/tables/{uuid}/look"
     problem(follower.post(path, headers={"Authorization": f"Bearer {reader}"}), 403, "forbidden")
     problem(follower.post(path, headers={"Authorization": "Bearer icw_nobody"}), 401, "unauthenticated")
     before = served.audit.latest(limit=1)[0].number
     assert follower.post(path, headers={"Authorization": f"Bearer {operator}"}).status_code == 200
     asked = [entry for entry in served.audit.entries(limit=100, after=before) if entry.action == "api"]
-    assert [(entry.principal, entry.resource) for entry in asked] == [("token:bob", "POST /tables/{uuid}/plan")]
+    assert [(entry.principal, entry.resource) for entry in asked] == [("token:bob", "POST /tables/{uuid}/look")]
     assert [question.asked_by.name for question in follows.asked] == ["token:ada", "token:bob"]
 
 
@@ -155,7 +155,7 @@ def test_t2_nobody_speaks_for_others_but_with_the_owners_token(served: Served) -
 def test_a_request_is_passed_on_once(served: Served, follows: Follows, follower: TestClient) -> None:
     uuid = served.table()
     headers = {ON_BEHALF_OF: to_header(OWNER)}
-    problem(follower.post(f"{V1}/tables/{uuid}/plan", headers=headers), 503, "unavailable")
+    problem(follower.post(f"{V1}/tables/{uuid}/look", headers=headers), 503, "unavailable")
     assert follows.asked == []
 
 
@@ -172,7 +172,7 @@ def test_while_nobody_leads_each_server_tells_what_it_knows(
         ("server-2", False, False),
     ]
     assert follower.get(f"{V1}/tables/{uuid}").status_code == 200
-    problem(follower.post(f"{V1}/tables/{uuid}/plan"), 503, "unavailable")
+    problem(follower.post(f"{V1}/tables/{uuid}/look"), 503, "unavailable")
     served.clock.advance(SILENT_MS + 1)
     follows.book.beat(FOLLOWER)
     assert [one["is_silent"] for one in follower.get(f"{V1}/status").json()["servers"]] == [True, False]
@@ -184,7 +184,7 @@ def test_a_body_that_no_route_would_read_is_not_passed_on(follows: Follows, foll
     assert follows.asked == []
 
 
-QUESTION = Question("POST", f"{V1}/tables/x/plan?catalog=lake", {"idempotency-key": "once"}, b"{}", OWNER)
+QUESTION = Question("POST", f"{V1}/tables/x/look?catalog=lake", {"idempotency-key": "once"}, b"{}", OWNER)
 
 
 def test_one_server_asks_another_by_the_token_that_they_share() -> None:

@@ -32,7 +32,7 @@ class Company:
     def __init__(self) -> None:
         self.served = Served()
         uuid = self.served.table(mode="approve")
-        plan_id = self.served.post(f"/tables/{uuid}/plan")["plan"]["plan_id"]
+        plan_id = self.served.post(f"/tables/{uuid}/look")["plan"]["plan_id"]
         task_id = self.served.post(f"/plans/{plan_id}/apply")["task_id"]
         self.served.post("/optimizers", hello())
         self.served.post("/optimizers/optimizer-1/claims", ANY_TASK)

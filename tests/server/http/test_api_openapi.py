@@ -425,7 +425,7 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     waiting = served.get("/plans/waiting")["items"][0]["plan_id"]
     yield call("POST", "/plans/{plan_id}/refuse", RefusalGiven("not now", "Ada"), plan_id=waiting)
     yield call("GET", "/plans/{plan_id}", plan_id=waiting)
-    looked = call("POST", "/tables/{uuid}/plan", uuid=uuid)
+    looked = call("POST", "/tables/{uuid}/look", uuid=uuid)
     yield looked
     plan_id = looked[2].json()["plan"]["plan_id"]
     yield call("GET", "/plans/{plan_id}", plan_id=plan_id)

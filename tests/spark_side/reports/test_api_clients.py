@@ -43,7 +43,7 @@ def test_what_the_command_line_asks_for(served: Served, client: Client) -> None:
     assert client.table(EVENTS)["uuid"] == uuid
     assert client.tables(limit=1).next_cursor is None
     assert client.partitions(uuid, "lake").items[0]["path"] == "city=city-0"
-    plan_id = client.plan_table(uuid, "lake")["plan"]["plan_id"]
+    plan_id = client.look_at_table(uuid, "lake")["plan"]["plan_id"]
     task_id = client.apply(plan_id)["task_id"]
     assert [t["task_id"] for t in client.tasks(states=(TaskState.QUEUED,), table=client.table(EVENTS)).items] == [
         task_id
@@ -65,7 +65,7 @@ def test_what_the_server_refuses_arrives_as_the_same_error(served: Served, clien
         client.table(TableName("lake", ("no`where",), "x\n"))
     served.lake.available = False
     with pytest.raises(Unavailable):
-        client.plan_table(client.table(EVENTS)["uuid"], "lake")
+        client.look_at_table(client.table(EVENTS)["uuid"], "lake")
 
 
 @pytest.mark.parametrize("version", [None, 0, 2])

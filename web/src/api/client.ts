@@ -125,3 +125,12 @@ export async function tagged<T>(asked: Promise<Answer<T>>): Promise<{ value: Who
     throw new Refused(given.response.status, given.error as Schemas["ProblemDocument"] | undefined);
   return { value: given.data as Whole<T>, tag: given.response.headers.get("etag") };
 }
+
+/** A document that the document of the API does not describe: itself. */
+export async function document<T>(path: string, signal: AbortSignal): Promise<T> {
+  const asked = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  const response = await send(new Request(new URL(path, location.origin), { signal: asked, headers: attendance() }));
+  const found: unknown = await response.json();
+  if (!response.ok) throw new Refused(response.status, found as Schemas["ProblemDocument"] | undefined);
+  return found as T;
+}

@@ -2,7 +2,8 @@
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { serverTime } from "../lib/now";
-import { answer, api, type Schemas, tagged } from "./client";
+import type { Document as OpenApi } from "../lib/reference";
+import { answer, api, document, type Schemas, tagged } from "./client";
 import type { paths } from "./schema.gen";
 
 export type Table = Schemas["TableSummary"];
@@ -295,6 +296,12 @@ export const feed = queryOptions({
   queryKey: ["feed"],
   queryFn: ({ signal }) => answer(api.GET("/api/v1/feed", { params: { query: { limit: 15 } }, signal })),
   refetchInterval: NOW_AND_THEN,
+});
+
+export const openapi = queryOptions({
+  queryKey: ["openapi"],
+  queryFn: ({ signal }) => document<OpenApi>("/api/v1/openapi.json", signal),
+  staleTime: Number.POSITIVE_INFINITY, // a page that outlives its server's version is loaded anew
 });
 
 export const readiness = queryOptions({

@@ -128,3 +128,7 @@ export const ADMIN_TABS = ["system", "optimizers", "quarantine", "notifications"
 export function adminSearch(raw: Raw): { tab?: (typeof ADMIN_TABS)[number] | undefined } {
   return { tab: oneOf(raw, "tab", ADMIN_TABS) };
 }
+
+export function referenceSearch(raw: Raw): { q?: string | undefined; schema?: string | undefined } {
+  return { q: text(raw, "q"), schema: text(raw, "schema") };
+}

@@ -43,7 +43,11 @@ export function AdministrationPage() {
   const shown = tabs.includes(tab) ? tab : "system";
   return (
     <>
-      <PageHeading title="Administration" />
+      <PageHeading title="Administration">
+        <Link to="/reference" className="underline">
+          API
+        </Link>
+      </PageHeading>
       <Tabs
         label="Parts of the administration"
         tabs={tabs}

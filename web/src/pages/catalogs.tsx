@@ -137,13 +137,15 @@ function Connect({ onClose }: { onClose: () => void }) {
           )}
         </Field>
         {isBegun && problems.length > 0 ? (
-          <ul role="alert" className="list-disc pl-5 text-sm text-bad">
-            {problems.map((each) => (
-              <li key={each}>
-                <Name>{each}</Name>
-              </li>
-            ))}
-          </ul>
+          <div role="alert">
+            <ul className="list-disc pl-5 text-sm text-bad">
+              {problems.map((each) => (
+                <li key={each}>
+                  <Name>{each}</Name>
+                </li>
+              ))}
+            </ul>
+          </div>
         ) : null}
         {toml ? (
           <section aria-label="What to do" className="flex flex-col gap-2 text-sm">

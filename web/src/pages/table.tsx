@@ -165,7 +165,7 @@ function Look({ table: ref }: { table: queries.TableRef }) {
   const look = useMutation({
     mutationFn: () =>
       answer(
-        api.POST("/api/v1/tables/{uuid}/plan", {
+        api.POST("/api/v1/tables/{uuid}/look", {
           params: { path: { uuid: ref.uuid }, query: ref.catalog === undefined ? {} : { catalog: ref.catalog } },
         }),
       ),

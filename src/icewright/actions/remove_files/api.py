@@ -126,7 +126,7 @@ def list_held_files(
         problems={404: "That task removed nothing.", 409: "The table is there, or no file is removed in its catalog."},
     ),
 )
-def purge_of_gone_table(
+def purge_gone_table(
     removal_rounds: Led[QuarantineScheduler],
     deletions: Led[DeletionStore],
     table_store: Led[TableStore],

@@ -96,7 +96,7 @@ def list_optimizers(
         problems={409: "`version-mismatch`: server and optimizer speak different versions of the protocol."},
     ),
 )
-def hello(
+def register_optimizer(
     dispatcher: Service[Dispatcher], table_store: Service[TableStore], body: Annotated[Any, Depends(json_body())]
 ) -> Response:
     """An optimizer introduces itself, and does so again every few seconds as long as it lives."""
@@ -126,7 +126,7 @@ def _submitting(
 
 
 @router.get("/backlog", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **operation(Backlog))
-def backlog(
+def show_backlog(
     backlogs: Service[Backlogs],
     resource_group: Annotated[str, Query(max_length=1_000, description="Whose tasks.")],
     catalog: Annotated[list[str] | None, Query(description="The catalogs that the optimizers reach.")] = None,
@@ -157,7 +157,9 @@ def _claim_operation() -> dict[str, Any]:
 @router.post(
     "/optimizers/{optimizer_id}/claims", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **_claim_operation()
 )
-def claim(dispatcher: Service[Dispatcher], optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def claim_task(
+    dispatcher: Service[Dispatcher], optimizer_id: str, body: Annotated[Any, Depends(json_body())]
+) -> Response:
     """The next task for an optimizer, of those that it asks for and understands. Heartbeats extend its lease."""
     spec = dispatcher.claim(optimizer_id, from_json(ClaimRequest, body))
     return Response(status_code=204) if spec is None else render(spec)
@@ -172,7 +174,7 @@ def _probes_operation() -> dict[str, Any]:
 @router.post(
     "/optimizers/{optimizer_id}/probes", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **_probes_operation()
 )
-def probes(dispatcher: Service[Dispatcher], optimizer_id: str) -> Response:
+def claim_probes(dispatcher: Service[Dispatcher], optimizer_id: str) -> Response:
     """Tables whose storage an idle optimizer shall try out: whether its workers can write, see and read back there."""
     wanted = dispatcher.probes(optimizer_id)
     return render(wanted) if wanted.requests else Response(status_code=204)
@@ -188,7 +190,7 @@ def probes(dispatcher: Service[Dispatcher], optimizer_id: str) -> Response:
         problems={409: "The optimizer has not introduced itself."},
     ),
 )
-def probed(
+def report_probes(
     dispatcher: Service[Dispatcher],
     next_round: Service[NextRound],
     optimizer_id: str,

@@ -190,7 +190,9 @@ def undo_task(undoer: Led[Undoer], task_id: str) -> Response:
     dependencies=[needs(Permission.WORK, On.EVERYTHING)],
     **operation(HeartbeatReply, accepts=schema_of(Heartbeat), problems=_LEASE),
 )
-def heartbeat(dispatcher: Service[Dispatcher], task_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def heartbeat_task(
+    dispatcher: Service[Dispatcher], task_id: str, body: Annotated[Any, Depends(json_body())]
+) -> Response:
     """The optimizer is still at it: its lease runs on from now."""
     return render(dispatcher.heartbeat(task_id, from_json(Heartbeat, body)))
 
@@ -200,7 +202,7 @@ def heartbeat(dispatcher: Service[Dispatcher], task_id: str, body: Annotated[Any
     dependencies=[needs(Permission.WORK, On.EVERYTHING)],
     **operation(TaskView, accepts=schema_of(TaskReport), problems=_LEASE),
 )
-def report(
+def report_task(
     dispatcher: Service[Dispatcher],
     next_round: Service[NextRound],
     task_id: str,

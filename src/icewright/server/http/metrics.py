@@ -67,7 +67,7 @@ OTHER_GROUPS: Final = "other"
     response_class=PlainTextResponse,
     **operation({"type": "string"}, media_type="text/plain"),
 )
-def metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) -> Response:
+def show_metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) -> Response:
     """Figures in the text format of Prometheus, which asks with the token as any program does."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Figures(control, request.app.state.shown, led))

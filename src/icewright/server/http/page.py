@@ -97,6 +97,12 @@ def show_ui(request: Request, access: Gate, path: str) -> Response:
     return Response(found.content, headers=headers, media_type=found.media_type)
 
 
+@router.get("/docs", dependencies=[PUBLIC])
+def show_docs() -> Response:
+    """The reference of the API, which is one of the pages."""
+    return RedirectResponse("/ui/reference", HTTPStatus.SEE_OTHER)
+
+
 @cache
 def _ui() -> Mapping[str, _Built]:
     """All that is built, by its path below ``/ui/``: what is not in here is not served."""

@@ -144,7 +144,7 @@ class LoginCode:
 
 
 @router.get("/healthz", dependencies=[PUBLIC], **operation(ServerHealth))
-def healthz(
+def show_liveness(
     control: Service[ControlPlane], led: LedOrOwn[ControlPlane], leading: LeadingNow, live: Live = None
 ) -> Response:
     """Whether the server and its store answer, its loop runs, and its background threads give signs of life.
@@ -173,7 +173,7 @@ def healthz(
     dependencies=[needs(Permission.READ, On.EVERYTHING)],
     **operation(Readiness, problems={503: "Not ready; the detail names each part and its trouble."}),
 )
-def readyz(control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) -> Response:
+def show_readiness(control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) -> Response:
     """Whether the server can do its work, part by part.
 
     503 while the store does not answer, or the loop, or a background thread, hangs. Catalogs that are left alone for a
@@ -223,7 +223,7 @@ def _parts(control: ControlPlane, led: ControlPlane) -> Iterator[Part]:
 
 
 @router.get("/status", dependencies=[needs(Permission.READ, On.ANYWHERE), BY_LEADER_IF_ANY], **operation(Status))
-def status(
+def show_status(
     control: Service[ControlPlane], led: LedOrOwn[ControlPlane], leading: LeadingNow, caller: Caller
 ) -> Response:
     """What the server that leads sees and does, as far as it is about what the caller may read, and which there are."""
@@ -278,7 +278,7 @@ def _receivers(control: ControlPlane) -> tuple[ReceiverStatus, ...]:
 
 
 @router.post("/login-codes", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(LoginCode, status=201))
-def new_login_code(request: Request, access: Gate, caller: Caller) -> Response:
+def create_login_code(request: Request, access: Gate, caller: Caller) -> Response:
     """A new link to the page with the permissions of the caller: it works once, within 15 minutes.
 
     Not for sessions, which could renew themselves forever.

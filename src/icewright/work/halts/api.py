@@ -64,19 +64,19 @@ def show_queue(halting: Service[Halting], caller: Caller) -> Response:
 
 
 @router.post("/pause", dependencies=[_OPERATES], **operation(HaltView, accepts=schema_of(PartAsked), problems=_HALTING))
-def pause(halting: Service[Halting], caller: Caller, body: Body) -> Response:
+def pause_queue(halting: Service[Halting], caller: Caller, body: Body) -> Response:
     """Start nothing more of this part. What runs continues; removals stop after the current batch."""
     return _halt(halting, caller, body, HaltState.PAUSED)
 
 
 @router.post("/drain", dependencies=[_OPERATES], **operation(HaltView, accepts=schema_of(PartAsked), problems=_HALTING))
-def drain(halting: Service[Halting], caller: Caller, body: Body) -> Response:
+def drain_queue(halting: Service[Halting], caller: Caller, body: Body) -> Response:
     """As `pause`, for callers that wait until nothing runs any more: `running` says how much does."""
     return _halt(halting, caller, body, HaltState.DRAINING)
 
 
 @router.post("/stop", dependencies=[_OPERATES], **operation(HaltView, accepts=schema_of(PartAsked), problems=_HALTING))
-def stop(halting: Service[Halting], caller: Caller, body: Body) -> Response:
+def stop_queue(halting: Service[Halting], caller: Caller, body: Body) -> Response:
     """As `pause`, and end what runs before its commit: attempts hear of it at their next heartbeat, and wait again."""
     return _halt(halting, caller, body, HaltState.STOPPED)
 
@@ -84,7 +84,7 @@ def stop(halting: Service[Halting], caller: Caller, body: Body) -> Response:
 @router.post(
     "/resume", dependencies=[_OPERATES], **operation(Resumed, accepts=schema_of(PartAsked), problems=_UNKNOWN_PART)
 )
-def resume(halting: Service[Halting], caller: Caller, body: Body) -> Response:
+def resume_queue(halting: Service[Halting], caller: Caller, body: Body) -> Response:
     """Resume exactly this part. Halts of smaller or larger parts stay."""
     asked = _asked(caller, body)
     if asked.preview:

@@ -16,10 +16,11 @@ from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.approvals import Approval, Refusal
+from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.ports.store import WaitingPlan
 from icewright.store import transactions
 from icewright.store.documents import dump, load
-from icewright.store.schema import refused_plans, tasks, waiting_plans
+from icewright.store.schema import refused_plans, state_is, tasks, waiting_plans
 from icewright.store.scope_filters import of_tables_in
 from icewright.store.table_rows import id_columns, is_table, refusal_of
 from icewright.store.transactions import reading, writing
@@ -97,14 +98,16 @@ class SqlWaitingPlans:
 
 def _decided(connection: Connection, refusal: Refusal) -> str | None:
     """Why a plan cannot be refused any more; None where it can."""
+    of_plan = select(tasks.c.task_id, state_is(*LIVE_STATES)).where(tasks.c.plan_id == refusal.plan_id)
+    tried = connection.execute(of_plan).all()
+    under_way = next((task_id for task_id, is_live in tried if is_live), None)
     given = select(deletion_approvals.c.approval).where(deletion_approvals.c.plan_hash == refusal.plan_hash)
     text = connection.scalar(given)
-    if text is not None:
+    if text is not None and (under_way is not None or not tried):  # else it was used, and the plan waits again
         approval = load(Approval, text)
         return f"was approved by {approval.approved_by} at {wording.instant(approval.approved_at)}"
-    task_id = connection.scalar(select(tasks.c.task_id).where(tasks.c.plan_id == refusal.plan_id).limit(1))
-    if task_id is not None:
-        return f"was applied: task {task_id} carries it out"
+    if under_way is not None:
+        return f"was applied: task {under_way} carries it out"
     here = (waiting_plans.c.plan_id == refusal.plan_id, of_no_dropped_table())
     is_waiting = connection.scalar(select(waiting_plans.c.plan_id).where(*here)) is not None
     return None if is_waiting else "does not wait for a person, or not any more"
