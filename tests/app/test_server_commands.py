@@ -193,7 +193,7 @@ def test_the_api_call_is_shown_without_the_token(lake: Path) -> None:
     get, post, again = said.err.splitlines()
     assert get.startswith("GET http://127.0.0.1:")
     assert "/api/v1/tables?name=lake.db.watched&limit=1" in get
-    assert post.endswith("/plan?catalog=lake")
+    assert post.endswith("/look?catalog=lake")
     asked = icewright("plan", "db.watched", "--migrate", "all", "--show-api")
     assert "/plans?catalog=lake {" in asked.err.splitlines()[1]
     assert again == get
@@ -439,7 +439,7 @@ def test_policies_are_shown_applied_and_taken_back(lake: Path) -> None:
     (lake / "policies" / "watched.yaml").write_text(_POLICIES)
     said = icewright("policy", "apply", "policies")
     assert said.status == 1
-    assert "1 of 6 tables would have other settings than by revision 0." in said.out
+    assert "1 of 7 tables would have other settings than by revision 0." in said.out
     assert "Nothing has been changed yet: add --yes --if-revision 0 to do exactly this." in said.out
     assert icewright("policy", "history").out == "no policies were applied yet\n"
     said = icewright("policy", "apply", "policies", "--yes", "--if-revision", "0", "--by", "alice", "--note", "t-7")
