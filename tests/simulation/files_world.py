@@ -155,7 +155,8 @@ class FilesWorld(World):
         self.counted["garbage left"] += len(left)
         self.counted["garbage gone"] += len(self.files.gone)
         for path, since in self.files.held().items():
-            if since < self.house.clock.now() - WINDOW_MS - 3 * DAY_MS and not self._is_dropped(path):
+            is_due = since < self.house.clock.now() - WINDOW_MS - 3 * DAY_MS
+            if is_due and not self._is_dropped(path) and not self._is_lent(path):
                 raise Broken(f"{path} stays in quarantine for ever")
 
     def drain(self) -> None:
@@ -353,6 +354,10 @@ class FilesWorld(World):
             finally:
                 self._depth -= 1
             self.counted["meanwhile at the door"] += 1
+
+    def _is_lent(self, path: CanonicalPath) -> bool:
+        """Whether another table has files where it was: what is garbage to one is not to the other, and it stays."""
+        return any(place.removeprefix("file://") in path for place in self.files.lent)
 
     def _is_dropped(self, path: CanonicalPath) -> bool:
         """Whether what is in quarantine was a table's that is gone: nobody can tell any more what it needs."""

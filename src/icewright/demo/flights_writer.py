@@ -38,7 +38,7 @@ _LATE_MIN = 120
 
 
 def main() -> int:
-    """Write the weather in one commit, and long delays and the flights in one commit per day."""
+    """Write the weather in one commit, and the flights in one commit per day."""
     options = _options()
     catalog = SqlCatalog(options.catalog, uri=options.uri, warehouse=options.warehouse)
     catalog.create_namespace(NAMESPACE)
@@ -46,10 +46,8 @@ def main() -> int:
     _append(_create(catalog, WEATHER, weather), weather)
     print(f"{WEATHER}: {weather.num_rows:,} rows in one commit, well laid out", flush=True)  # noqa: T201 - its log
     flights = read_flights()
-    table = _create(catalog, DELAYS, flights, {"icewright.mode": "approve"})
-    for day in islice(by_day(delayed(flights)), DELAYS_DAYS):
-        _append(table, day)
-    print(f"{DELAYS}: {DELAYS_DAYS} days, a commit for each", flush=True)  # noqa: T201 - its log
+    if options.delays:
+        _write_delays(catalog, flights)
     table = _create(catalog, FLIGHTS, flights)
     for number, day in enumerate(by_day(flights), start=1):
         if number > options.days:
@@ -59,6 +57,13 @@ def main() -> int:
         _append(table, day)
         print(f"{FLIGHTS}: {day[_DATE][0]}, {day.num_rows:,} flights, commit {number}", flush=True)  # noqa: T201 - its log
     return 0
+
+
+def _write_delays(catalog: SqlCatalog, flights: pa.Table) -> None:
+    table = _create(catalog, DELAYS, flights, {"icewright.mode": "approve"})
+    for day in islice(by_day(delayed(flights)), DELAYS_DAYS):
+        _append(table, day)
+    print(f"{DELAYS}: {DELAYS_DAYS} days, a commit for each", flush=True)  # noqa: T201 - its log
 
 
 def read_flights() -> pa.Table:
@@ -132,6 +137,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--catalog", required=True)
     parser.add_argument("--uri", required=True)
     parser.add_argument("--warehouse", required=True)
+    parser.add_argument("--delays", action="store_true", help="write long delays as well, for a person to decide on")
     parser.add_argument("--days", type=int, default=365, help="how many days to write")
     parser.add_argument("--burst-days", type=int, default=60, help="how many of them at full speed")
     parser.add_argument("--pause-s", type=float, default=0.1, help="the pause before each later one")

@@ -33,7 +33,7 @@ class Processes:
 
     def start_writer(self, days: int) -> None:
         """Start the independent writer."""
-        self._start("writer", [str(_WRITER), *self._where(), "--days", str(days)])
+        self._start("writer", [str(_WRITER), *self._where(), "--delays", "--days", str(days)])
 
     def start_spark_writer(self) -> None:
         """Start the writer that deletes rows, with a Spark session of its own."""
