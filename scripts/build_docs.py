@@ -40,7 +40,7 @@ _PATTERN = re.compile(r'"([^"\n]*\*[^"\n]*)"')
 _CODE: Final = 4
 """So many columns make a line code."""
 SHIM: Final = ROOT / "scripts/iframe_worker.js"
-_SHIM_ELSEWHERE: Final = "https://unpkg.com/iframe-worker/shim"
+_SHIM_ELSEWHERE: Final = re.compile(r"https://[a-z.]+/iframe-worker/shim\b")
 """From where Zensical would load it."""
 _POLL_SECONDS: Final = 1.0
 
@@ -173,7 +173,7 @@ def build(folder: Path) -> Path:
     shim = site / "assets/javascripts" / SHIM.name
     _write(shim, SHIM.read_bytes())
     for page in site.rglob("*.html"):
-        text = page.read_text(encoding="utf-8").replace(_SHIM_ELSEWHERE, os.path.relpath(shim, page.parent))
+        text = _SHIM_ELSEWHERE.sub(os.path.relpath(shim, page.parent), page.read_text(encoding="utf-8"))
         page.write_text(_HOME.sub(r'href="\1/index.html"', text), encoding="utf-8")
     for name in pages():  # as llms.txt names them
         _write(site / name, (folder / "docs" / name).read_bytes())
