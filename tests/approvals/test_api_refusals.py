@@ -104,6 +104,8 @@ def test_what_was_approved_and_cancelled_waits_again_and_can_be_refused(served: 
     assert waiting(served) == []
     refused = problem(served.http.post(f"{V1}/plans/{plan_id}/approve", json={"approved_by": "Eve"}), 409, "conflict")
     assert "was refused by owner (Ada)" in refused["detail"]
+    refused = problem(served.http.post(f"{V1}/tasks/{task_id}/retry"), 409, "conflict")
+    assert "was refused by owner (Ada)" in refused["detail"], "nor does its task go again"
     assert [task["state"] for task in served.get("/tasks")["items"]] == ["cancelled"]
 
 
@@ -203,6 +205,15 @@ class TestHowLongItHolds:
         assert told == [plan_id, other]
         refused = problem(served.http.post(f"{V1}/plans/{plan_id}/approve", json={"approved_by": "E"}), 409, "conflict")
         assert "was refused" in refused["detail"], "whatever waits by now"
+
+    def test_a_table_whose_owner_lets_it_go_by_itself_is_worked_on(self, served: Served) -> None:
+        served.table(mode="approve")
+        (plan_id,) = waiting(served)
+        refuse(served.http, plan_id)
+        served.lake.set_properties(EVENTS, {"icewright.mode": "auto"})
+        served.control.maintainer.look(EVENTS)
+        (task,) = served.get("/tasks")["items"]
+        assert task["plan_id"] != plan_id
 
     def test_a_change_of_the_policy_has_a_person_asked_again(self, served: Served) -> None:
         served.table(mode="approve")

@@ -29,11 +29,13 @@ from icewright.model.plans.plans import Reason
 from icewright.model.work.figures import SeriesPoint
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.model.work.storage import AccessRecord, ProbeRequest
+from icewright.model.work.tasks import Outcome, TaskState
 from icewright.model.work.why import Considered
 from icewright.ports.findings import EXCLUSION_KEPT_MS, PROBES_KEPT_MS, ExecutorExclusion, Question
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import (
     AT_ONCE,
+    Change,
     InventoryUpdate,
     OptimizerRecord,
     PlanPlace,
@@ -720,6 +722,10 @@ class TestPruning:
         stores.tasks().enqueue(new_task("task-1", plan_id="plan-2"))
         with pytest.raises(Conflict, match=r"plan-2 was applied: task task-1"):
             store.refuse(refusal("plan-2", kind=kinds[1]))
+        cancelled = stores.tasks().request_cancel("task-1", REASON)
+        store.refuse(refusal("plan-2", kind=kinds[1]))
+        with pytest.raises(Conflict, match=r"plan-2 was refused by Ada"):
+            stores.tasks().change(Change("task-1", cancelled.version, TaskState.QUEUED, Outcome(REASON)))
         store.refuse(refusal("plan-3", kind=kinds[2]))
         with pytest.raises(Conflict, match=r"plan-3 was refused by Ada at .*: not now"):
             deletions.approve(Approval("hash-3", "Bob", 9, replace(approved, plan_id="plan-3", kind=kinds[2])))
@@ -727,7 +733,8 @@ class TestPruning:
         with pytest.raises(Conflict, match=r"plan-3 was refused by Ada"):
             stores.tasks().enqueue(new_task("task-3", plan_id="plan-3"))
         said = [entry for entry in stores.audit().entries(limit=99, after=0) if entry.action == "plan.refused"]
-        assert [(entry.resource, entry.detail["why"]) for entry in said] == [("plan hash-3", "not now")]
+        assert [entry.detail["plan_id"] for entry in said] == ["plan-2", "plan-3"]
+        assert [(entry.resource, entry.detail["why"]) for entry in said][1:] == [("plan hash-3", "not now")]
 
     def test_plans_of_tasks_that_ended_are_kept(self, stores: Stores) -> None:
         for number in range(RETENTION.plans + 1):

@@ -132,8 +132,8 @@ class TaskStore(Admissions, Protocol):
         """Apply a change, and release the lease unless the task is then in doubt.
 
         A person's retry (queued again after the end) also forgets that a cancel was requested.
-        Raises ``NotFound``; :class:`~icewright.core.errors.Conflict` when the version is not the present one; and
-        :class:`~icewright.core.errors.NotAllowed`
+        Raises ``NotFound``; :class:`~icewright.core.errors.Conflict` when the version is not the present one, and for
+        queueing again a task whose plan was refused; and :class:`~icewright.core.errors.NotAllowed`
 
         - for a transition that ``TRANSITIONS`` does not have, and for a start, which only :meth:`claim` can make;
         - for queueing again a task that was asked to stop, or that has ended while a newer one of the same table and

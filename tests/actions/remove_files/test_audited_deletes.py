@@ -104,6 +104,26 @@ def test_t12_no_purge_is_done_where_the_audit_cannot_be_written(house: House, mo
     assert house.control.deletions.count_intents(run_id)[IntentState.QUARANTINED].files == len(NAMES)
 
 
+def test_i11_nothing_of_its_kind_is_removed_by_itself_behind_a_refusal(house: House) -> None:
+    table = house.table()
+    litter(table, *NAMES)
+    house.days(10, a_day=1)
+    (first,) = house.control.tables.waiting(limit=9)
+    house.control.dispatcher.approve(first.plan_id, "Ada")
+    house.round()
+    doubtful = location(table) / "data" / "report.parquet"
+    doubtful.write_bytes(b"")
+    house.days(9, a_day=1)
+    (sure,) = litter(table, "later.parquet")
+    house.days(3, a_day=1)
+    (waiting,) = house.control.tables.waiting(limit=9)
+    house.control.approvals.refuse(waiting.plan_id, "Bob", "these are ours")
+    house.days(6, a_day=1)
+    assert (doubtful.exists(), sure.exists()) == (True, True)
+    house.days(9, a_day=1)
+    assert (doubtful.exists(), sure.exists()) == (True, False)
+
+
 def test_i11_nothing_of_what_was_refused_is_removed_for_a_week_and_then_a_person_is_asked_again(house: House) -> None:
     table = house.table()
     litter(table, *NAMES)

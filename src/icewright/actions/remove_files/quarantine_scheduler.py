@@ -271,16 +271,14 @@ class QuarantineScheduler:
         state = latest, self._tasks.now(), limits or DEFAULT_THRESHOLDS
         if parked(*state) is not None:
             return
-        missing, wanted = self._approvals.missing(plan), self._person_wanted(plan)
-        refused = self._approvals.refused(plan.table_id, ActionKind(action.kind), plan.settings_digest, None)
-        if missing is None and wanted is None and refused is not None:
+        if self._approvals.refused(plan.table_id, ActionKind(action.kind), plan.settings_digest, None) is not None:
             return  # nor does a part of what was refused go by itself
+        missing, wanted = self._approvals.missing(plan), self._person_wanted(plan)
         sure: Plan | None = None
         if missing is not None and missing.code == DOUBTFUL and wanted is None:
             sure, plan = self._plans.orphans.parted(plan)
         if missing is not None or wanted is not None:
-            if refused is None:
-                self._approvals.wait(plan, missing or wanted or _FIRST)
+            self._approvals.wait(plan, missing or wanted or _FIRST)
             if sure is None:
                 return
             plan = sure

@@ -189,6 +189,8 @@ class SqlTaskStore:
         with writing(self._engine) as connection:
             task = queries.task_by_id(connection, change.task_id)
             lifecycle.require_version(task, change.version)
+            if change.state is TaskState.QUEUED:  # also one that was cancelled, before its plan was refused
+                require_not_refused(connection, task.plan_id)
             step = lifecycle.change(
                 task,
                 queries.last_attempt(connection, task.task_id),
