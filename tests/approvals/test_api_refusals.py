@@ -192,6 +192,14 @@ class TestHowLongItHolds:
         assert waiting(served) == []
         assert rewrite(served, uuid)["plan_id"] == plan_id
 
+    def test_it_holds_by_a_clock_that_is_behind_the_one_of_who_refused(self, served: Served) -> None:
+        served.table(mode="approve")
+        (plan_id,) = waiting(served)
+        refuse(served.http, plan_id)
+        served.clock.advance(-60_000)
+        served.control.maintainer.look(EVENTS, plan_anew=True)
+        assert waiting(served) == []
+
     def test_a_commit_has_a_person_asked_again(self, served: Served) -> None:
         uuid = served.table(mode="approve")
         (plan_id,) = waiting(served)

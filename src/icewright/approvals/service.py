@@ -141,7 +141,7 @@ class Approvals:
         same however many commits come, so of that the settings alone. None where one may be asked about.
         """
         refusal = self._tables.refusals(table_id).get(kind)
-        if refusal is None or not 0 <= self._clock.now() - refusal.refused_at < REFUSED_MS:
+        if refusal is None or self._clock.now() - refusal.refused_at >= REFUSED_MS:  # also by a clock that is behind
             return None
         if refusal.settings_digest != digest:
             return None
