@@ -23,7 +23,7 @@ from icewright.model.iceberg.inventory import PartitionStatistics
 from icewright.model.iceberg.layouts import Level, Run
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Operation
-from icewright.model.plans.approvals import Approval, ApprovedPlan, Refusal
+from icewright.model.plans.approvals import REFUSED_MS, Approval, ApprovedPlan, Refusal
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Reason
 from icewright.model.work.figures import SeriesPoint
@@ -693,12 +693,14 @@ class TestPruning:
         store.prune_dropped(99, 9)
         assert store.refusal("plan-1") is None
 
-    def test_a_refusal_is_forgotten_with_its_plan(self, stores: Stores) -> None:
+    def test_a_refusal_is_forgotten_behind_its_plan_once_it_holds_no_more(
+        self, stores: Stores, clock: ManualClock
+    ) -> None:
         store = stores.tables()
         store.save_record(record())
         store.save_plan(plan("plan-1"))
         store.wait(WaitingPlan("plan-1", table_id(), record().name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5))
-        kept = store.refuse(refusal())
+        kept = store.refuse(refusal(at=clock.now()))
         store.prune_plans(0, 99)
         assert store.refusal("plan-1") == kept, "its plan still waits, as one that was refused"
         store.waits_no_more(table_id(), ActionKind.EXPIRE_SNAPSHOTS)
@@ -707,6 +709,13 @@ class TestPruning:
         store.save_record(replace(known, plan_id=None))
         for _ in range(2):
             store.prune_plans(0, 99)
+        with pytest.raises(NotFound):
+            store.plan("plan-1")
+        clock.advance(REFUSED_MS - 1)
+        store.prune_plans(0, 99)
+        assert store.refusals(table_id()) == {kept.kind: kept}, "for a week, however many plans came since"
+        clock.advance(1)
+        store.prune_plans(0, 99)
         assert store.refusal("plan-1") is None
 
     def test_of_two_who_decide_one_is_heard(self, stores: Stores) -> None:

@@ -23,7 +23,7 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.layouts import Run
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.plans.approvals import Refusal
+from icewright.model.plans.approvals import REFUSED_MS, Refusal
 from icewright.model.plans.plans import Plan
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
@@ -365,7 +365,10 @@ class MemoryTableStore(MemoryFindings):
             unneeded = [one for one in unneeded if one[1] not in needed][:limit]
             for _, plan_id in unneeded:
                 del self._plans[plan_id]
-            self._refused = {key: one for key, one in self._refused.items() if key in self._plans}
+            since = self._clock.now() - REFUSED_MS
+            self._refused = {
+                key: one for key, one in self._refused.items() if key in self._plans or one.refused_at > since
+            }
             return len(unneeded)
 
     def prune_dropped(self, dropped_before: Instant, limit: int) -> int:

@@ -379,7 +379,8 @@ class TableStore(Findings, Inbox, Protocol):
         """Forget at most so many plans that nothing needs, the oldest first; how many. No single transaction.
 
         Needed are a table's present plan, plans that wait for a person, the plans that tasks were made from, and the
-        ``keep`` newest of each table. No plan of a table that was dropped waits any more.
+        ``keep`` newest of each table. No plan of a table that was dropped waits any more. A refusal goes behind its
+        plan, once it holds no more.
         """
 
     def prune_dropped(self, dropped_before: Instant, limit: int) -> int:

@@ -8,10 +8,13 @@ from typing import Any, Final
 from sqlalchemy import Column, ColumnElement, Connection, Engine, delete, exists, func, not_, select
 
 from icewright.actions.remove_files.adapters.deletions_schema import deletion_runs
+from icewright.core.clock import Clock
 from icewright.core.times import Instant
 from icewright.events.schema import inbox
 from icewright.model.iceberg.names import TableId
+from icewright.model.plans.approvals import REFUSED_MS
 from icewright.model.work.retention import Retention, RowKind
+from icewright.store import transactions
 from icewright.store.schema import (
     listed_tables,
     manifests,
@@ -63,7 +66,7 @@ def prune(connection: Connection, now: Instant, keep: Retention, limit: int) -> 
     }
 
 
-def prune_plans(engine: Engine, keep: int, limit: int) -> int:
+def prune_plans(engine: Engine, clock: Clock | None, keep: int, limit: int) -> int:
     """See :meth:`icewright.ports.store.TableStore.prune_plans`.
 
     Which are too many takes a look at all plans, and no turn of the writers; whether something needs one is asked
@@ -77,8 +80,9 @@ def prune_plans(engine: Engine, keep: int, limit: int) -> int:
     too_many = plans.c.plan_id.in_(select(ranked.c.plan_id).where(ranked.c.age > keep))
     with writing(engine) as connection:
         connection.execute(delete(waiting_plans).where(not_(of_no_dropped_table())))
+        is_over = refused_plans.c.refused_at <= transactions.now(connection, clock) - REFUSED_MS
         gone = ~exists().where(plans.c.plan_id == refused_plans.c.plan_id).correlate(refused_plans)
-        connection.execute(delete(refused_plans).where(gone))
+        connection.execute(delete(refused_plans).where(is_over, gone))
     with reading(engine) as connection:
         query = select(plans.c.plan_id).where(too_many, *_unneeded())
         found = connection.scalars(query.order_by(plans.c.planned_at, plans.c.plan_id).limit(limit)).all()

@@ -286,7 +286,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans):
 
     def prune_plans(self, keep: int, limit: int) -> int:
         """See the port."""
-        return table_pruning.prune_plans(self._engine, keep, limit)
+        return table_pruning.prune_plans(self._engine, self._clock, keep, limit)
 
     def prune_dropped(self, dropped_before: Instant, limit: int) -> int:
         """See the port."""
