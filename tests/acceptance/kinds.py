@@ -16,8 +16,8 @@ from icewright.model.iceberg.names import TableName
 from icewright_spark.iceberg.java_api import SparkTable
 from tests.lakes.deletes import delete_where_equal
 
-COMMITS = 6
-ROWS_PER_COMMIT = 50
+FILES, ROWS_PER_FILE = 6, 50
+"""Of all appends; fewer files where rows are gathered by partition."""
 
 Change: TypeAlias = Callable[[SparkSession, str], None]
 """Something that happens to the table of a name."""
@@ -29,8 +29,9 @@ class Kind:
 
     ``columns`` is its DDL, ``row`` the SQL expressions of one row over ``id``. ``between`` happens halfway through the
     appends, ``after`` are statements behind them, with ``{table}``, and ``last`` is what SQL has no statement for.
-    ``executor`` is what the plan must choose. ``read_by`` are the readers beside Spark that can read it. ``short``:
-    also over every other catalog in the short form. ``not_on``: the catalog where such a table cannot come about.
+    ``executor`` is what the plan must choose. ``read_by`` are the readers beside Spark that can read it. ``not_on``:
+    the catalog where such a table cannot come about. ``commits``: the appends, as many as files where each of them
+    writes one per partition.
     """
 
     name: str
@@ -44,8 +45,8 @@ class Kind:
     last: Change | None = None
     version: int = 2
     read_by: frozenset[str] = frozenset({"pyiceberg"})
-    short: bool = False
     not_on: str = ""
+    commits: int = 2
 
     @property
     def lineage(self) -> bool:
@@ -63,12 +64,13 @@ class Kind:
         }
         listed = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
         spark.sql(f"CREATE TABLE {table} ({self.columns}) USING iceberg {self.partitioning} TBLPROPERTIES ({listed})")
-        for number in range(COMMITS):
-            if number == COMMITS // 2 and self.between is not None:
+        files = FILES // self.commits
+        for number in range(self.commits):
+            if number == self.commits // 2 and self.between is not None:
                 self.between(spark, table)
-            begin = number * ROWS_PER_COMMIT
+            begin, end = (at * files * ROWS_PER_FILE for at in (number, number + 1))
             spark.sql(
-                f"INSERT INTO {table} SELECT {self.row} FROM range({begin}, {begin + ROWS_PER_COMMIT}, 1, 1)"  # noqa: S608 - our own constants
+                f"INSERT INTO {table} SELECT {self.row} FROM range({begin}, {end}, 1, {files})"  # noqa: S608 - our own constants
             )
         for statement in self.after:
             spark.sql(statement.format(table=table))
@@ -159,9 +161,9 @@ KINDS = (
         for trigger, properties in _TRIGGERS.items()
     ),
     Kind("v1", _PLAIN, _PLAIN_ROW, version=1),
-    Kind("partitioned", _PLAIN, _PLAIN_ROW, partitioning="PARTITIONED BY (city)"),
+    Kind("partitioned", _PLAIN, _PLAIN_ROW, partitioning="PARTITIONED BY (city)", commits=6),
     Kind("everything", _EVERYTHING, _EVERYTHING_ROW),
-    Kind("position_deletes", _PLAIN, _PLAIN_ROW, after=_DELETE, short=True),
+    Kind("position_deletes", _PLAIN, _PLAIN_ROW, after=_DELETE),
     Kind(
         "position_deletes_per_partition",
         _PLAIN,
@@ -169,12 +171,13 @@ KINDS = (
         partitioning="PARTITIONED BY (city)",
         properties=(("write.delete.granularity", "partition"),),
         after=_DELETE,
+        commits=6,
     ),
     Kind("v3", _PLAIN, _PLAIN_ROW, version=3),
-    Kind("deletion_vectors", _PLAIN, _PLAIN_ROW, version=3, after=_DELETE, short=True),
+    Kind("deletion_vectors", _PLAIN, _PLAIN_ROW, version=3, after=_DELETE),
     Kind("updated_rows", _PLAIN, _PLAIN_ROW, version=3, after=("UPDATE {table} SET n = n + 1 WHERE id % 10 = 1",)),
     Kind("evolved_columns", _PLAIN, _PLAIN_ROW, between=_evolve_columns),
-    Kind("evolved_spec", _PLAIN, _PLAIN_ROW, partitioning="PARTITIONED BY (city)", between=_evolve_spec),
+    Kind("evolved_spec", _PLAIN, _PLAIN_ROW, partitioning="PARTITIONED BY (city)", between=_evolve_spec, commits=6),
     Kind(
         "nested_evolution",
         "id bigint, place struct<x:double,y:double>",
@@ -189,7 +192,6 @@ KINDS = (
         "staged",
         last=_equality_deletes,
         read_by=_NOBODY_ELSE,
-        short=True,
     ),
     Kind("initial_default", "id bigint", "id", "staged", last=_new_column_with_default, version=3),
     # Spark's own writer, which makes the files to be imported, has no s3: by itself.
@@ -223,3 +225,8 @@ KINDS = (
         properties=(("write.parquet.bloom-filter-enabled.column.id", "true"),),
     ),
 )
+
+_BY_NAME = {kind.name: kind for kind in KINDS}
+MERGED_ELSEWHERE = (_BY_NAME["position_deletes"], _BY_NAME["deletion_vectors"])
+STAGED_ELSEWHERE = _BY_NAME["equality_deletes"]
+"""What the short form has over the other catalogs."""

@@ -54,7 +54,7 @@ class Scale:
 
 
 KIB, MIB = 1 << 10, 1 << 20
-SHORT = Scale(0.03, 40, 4, 64 * KIB, 512 * KIB, 3, before_level_0=2)
+SHORT = Scale(0.02, 26, 2, 64 * KIB, 512 * KIB, 3, before_level_0=2)
 LONG = Scale(1, 400, 20, 2 * MIB, 8 * MIB, 10, before_level_0=5)
 
 

@@ -1,6 +1,6 @@
 """Levels 0, 1 and 2 on a table that goes on being written: nobody does anything, and lookups open few files.
 
-The short form, in CI, has a thirtieth of TPC-H's scale factor 1; ``make acceptance`` has all of it in 400 commits.
+The short form, in CI, has a fiftieth of TPC-H's scale factor 1; ``make acceptance`` has all of it in 400 commits.
 
 On a slow machine more arrives while a level is at work. What is asked of lookups, rows, files read and the levels that
 come does not depend on that. These do: each wait ends after ``PATIENCE_S``; a task whose lease of 4 s is lost three

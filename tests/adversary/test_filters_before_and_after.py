@@ -153,16 +153,18 @@ def test_r3_filters_by_a_partition_column_that_the_files_hold_otherwise(
     schema = pa.schema([field(1, "id", pa.int64()), field(2, "p", pa.int32()), field(3, "s", inner)])
     partitions = dict(enumerate(EXECUTORS, 1))
     ids: dict[int, list[int]] = {partition: [] for partition in partitions}
+    files = []
     for partition, its in ids.items():
         for p, q in ((7, 9), (None, None), (partition, 5)):
             numbers = range(partition * 30 + len(its), partition * 30 + len(its) + 10)
             rows = [{"id": number, "p": p, "s": {"q": q, "t": "text"}} for number in numbers]
-            add_foreign_files(spark, name, [(f"[{partition},5]", pa.Table.from_pylist(rows, schema=schema))])
+            files.append((f"[{partition},5]", pa.Table.from_pylist(rows, schema=schema)))
             its.extend(numbers)
+    add_foreign_files(spark, name, files)
     of_one = [f"p = {partition}" for partition in partitions]
     filters = {"spark": (*of_one, *P_INSIDE, *P_OUTSIDE), "pyiceberg": (*of_one, "p = 7", "p IS NULL")}
     filters["duckdb"] = tuple(of_one)
-    before = answers(spark, lake, name, filters)
+    before = answers(spark, lake, name, filters, spark_truth)
     assert [before[f"spark: {where}"] for where in of_one] == list(ids.values())
     assert all(before[f"spark: {where}"] == sorted(itertools.chain(*ids.values())) for where in P_INSIDE)
 

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from benchmarks.contest import Contestant, Run, hold, of
@@ -21,25 +25,35 @@ def contestant(name: str, log: list[str]) -> Contestant:
 
 
 @pytest.fixture(scope="module")
-def logged() -> tuple[list[Run], list[str]]:
-    """A contest, and what was done in it; each run of one is measured over all processes there are."""
+def idle() -> Iterator[ProcessTree]:
+    """The processes that are measured: one that does nothing. Those of the tests have JVMs, whose memory takes long."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield ProcessTree(psutil.Process(process.pid))
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def logged(idle: ProcessTree) -> tuple[list[Run], list[str]]:
+    """A contest, and what was done in it."""
     log: list[str] = []
-    return contest(1, log), log
+    return contest(1, log, idle), log
 
 
-def contest(seed: int, log: list[str]) -> list[Run]:
+def contest(seed: int, log: list[str], tree: ProcessTree) -> list[Run]:
     both = [contestant("a", log), contestant("b", log)]
     chance = random.Random(seed)  # noqa: S311 - an order, no secret
-    return hold(both, rounds=ROUNDS, chance=chance, tree=ProcessTree(), say=lambda _: None)
+    return hold(both, rounds=ROUNDS, chance=chance, tree=tree, say=lambda _: None)
 
 
-def test_each_round_has_everybody_in_an_order_that_the_seed_decides(logged: tuple[list[Run], list[str]]) -> None:
+def test_each_round_has_everybody_in_an_order_that_the_seed_decides(
+    logged: tuple[list[Run], list[str]], idle: ProcessTree
+) -> None:
     runs, _ = logged
     orders = [tuple(run.contestant for run in runs if run.round == number) for number in range(1, ROUNDS + 1)]
     assert {frozenset(order) for order in orders} == {frozenset("ab")}
     assert len(set(orders)) == 2
     assert orders == [
-        tuple(run.contestant for run in contest(1, []) if run.round == number) for number in range(1, ROUNDS + 1)
+        tuple(run.contestant for run in contest(1, [], idle) if run.round == number) for number in range(1, ROUNDS + 1)
     ]
     assert [run.position for run in runs] == [1, 2] * ROUNDS
     assert len(of(runs, "a")) == ROUNDS
@@ -51,14 +65,14 @@ def test_each_run_is_prepared_and_checked(logged: tuple[list[Run], list[str]]) -
     assert log == [f"{step} {run.contestant}" for run in runs for step in steps]
 
 
-def test_a_run_that_did_not_do_its_work_ends_the_contest() -> None:
+def test_a_run_that_did_not_do_its_work_ends_the_contest(idle: ProcessTree) -> None:
     def fail() -> None:
         raise ValueError("not done")
 
     lazy = Contestant("lazy", lambda: None, lambda _: None, fail)
     chance = random.Random(1)  # noqa: S311 - an order, no secret
     with pytest.raises(ValueError, match="not done"):
-        hold([lazy], rounds=1, chance=chance, tree=ProcessTree(), say=lambda _: None)
+        hold([lazy], rounds=1, chance=chance, tree=idle, say=lambda _: None)
 
 
 def test_data_come_from_the_seed() -> None:

@@ -26,6 +26,7 @@ from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.model.work.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.work.groups.rank import AGEING_MS
+from tests.conftest import CAMPAIGN
 from tests.contracts.samples import OUTCOME, REASON, new_task
 from tests.contracts.stores import Stores, stores_on
 from tests.contracts.test_task_store_contract import OF_SLOTS
@@ -162,7 +163,9 @@ class TwoStores(RuleBasedStateMachine):
 SHORT = settings(max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@pytest.mark.parametrize(("database", "examples"), [("sqlite", 40), ("postgresql", 15)])
+@pytest.mark.parametrize(
+    ("database", "examples"), [("sqlite", 40 if CAMPAIGN else 16), ("postgresql", 15 if CAMPAIGN else 5)]
+)
 def test_the_queue_of_the_simulation_behaves_as_that_in_a_database(
     database: str, examples: int, request: pytest.FixtureRequest
 ) -> None:

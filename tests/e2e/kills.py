@@ -57,11 +57,11 @@ KILLS = (*SERVER, *HOUSEKEEPER, *DELETER, *SUPERVISOR, *OPTIMIZER, *WORKER)
 PLANNING = frozenset({Fault.EXPIRY_PLAN_BEFORE, Fault.EXPIRY_PLAN_AFTER})
 """Where a server of these dies with no attempt under way."""
 
-BEFORE_WORK = tuple(
+PRUNING = (Kill(Fault.PRUNE_BEFORE), Kill(Fault.PRUNE_AFTER))
+"""The server's deaths when it starts."""
+BEFORE_PLANS = tuple(
     Kill(point)
     for point in (
-        Fault.PRUNE_BEFORE,
-        Fault.PRUNE_AFTER,
         Fault.EVENT_STORED,
         Fault.OBSERVE_BEFORE,
         Fault.OBSERVE_AFTER,
@@ -72,12 +72,12 @@ BEFORE_WORK = tuple(
         Fault.EVENT_WORKED,
     )
 )
-"""The server's deaths before any optimizer is needed."""
+"""The server's deaths over a commit, before any optimizer is needed."""
 AFTER_LOSS = tuple(
     Kill(point) for point in (Fault.EXPIRE_BEFORE, Fault.EXPIRE_AFTER, Fault.SETTLE_BEFORE, Fault.SETTLE_AFTER)
 )
 """The server's deaths over an attempt that was lost; they need one, and no optimizer."""
-DURING_WORK = tuple(kill for kill in SERVER if kill not in (*BEFORE_WORK, *AFTER_LOSS))
+DURING_WORK = tuple(kill for kill in SERVER if kill not in (*PRUNING, *BEFORE_PLANS, *AFTER_LOSS))
 """The server's deaths over an attempt that goes on."""
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -119,6 +119,16 @@ class Processes:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
+
+
+def below(processes: Processes, command: str, name: str) -> list[psutil.Process]:
+    """Processes of that name below one of ours; one that ends while it is looked at is not there."""
+    found = []
+    for process in psutil.Process(processes.running[command].pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if process.is_running() and process.name() == name:
+                found.append(process)
+    return found
 
 
 @contextmanager

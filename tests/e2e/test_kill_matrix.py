@@ -1,8 +1,9 @@
 """kill -9 of server, supervisor, optimizer, worker and JVM at every named place: nothing lost, nothing twice.
 
 But for the jobs that rewrite manifests and let data expire, which die in tests of their own. In CI every place of the
-server and a few of the others, each once; ``ICEWRIGHT_CAMPAIGN=1`` runs all of them three times. One lake, one table
-per kill; whatever does not die runs on. What the server does alone has a lake of its own, without Spark.
+server and a few of the others, each once, with several deaths over one table; ``ICEWRIGHT_CAMPAIGN=1`` runs all of them
+three times, one table per kill. One lake; whatever does not die runs on. What the server does alone has a lake of its
+own, without Spark.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from tests.e2e.garbage import (
 )
 from tests.e2e.kills import (
     AFTER_LOSS,
-    BEFORE_WORK,
+    BEFORE_PLANS,
     DELETER,
     DURING_WORK,
     ELSEWHERE,
@@ -49,6 +50,7 @@ from tests.e2e.kills import (
     KILLS,
     LONG_LEASE_MS,
     OPTIMIZER,
+    PRUNING,
     WORKER,
     Kill,
     Mortals,
@@ -89,7 +91,12 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortals]:
 
 def test_every_place_has_its_kill() -> None:
     assert {kill.point for kill in KILLS} == {point for point in Fault if point.partition(".")[0] not in ELSEWHERE}
-    assert {kill for kill in KILLS if kill.point.startswith("server.")} == {*BEFORE_WORK, *DURING_WORK, *AFTER_LOSS}
+    assert {kill for kill in KILLS if kill.point.startswith("server.")} == {
+        *PRUNING,
+        *BEFORE_PLANS,
+        *DURING_WORK,
+        *AFTER_LOSS,
+    }
 
 
 def test_every_place_of_the_deleter_has_its_kill_also_in_the_short_form() -> None:
@@ -106,23 +113,22 @@ def require_success(lake: Mortals, task_id: str, what: object) -> None:
     assert document["task"]["state"] == TaskState.SUCCEEDED, (str(what), document)
 
 
-def kill_at(lake: Mortals, kill: Kill) -> None:
-    """One table's work, and a death on its way."""
-    order = lake.order(kill)
+def kill_at(lake: Mortals, *kills: Kill) -> None:
+    """One table's work, and deaths on its way."""
+    orders = [(lake.order(kill), kill) for kill in kills]
     lake.make_work()
-    lake.await_kill(order, kill)
+    for order, kill in orders:
+        lake.await_kill(order, kill)
 
 
-def kill_before_work(lake: Mortals) -> None:
-    for kill in BEFORE_WORK:
-        if kill.point in (Fault.PRUNE_BEFORE, Fault.PRUNE_AFTER):
-            order = lake.order(kill)
-            with suppress(psutil.NoSuchProcess):  # where it has only just started it has died of the order
-                lake.kill("serve")
-            lake.start("serve")  # it prunes when it starts
-            lake.await_kill(order, kill)
-        else:
-            kill_at(lake, kill)
+def kill_at_start(lake: Mortals, *kills: Kill) -> None:
+    """A server that is started again and dies of pruning, which is what it begins with."""
+    orders = [(lake.order(kill), kill) for kill in kills]
+    with suppress(psutil.NoSuchProcess):  # where it has only just started it has died of the order
+        lake.kill("serve")
+    lake.start("serve")
+    for order, kill in orders:
+        lake.await_kill(order, kill)
 
 
 def lose_an_attempt(lake: Mortals, loss: Kill) -> None:
@@ -181,17 +187,19 @@ def kill_a_batch(lake: Mortals) -> None:
 
 
 def short_round(lake: Mortals) -> None:
-    kill_before_work(lake)  # while Spark starts
-    for kill in DURING_WORK:
-        kill_at(lake, kill)
+    kill_at_start(lake, *PRUNING)  # while Spark starts
+    kill_at(lake, *BEFORE_PLANS)
+    for first in range(0, len(DURING_WORK), 2):  # no more of one task: it may be tried a few times only
+        kill_at(lake, *DURING_WORK[first : first + 2])
     kill_at(lake, Kill(Fault.WORKER_WRITTEN))
     lose_an_attempt(lake, Kill(Fault.COMMIT_AFTER))
     kill_a_batch(lake)
 
 
 def full_round(lake: Mortals) -> None:
-    kill_before_work(lake)
-    for kill in DURING_WORK:
+    for kill in PRUNING:
+        kill_at_start(lake, kill)
+    for kill in (*BEFORE_PLANS, *DURING_WORK):
         kill_at(lake, kill)
     lose_an_attempt(lake, Kill(Fault.COMMIT_BEFORE))
     for kill in (*OPTIMIZER, *WORKER):

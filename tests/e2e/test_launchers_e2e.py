@@ -16,8 +16,7 @@ from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from icewright.model.work.optimizers import BacklogRequest
 from icewright.work.launch.pack import pack
-from tests.e2e.processes import Processes, wait_for
-from tests.e2e.test_optimizer_e2e import below
+from tests.e2e.processes import Processes, below, wait_for
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table, writer
 from tests.servers.spark_cluster import SparkCluster, spark_cluster
 

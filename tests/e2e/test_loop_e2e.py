@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
@@ -22,13 +23,13 @@ from icewright.api_client.client import Client
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import TASK_ID_KEY, Json
 from tests.e2e.asked import check_asked, make_aged
-from tests.e2e.processes import Processes, wait_for
+from tests.e2e.processes import Processes, below, wait_for
 from tests.lakes.sqlite import BY_CITY, append, current_snapshot_id, make_lake, make_table, table_name, writer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
-CITIES = tuple(f"city {number}" for number in range(12))
-COMMITS = 8
+CITIES = tuple(f"city {number}" for number in range(8))
+COMMITS = 6
 ROWS_PER_COMMIT = 2400
 TERMINAL = ("succeeded", "failed")
 
@@ -102,10 +103,19 @@ def at_work(processes: Processes, client: Client, name: str) -> tuple[Table, Jso
     return (table, task) if task["state"] == "running" else at_work(processes, client, f"{name}_again")
 
 
-def test_an_optimizer_killed_in_the_middle_neither_loses_nor_repeats_its_task(processes: Processes) -> None:
+def test_nothing_is_left_of_an_optimizer_whose_supervisor_is_killed_and_its_task_is_done_once(
+    processes: Processes,
+) -> None:
     with processes.client() as client:
         table, running = at_work(processes, client, "optimizer_killed")
-        processes.kill("optimizer")
+        supervisor = psutil.Process(processes.running["optimizer"].pid)
+        left = supervisor.children(recursive=True)
+        assert len(left) >= 2
+        supervisor.kill()
+        processes.running.pop("optimizer").wait()
+        _, alive = psutil.wait_procs(left, timeout=60)
+        assert alive == []
+
         processes.start("optimizer")
         task = ended(processes, client, table)
         attempts = client.task(task["task_id"])["attempts"]
@@ -116,6 +126,42 @@ def test_an_optimizer_killed_in_the_middle_neither_loses_nor_repeats_its_task(pr
     assert commits_by_task(table) == {task["task_id"]: 1}
     assert contents(table) == expected_rows()
     assert live_files(table) == len(CITIES)
+
+
+def test_a_jvm_that_dies_in_the_middle_is_replaced_and_the_task_is_done_once(processes: Processes) -> None:
+    with processes.client() as client:
+        table, _ = at_work(processes, client, "jvm_killed")
+        words = ("task started", f"table={table_name(table)} ")
+
+        def begun() -> bool | None:
+            return any(all(word in line for word in words) for line in processes.log("optimizer").splitlines()) or None
+
+        wait_for(begun, "the optimizer has begun with it", processes)
+        (jvm,) = below(processes, "optimizer", "java")
+        jvm.kill()
+
+        def another() -> psutil.Process | None:
+            return next((found for found in below(processes, "optimizer", "java") if found.pid != jvm.pid), None)
+
+        wait_for(another, "another JVM runs", processes)
+        assert "Spark has ended" in processes.log("optimizer")
+        task = ended(processes, client, table)
+
+    assert task["state"] == "succeeded", task
+    assert commits_by_task(table) == {task["task_id"]: 1}
+    assert contents(table) == expected_rows()
+    assert live_files(table) == len(CITIES)
+    assert processes.running["optimizer"].poll() is None
+
+
+def test_a_process_whose_starter_is_gone_or_that_gets_no_settings_does_not_run() -> None:
+    command = [sys.executable, "-m", "icewright_spark"]
+    orphan = subprocess.run([*command, "1"], input=b"{}", capture_output=True, timeout=60, check=False)  # noqa: S603 - our own
+    assert orphan.returncode < 0, orphan
+    mine = str(psutil.Process().pid)
+    empty = subprocess.run([*command, mine], input=b"", capture_output=True, timeout=60, check=False)  # noqa: S603 - our own
+    assert empty.returncode == 2, empty
+    assert b"invalid-message" in empty.stdout + empty.stderr
 
 
 def test_a_server_killed_in_the_middle_finds_out_what_happened(processes: Processes) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
@@ -33,12 +34,12 @@ HELLO = OptimizerHello(
 )
 
 
-@pytest.fixture
-def entry(tmp_path: Path) -> CatalogEntry:
-    return make_lake(tmp_path)
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory) -> CatalogEntry:
+    return make_lake(tmp_path_factory.mktemp("lake"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def table(entry: CatalogEntry) -> Table:
     """A table that is worth a rewrite."""
     table = make_table(entry)
@@ -47,12 +48,34 @@ def table(entry: CatalogEntry) -> Table:
     return table
 
 
-@pytest.fixture
-def machine(tmp_path: Path, entry: CatalogEntry, postgres: PostgresServer) -> Iterator[Callable[[str], Processes]]:
-    """Another machine with a server, over the one lake and the one store."""
-    url = postgres.new_database()
-    with several_servers(tmp_path, entry, url, f'allowed_hosts = ["{BALANCER}"]\n') as make:
-        yield make
+@dataclass
+class Pair:
+    """Two servers on one store, over the one lake; they are exchanged when the lead is."""
+
+    leader: Processes
+    follower: Processes
+
+    def swap(self) -> None:
+        self.leader, self.follower = self.follower, self.leader
+
+
+@pytest.fixture(scope="module")
+def pair(
+    tmp_path_factory: pytest.TempPathFactory, entry: CatalogEntry, table: Table, postgres: PostgresServer
+) -> Iterator[Pair]:
+    url, folder = postgres.new_database(), tmp_path_factory.mktemp("machines")
+    with several_servers(folder, entry, url, f'allowed_hosts = ["{BALANCER}"]\n') as make:
+        first, second = make("first"), make("second")
+        first.start("serve")
+        with first.client() as leader:
+            led_by(first, leader, leader.url)
+            name = str(table_name(table))
+            wait_for(lambda: any(one["name"] == name for one in leader.tables().items) or None, "it is seen", first)
+            second.start("serve")
+            with second.client() as follower:
+                status = led_by(second, follower, leader.url)
+                assert sorted(one["url"] for one in status["servers"]) == sorted((leader.url, follower.url))
+        yield Pair(first, second)
     postgres.drop(url)
 
 
@@ -72,93 +95,81 @@ def claimed(server: Server, processes: Processes) -> TaskSpec:
     return wait_for(lambda: server.claim(HELLO.optimizer_id), "a task waits", processes)
 
 
-def test_a_second_server_follows_and_goes_on_when_the_first_is_killed(
-    machine: Callable[[str], Processes], table: Table
-) -> None:
-    first, second = machine("first"), machine("second")
-    first.start("serve")
+def test_a_second_server_follows_and_goes_on_when_the_first_is_killed(pair: Pair, table: Table) -> None:
+    first, second = pair.leader, pair.follower
     name = table_name(table)
-    with first.client() as leader:
-        led_by(first, leader, leader.url)
-        wait_for(lambda: leader.tables().items or None, "the table is seen", first)
-        second.start("serve")
-        with second.client() as follower:
-            status = led_by(second, follower, leader.url)
-            assert sorted(one["url"] for one in status["servers"]) == sorted((leader.url, follower.url))
-            # What lies in the store, the follower tells; what the loop knows, and what it plans, comes from the leader.
-            known = follower.table(name)
-            assert follower.look_at_table(known["uuid"], "lake")["plan"]["table"] == str(name)
-            hosted = httpx2.get(f"{follower.url}/api/v1/healthz", headers={"Host": BALANCER}, trust_env=False)
-            assert hosted.status_code == 200
+    with second.client() as follower:
+        # What lies in the store, the follower tells; what the loop knows, and what it plans, comes from the leader.
+        known = follower.table(name)
+        assert follower.look_at_table(known["uuid"], "lake")["plan"]["table"] == str(name)
+        hosted = httpx2.get(f"{follower.url}/api/v1/healthz", headers={"Host": BALANCER}, trust_env=False)
+        assert hosted.status_code == 200
 
-            # An optimizer that talks to the follower keeps its lease, whoever leads.
-            optimizer = Server(follower.url, SHARED_TOKEN)
-            optimizer.hello(HELLO)
-            spec = claimed(optimizer, second)
-            beat = Heartbeat(spec.fencing_token, Progress("merging", 0, 1))
+        # An optimizer that talks to the follower keeps its lease, whoever leads.
+        optimizer = Server(follower.url, SHARED_TOKEN)
+        optimizer.hello(HELLO)
+        spec = claimed(optimizer, second)
+        beat = Heartbeat(spec.fencing_token, Progress("merging", 0, 1))
+        optimizer.heartbeat(spec.task_id, beat)
+        first.kill("serve")
+        killed_at_s = time.monotonic()
+        while True:
             optimizer.heartbeat(spec.task_id, beat)
-            first.kill("serve")
-            killed_at_s = time.monotonic()
-            while True:
-                optimizer.heartbeat(spec.task_id, beat)
-                if any(one["leads"] and one["url"] == follower.url for one in follower.status()["servers"]):
-                    break
-                assert time.monotonic() < killed_at_s + 120
-                time.sleep(0.05)
-            print(f"another server led {time.monotonic() - killed_at_s:.2f} s after kill -9 of the leader")  # noqa: T201 - a figure for the docs
-            optimizer.heartbeat(spec.task_id, beat)
-            failed = Failed("engine-failure", "as this test wants it", retryable=True)
-            optimizer.report(
-                TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, failed, (), (), 1, 1)
-            )
-            optimizer.close()
-            history = [one["state"] for one in follower.task(spec.task_id)["history"]]
-            assert history[-2:] == ["running", "queued"]  # queued twice before: it was planned anew by hand
+            if any(one["leads"] and one["url"] == follower.url for one in follower.status()["servers"]):
+                break
+            assert time.monotonic() < killed_at_s + 120
+            time.sleep(0.05)
+        print(f"another server led {time.monotonic() - killed_at_s:.2f} s after kill -9 of the leader")  # noqa: T201 - a figure for the docs
+        optimizer.heartbeat(spec.task_id, beat)
+        failed = Failed("engine-failure", "as this test wants it", retryable=True)
+        optimizer.report(
+            TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, failed, (), (), 1, 1)
+        )
+        optimizer.close()
+        history = [one["state"] for one in follower.task(spec.task_id)["history"]]
+        assert history[-2:] == ["running", "queued"]  # queued twice before: it was planned anew by hand
 
-            # And what is committed now is seen now.
-            snapshot_id = append(table, range(5))
-            follower.notify(CommitEvent(name, snapshot_id))
-            wait_for(
-                lambda: follower.table(name)["snapshot_id"] == str(snapshot_id) or None, "the new leader looks", second
-            )
-            kinds = [one["kind"] for one in follower.feed(limit=1_000).items]
-            assert kinds.count("leader-changed") == 2
+        # And what is committed now is seen now.
+        snapshot_id = append(table, range(5))
+        follower.notify(CommitEvent(name, snapshot_id))
+        wait_for(
+            lambda: follower.table(name)["snapshot_id"] == str(snapshot_id) or None, "the new leader looks", second
+        )
+        kinds = [one["kind"] for one in follower.feed(limit=1_000).items]
+        assert kinds.count("leader-changed") == 2
 
-            first.start("serve")
-            with first.client() as back:
-                led_by(first, back, follower.url)
-                assert back.table(name)["snapshot_id"] == str(snapshot_id)
+        first.start("serve")
+        with first.client() as back:
+            led_by(first, back, follower.url)
+            assert back.table(name)["snapshot_id"] == str(snapshot_id)
+    pair.swap()
 
 
 def test_i15_a_leader_that_was_halted_while_another_one_led_follows(
-    machine: Callable[[str], Processes], postgres: PostgresServer, table: Table
+    pair: Pair, postgres: PostgresServer, table: Table
 ) -> None:
-    first, second = machine("first"), machine("second")
-    first.start("serve")
-    with first.client() as leader:
+    """The last of this file with the two servers: it kills one of them."""
+    first, second = pair.leader, pair.follower
+    with first.client() as leader, second.client() as follower:
+        # The first stands still, and the database forgets it; as when a machine is suspended.
+        halted = first.running["serve"]
+        halted.send_signal(signal.SIGSTOP)
+        try:
+            postgres.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                "WHERE application_name = 'icewright' AND pid IN (SELECT pid FROM pg_locks "
+                "WHERE locktype = 'advisory' AND objid = 2 AND granted)"
+            )
+            led_by(second, follower, follower.url)
+        finally:
+            halted.send_signal(signal.SIGCONT)
+        led_by(first, leader, follower.url)
+        wait_for(lambda: "another server leads" in first.log("serve") or None, "it finds out", first)
+        assert halted.poll() is None
+        uuid = leader.table(table_name(table))["uuid"]
+        wait_for(lambda: planned(leader, uuid), "it passes on what is the leader's", first)
+        second.kill("serve")
         led_by(first, leader, leader.url)
-        wait_for(lambda: leader.tables().items or None, "the table is seen", first)
-        second.start("serve")
-        with second.client() as follower:
-            # The first stands still, and the database forgets it; as when a machine is suspended.
-            halted = first.running["serve"]
-            halted.send_signal(signal.SIGSTOP)
-            try:
-                postgres.execute(
-                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-                    "WHERE application_name = 'icewright' AND pid IN (SELECT pid FROM pg_locks "
-                    "WHERE locktype = 'advisory' AND objid = 2 AND granted)"
-                )
-                led_by(second, follower, follower.url)
-            finally:
-                halted.send_signal(signal.SIGCONT)
-            led_by(first, leader, follower.url)
-            wait_for(lambda: "another server leads" in first.log("serve") or None, "it finds out", first)
-            assert halted.poll() is None
-            uuid = leader.table(table_name(table))["uuid"]
-            wait_for(lambda: planned(leader, uuid), "it passes on what is the leader's", first)
-            second.kill("serve")
-            led_by(first, leader, leader.url)
 
 
 def test_a_server_that_starts_before_its_database_waits_for_it(

@@ -1,5 +1,6 @@
 """G11: every cell of roles x routes x scopes, against a table that is written down here once more."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -27,6 +28,7 @@ from icewright.ports.store import TableStore
 from icewright.server.http.app import create_app
 from tests.builders.mailbox import Mailbox, told
 from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
+from tests.conftest import CAMPAIGN
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import new_store
 
@@ -259,10 +261,14 @@ def world() -> World:
 
 
 def cells() -> Iterator[tuple[str, str, str, str, bool]]:
-    for (method, template), (roles, on) in MAY.items():
+    """Every cell in the campaign. In CI each role everywhere, and in each scope one that may and one that may not."""
+    for number, ((method, template), (roles, on)) in enumerate(MAY.items()):
+        may, may_not = sorted(roles), sorted({role.value for role in Role} - roles)
+        some = {of[number % len(of)] for of in (may, may_not) if of}
         for role in Role:
             for scope, covered in SCOPES.items():
-                yield method, template, role.value, scope, role.value in roles and on in covered
+                if CAMPAIGN or scope == "*" or role.value in some:
+                    yield method, template, role.value, scope, role.value in roles and on in covered
 
 
 def test_g11_i24_t1_every_route_is_in_the_table_and_declares_what_it_needs() -> None:
@@ -283,18 +289,23 @@ def test_g11_i24_t1_every_route_is_in_the_table_and_declares_what_it_needs() -> 
 
 
 def test_g11_t2_every_cell_of_roles_routes_and_scopes_is_as_the_table_says(world: World) -> None:
-    wrong, seen = [], 0
+    wrong, seen = [], set[tuple[str, str, str, str]]()
     for method, template, role, scope, may in cells():
         prefix = "" if template.startswith(BARE) else V1
         ids = {**world.ids, "event": world.event()} if "{event}" in template else world.ids
         status, code = world.call(method, prefix + template.format(**ids), f"{role}@{scope}")
         refused = code in {"forbidden", "not-found", "unauthenticated"}
         assert status < 500, (method, template, role, scope)
-        seen += 1
+        seen.add((method, template, role, scope))
         if refused == may:
             wrong.append((method, template, role, scope, status, code))
     assert wrong == []
-    assert seen == len(MAY) * len(Role) * len(SCOPES)
+    every = {(*route, role.value, scope) for route in MAY for role in Role for scope in SCOPES}
+    assert seen == every or not CAMPAIGN
+    for pair in itertools.combinations((slice(0, 2), slice(2, 3), slice(3, 4)), 2):  # routes, roles, scopes
+        assert {tuple(cell[one] for one in pair) for cell in seen} == {
+            tuple(cell[one] for one in pair) for cell in every
+        }
 
 
 def test_t2_what_somebody_may_not_see_is_answered_as_what_is_not_there(world: World) -> None:

@@ -32,6 +32,7 @@ from icewright.model.iceberg.tables import (
     PartitionField,
     TableMetadata,
 )
+from tests.conftest import CAMPAIGN
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
@@ -252,5 +253,5 @@ class Histories(RuleBasedStateMachine):
             assert counts.records == sum(file.record_count for file in data)
 
 
-Histories.TestCase.settings = settings(max_examples=300, stateful_step_count=25, deadline=None)
+Histories.TestCase.settings = settings(max_examples=300 if CAMPAIGN else 100, stateful_step_count=25, deadline=None)
 test_moving_forward_is_the_same_as_recomputing = Histories.TestCase

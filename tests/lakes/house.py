@@ -120,8 +120,8 @@ class House:
             append(made, range(number * 100, number * 100 + 100))
         return made
 
-    def days(self, count: float, *, a_day: int = 2) -> None:
-        """Let time pass, with two rounds of the server a day, and one at the end of a shorter time."""
+    def days(self, count: float, *, a_day: int = 1) -> None:
+        """Let time pass, with so many rounds of the server a day, and one at the end of a shorter time."""
         rounds = max(1, round(count * a_day))
         for _ in range(rounds):
             self.clock.advance(round(count * DAY_MS) // rounds)

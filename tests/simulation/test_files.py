@@ -226,7 +226,7 @@ def does_nothing(world: World) -> None:
         (writes_nothing_down, 0),
         (purges_at_once, 0),
         (asks_nobody_first, 0),
-        (takes_files_at_once, 0),
+        (takes_files_at_once, 13),
         (knows_no_files_elsewhere, 10),
         *(((puts_nothing_back, 0), (brings_no_file_back, 0)) if CAMPAIGN else ()),
     ],

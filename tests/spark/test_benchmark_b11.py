@@ -17,7 +17,9 @@ pytestmark = pytest.mark.spark
 
 def test_a_small_form_runs_and_judges_every_target(spark: SparkSession, tmp_path: Path) -> None:
     said: list[str] = []
-    options = replace(b11.short(seed=3), shape=Shape(days=7, hours=1, files=84, rows_per_file=1_500), rounds=1)
+    options = replace(
+        b11.short(seed=3), shape=Shape(days=7, hours=1, files=84, rows_per_file=1_500), rounds=1, warmups=0
+    )
     result = b11.run(spark, tmp_path, options, said.append)
     assert loads(dumps(result)) == result
     found = {case.metric: case for case in result.cases}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     RowMapping,
+    Select,
     and_,
     bindparam,
     case,
@@ -106,17 +108,33 @@ def waiting(connection: Connection, limit: int) -> Sequence[StoredEvent]:
 def reported_tables(
     connection: Connection, limit: int, now: Instant, *, known: bool | None, tried: bool, without: Collection[str]
 ) -> Sequence[TableName]:
-    """See the port. One pass over an index of what waits, however many events there are of a table."""
+    """See the port."""
+    query = _reported_tables(known=known, tried=tried, leaves_out=bool(without))
+    values: dict[str, Any] = {"most": limit}
+    if tried:
+        values |= {_before(tries): now - after_ms for tries, after_ms in enumerate(RETRY_AFTER_MS, start=1)}
+    if without:
+        values["without"] = sorted(without)
+    found = connection.scalars(query, values)
+    return list(dict.fromkeys(load(CommitEvent, event).table_name for event in found))
+
+
+@cache
+def _reported_tables(*, known: bool | None, tried: bool, leaves_out: bool) -> Select[Any]:
+    """One pass over an index of what waits, however many events there are of a table.
+
+    Made once for each kind of question: a server asks in every round, and the query takes longer to make than to run.
+    """
     due = or_(
         *(
-            and_(inbox.c.tries == tries, inbox.c.tried_at <= now - after_ms)
-            for tries, after_ms in enumerate(RETRY_AFTER_MS, start=1)
+            and_(inbox.c.tries == tries, inbox.c.tried_at <= bindparam(_before(tries)))
+            for tries in range(1, len(RETRY_AFTER_MS) + 1)
         )
     )
     query = select(inbox.c.reporter, inbox.c.name_digest, func.min(inbox.c.event_id).label("first"))
     query = query.where(WAITS, due if tried else inbox.c.tries == 0)
-    if without:
-        query = query.where(inbox.c.catalog.not_in(sorted(without)))
+    if leaves_out:
+        query = query.where(inbox.c.catalog.not_in(bindparam("without", expanding=True)))
     told = query.group_by(inbox.c.reporter, inbox.c.name_digest).subquery()
     chosen = select(
         told.c.first, func.row_number().over(partition_by=told.c.reporter, order_by=told.c.first).label("turn")
@@ -126,8 +144,12 @@ def reported_tables(
         chosen = chosen.where(same if known else ~same)
     turns = chosen.subquery()
     rows = select(inbox.c.event).join(turns, inbox.c.event_id == turns.c.first)
-    rows = rows.order_by(turns.c.turn, turns.c.first).limit(limit)
-    return list(dict.fromkeys(load(CommitEvent, event).table_name for event in connection.scalars(rows)))
+    return rows.order_by(turns.c.turn, turns.c.first).limit(bindparam("most"))
+
+
+def _before(tries: int) -> str:
+    """The parameter for when an event must have been tried last that was tried so often."""
+    return f"before_{tries}"
 
 
 def reported_by_name(connection: Connection, name: TableName) -> Mapping[int, int | None]:

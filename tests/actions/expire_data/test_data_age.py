@@ -136,15 +136,15 @@ def of_a_server_in_the_east(now: int, age_ms: int, zone: ZoneInfo) -> Limits:
 @each_case("wrong", [elapsed_alone, of_utc, of_a_server_in_the_east], ids=lambda each: each.__name__)
 def test_x2_a_limit_without_its_guard_is_noticed(wrong: Callable[[int, int, ZoneInfo], Limits]) -> None:
     """The zones are west of Greenwich, east of it, and of both clocks."""
-    found = []
-    for name in ("America/New_York", "Europe/Berlin"):
-        zone = ZoneInfo(name)
-        for change in changes(name)[:4]:
-            for now in range(change - DAY_MS, change + 2 * DAY_MS, HOUR_MS):
-                for at in (now, now + 7 * DAY_MS):
-                    below = wrong(at, 7 * DAY_MS, zone)
-                    found += [r for measure in Measure for r in young_rows(at, 7 * DAY_MS, zone, below, measure)][:1]
-    assert found
+    assert any(
+        True
+        for name in ("America/New_York", "Europe/Berlin")
+        for change in changes(name)[:4]
+        for now in range(change - DAY_MS, change + 2 * DAY_MS, HOUR_MS)
+        for at in (now, now + 7 * DAY_MS)
+        for measure in Measure
+        for _ in young_rows(at, 7 * DAY_MS, ZoneInfo(name), wrong(at, 7 * DAY_MS, ZoneInfo(name)), measure)
+    )
 
 
 @given(moments(), st.integers(1, 40))

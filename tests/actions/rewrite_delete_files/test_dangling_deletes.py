@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from icewright.actions.rewrite_delete_files import dangling_deletes
@@ -37,6 +38,7 @@ from tests.builders.observations import (
     table,
 )
 from tests.cases import each_case
+from tests.conftest import CAMPAIGN
 
 OTHER = PartitionSpec(2, BY_MONTH.fields)
 METADATA = table(specs=(BY_MONTH, NO_FIELDS, OTHER))
@@ -206,13 +208,17 @@ WRONG: dict[str, Callable[[Oldest, DeleteFile], bool]] = {
 }
 
 
+class Noticed(Exception):
+    """What was looked for has been found."""
+
+
 @each_case("wrong", sorted(WRONG))
 def test_w5_wrong_variants_are_noticed(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows come back to some reader, and the checker says so."""
+    """Rows come back to some reader, and the checker says so. In CI the first table that shows it is enough."""
     monkeypatch.setattr(Oldest, "dangles", WRONG[wrong])
     noticed: set[str] = set()
 
-    @settings(max_examples=600, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=600, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
     @given(little_tables())
     def look(lake: LittleTable) -> None:
         observation = observe(lake.data_files, METADATA, deletes=lake.delete_files)
@@ -225,6 +231,9 @@ def test_w5_wrong_variants_are_noticed(wrong: str, monkeypatch: pytest.MonkeyPat
             found = dangling_violations(decision.action, decision.prediction, observation, policy(), *files)
             assert "applies" in {code for code, _ in found}
             noticed.add("rows came back")
+            if not CAMPAIGN:
+                raise Noticed
 
-    look()
+    with nullcontext() if CAMPAIGN else pytest.raises(Noticed):
+        look()
     assert noticed

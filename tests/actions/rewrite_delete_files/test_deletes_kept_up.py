@@ -12,6 +12,7 @@ from tests.actions.rewrite_delete_files import test_dangling_deletes as dangling
 from tests.actions.rewrite_delete_files import test_position_deletes as position
 from tests.builders.little_tables import READERS, Deleting, LittleTable, Rows, append, as_iceberg, delete, visible
 from tests.builders.observations import data_file, position_deletes
+from tests.conftest import CAMPAIGN
 
 STEPS = ("append", "append", "delete", "again", "again", "remove", "fold", "dangling", "position", "position")
 
@@ -78,7 +79,7 @@ def lives(draw: st.DrawFn, *, vectors: bool) -> list[Step]:
     return steps
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 if CAMPAIGN else 100, deadline=None)
 @given(lives(vectors=False) | lives(vectors=True))
 def test_w5_w4_a_table_that_is_kept_up_has_the_rows_of_one_that_is_not(life: list[Step]) -> None:
     """Appends, deletes of all kinds in several specs, paths that are used again, rewrites, and both actions."""

@@ -32,6 +32,7 @@ from tests.builders.observations import (
     table,
 )
 from tests.cases import each_case
+from tests.conftest import CAMPAIGN
 
 METADATA = table(specs=(BY_MONTH, NO_FIELDS, PartitionSpec(2, BY_MONTH.fields)))
 ALL = settings(max_examples=200, deadline=None)
@@ -169,7 +170,7 @@ def test_w5_the_checker_finds_wrong_groups(wrong: str) -> None:
     change, code = WRONG[wrong]
     noticed = 0
 
-    @settings(max_examples=150, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=150 if CAMPAIGN else 40, deadline=None, database=None, derandomize=True)
     @given(many_deletes())
     def look(lake: LittleTable) -> None:
         nonlocal noticed

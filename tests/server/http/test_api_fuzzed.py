@@ -21,7 +21,7 @@ from tests.builders.api_requests import Asker, asking, documented_codes
 from tests.builders.served import EVENTS, TOKEN, V1, Served, hello
 from tests.conftest import CAMPAIGN
 
-REQUESTS: Final = 10_000 if CAMPAIGN else 1_000
+REQUESTS: Final = 10_000 if CAMPAIGN else 400
 SEED: Final = 20_261_123
 _QUIET: Final = list(HealthCheck)
 

@@ -14,7 +14,7 @@ from tests.builders.api_requests import asking
 from tests.builders.served import V1, Served
 from tests.conftest import CAMPAIGN
 
-ENCODINGS: Final = 20_000 if CAMPAIGN else 4_000
+ENCODINGS: Final = 20_000 if CAMPAIGN else 1_000
 DOTS: Final = (
     b"..",
     b"%2e%2e",

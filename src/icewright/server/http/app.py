@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
 from icewright import __version__
 from icewright.actions.remove_files import api as quarantine
@@ -45,7 +49,7 @@ from icewright.server.control import ControlPlane
 from icewright.server.http import catalog_check_api as catalog_checks
 from icewright.server.http import metrics, page, status
 from icewright.server.http import people_api as people
-from icewright.server.http.leader_proxy import LeaderProxy, led_routes
+from icewright.server.http.leader_proxy import LeaderProxy, LedRoute, led_routes
 from icewright.tables import api as tables
 from icewright.tables import details_api as table_details
 from icewright.tables import lists_api as table_lists
@@ -107,16 +111,8 @@ def create_app(
     leads; without, the loop of ``control`` is the only one.
     """
     leading = leading or AlwaysLeads(control)
-    app = FastAPI(
-        title="icewright",
-        version=__version__,
-        description=_DESCRIPTION,
-        openapi_url=None,  # it would be a route of its own beside the others; ours follows below
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
-    )
+    app, routes = _application(), _routes()
+    app.router.routes.extend(routes.routes)
     app.state.control, app.state.access, app.state.leading = control, access, leading
     lookups = Lookups(
         control.tables,
@@ -132,6 +128,46 @@ def create_app(
     app.state.reads, app.state.file_reader = Reads(), FileReader()
     app.state.catalog_checks = catalog_checks.CatalogChecks()
     app.state.shown = shown or metrics.Shown()
+    add_handlers(app)
+    once.add_handler(app)
+    app.add_middleware(once.Once, answers=access.answers)  # within the words: what is kept is for whoever asks again
+    app.add_middleware(RedactionMiddleware, words=words)
+    app.add_middleware(Conditional)  # around the words: the tag is that of what is sent
+    app.add_middleware(LeaderProxy, leading=leading, routes=routes.led)  # the leader does all of the above
+    app.add_middleware(Door, access=access)  # says who asks, to what is inside
+    app.add_middleware(Timed)  # around the door: what it refuses is counted as well
+    return app
+
+
+@dataclass(frozen=True)
+class _Routes:
+    """The routes, and those of them that are the leader's."""
+
+    routes: Sequence[BaseRoute]
+    led: Sequence[LedRoute]
+
+
+def _application() -> FastAPI:
+    """One without routes."""
+    return FastAPI(
+        title="icewright",
+        version=__version__,
+        description=_DESCRIPTION,
+        openapi_url=None,  # it would be a route of its own beside the others; ours follows below
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+    )
+
+
+@cache
+def _routes() -> _Routes:
+    """What all applications of a process have in common. FastAPI takes half a second to make it.
+
+    It is tied to none of them: a request says which one it is for.
+    """
+    app = _application()
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(refuse_unknown_parameters)])
     routers = (
         status,
@@ -173,15 +209,7 @@ def create_app(
     app.include_router(people.router)
     document.update(_document(app))
     require_declarations(app)
-    add_handlers(app)
-    once.add_handler(app)
-    app.add_middleware(once.Once, answers=access.answers)  # within the words: what is kept is for whoever asks again
-    app.add_middleware(RedactionMiddleware, words=words)
-    app.add_middleware(Conditional)  # around the words: the tag is that of what is sent
-    app.add_middleware(LeaderProxy, leading=leading, routes=tuple(led_routes(app)))  # the leader does all of the above
-    app.add_middleware(Door, access=access)  # says who asks, to what is inside
-    app.add_middleware(Timed)  # around the door: what it refuses is counted as well
-    return app
+    return _Routes(app.router.routes, tuple(led_routes(app)))
 
 
 def _finders(control: ControlPlane, lookups: Lookups) -> dict[On, Finder]:

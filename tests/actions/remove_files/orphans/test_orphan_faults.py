@@ -11,6 +11,7 @@ from icewright.core.errors import IcewrightError, StorageUnavailable, Unavailabl
 from icewright.model.iceberg.reachable_files import FileClass, NamedFile
 from tests.builders.orphan_lake import DAY_MS, LakeTable, OrphanLake, planned
 from tests.cases import each_case
+from tests.conftest import CAMPAIGN
 
 
 def plain(lake: OrphanLake) -> LakeTable:
@@ -51,8 +52,8 @@ def with_siblings(lake: OrphanLake) -> LakeTable:
 
 FIXTURES = (plain, with_history, with_statistics, with_spellings, with_siblings)
 FAULTS = (StorageUnavailable, Unreadable, Unsupported, Unavailable)
-DRAWN = 36
-"""Fixtures at random, by their seeds: with the others there are more than 40."""
+DRAWN = 36 if CAMPAIGN else 9
+"""Fixtures at random, by their seeds: with the others there are more than 40 in the campaign."""
 
 
 def drawn(seed: int) -> Callable[[OrphanLake], LakeTable]:
@@ -96,11 +97,15 @@ def test_o13_whatever_read_or_listing_fails_nothing_needed_is_planned(
 
 
 def test_g6_o13_whatever_fails_over_many_tables_nothing_needed_is_planned() -> None:
-    """The plan is right or there is none, for each of the reads and listed objects of each of them."""
+    """The plan is right or there is none, for each of the reads and listed objects of each of them.
+
+    The campaign counts those of the fixtures above as well, which the test before this one has.
+    """
+    fixtures = FIXTURES if CAMPAIGN else ()
     faults = sum(every_fault(drawn(seed), FAULTS[seed % len(FAULTS)], 2) for seed in range(DRAWN))
-    faults += sum(every_fault(fixture, error, 2) for fixture in FIXTURES for error in FAULTS)
-    print(f"G6: {DRAWN + len(FIXTURES)} tables, {faults:,} faults")  # noqa: T201 - the figure of docs/bad-days.md
-    assert faults > 1_000
+    faults += sum(every_fault(fixture, error, 2) for fixture in fixtures for error in FAULTS)
+    print(f"G6: {DRAWN + len(fixtures)} tables, {faults:,} faults")  # noqa: T201 - the figure of docs/bad-days.md
+    assert faults > (1_000 if CAMPAIGN else 300)
 
 
 def every_fault(fixture: Callable[[OrphanLake], LakeTable], error: type[IcewrightError], in_pass: int) -> int:
