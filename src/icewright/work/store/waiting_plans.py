@@ -12,6 +12,8 @@ from icewright.audit.sql import record
 from icewright.core import wording
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict
+from icewright.feed import sql as feed
+from icewright.feed.task_events import fact_of_refusal
 from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId
@@ -80,7 +82,9 @@ class SqlWaitingPlans:
                 raise Conflict(f"plan {refusal.plan_id} {decided}", hint="`icewright approve` lists what waits")
             row = {"plan_id": refusal.plan_id, **id_columns(refusal.table_id), "refused_at": refusal.refused_at}
             connection.execute(insert(refused_plans).values(**row, refusal=dump(refusal)))
-            record(connection, transactions.now(connection, self._clock), of_refusal(refusal))
+            now = transactions.now(connection, self._clock)
+            record(connection, now, of_refusal(refusal))
+            feed.append(connection, (fact_of_refusal(refusal), now))
             return refusal
 
     def refusal(self, plan_id: str) -> Refusal | None:
