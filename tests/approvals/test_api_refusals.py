@@ -36,7 +36,8 @@ def rewrite(served: Served, uuid: str) -> dict[str, Any]:
 def test_a_refused_plan_waits_no_more_and_everybody_is_told_who_refused_it_and_why(served: Served) -> None:
     uuid = served.table(mode="approve")
     (plan_id,) = waiting(served)
-    assert served.get(f"/plans/{plan_id}")["refused"] is None
+    plan = served.get(f"/plans/{plan_id}")
+    assert (plan["waits"], plan["refused"]) == (True, None)
     approver = given(served, "bob", Role.APPROVER)
     answer = refuse(approver, plan_id)
     assert answer.status_code == 200, answer.text
@@ -48,7 +49,8 @@ def test_a_refused_plan_waits_no_more_and_everybody_is_told_who_refused_it_and_w
         served.clock.now(),
     )
     assert view["asked_again_at"] == served.clock.now() + REFUSED_MS
-    assert served.get(f"/plans/{plan_id}")["refused"] == view
+    plan = served.get(f"/plans/{plan_id}")
+    assert (plan["waits"], plan["refused"]) == (False, view)
     assert waiting(served) == []
     said = rewrite(served, uuid)
     assert (said["stance"], said["plan_id"], said["expected"]["at"]) == ("kept-back", plan_id, view["asked_again_at"])
