@@ -464,8 +464,8 @@ def test_who_approves_what_somebody_refused_meanwhile_is_told(chromium: Any, ser
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Your name").fill("Ada")
     served.post(f"/plans/{waiting['plan_id']}/refuse", {"why": "not on Fridays", "refused_by": "Bob"})
-    page.get_by_text("not on Fridays").first.wait_for()
-    assert page.get_by_role("button", name="Approve").count() == 0
+    page.get_by_role("region", name="Refused", exact=True).get_by_text("not on Fridays").wait_for()
+    eventually(page, page.get_by_role("button", name="Approve").count, 0)
     assert page.get_by_role("dialog").count() == 0
     assert [one for one in served.get("/tasks")["items"] if one["plan_id"] == waiting["plan_id"]] == []
 
@@ -693,7 +693,6 @@ def test_a_catalog_that_hangs_keeps_no_other_page_waiting(
     monkeypatch.setattr(served.lake, "load", hang)
     try:
         page.goto(f"{url}/ui/tables/{uuid_of(served, 'clicks')}?catalog=lake&tab=snapshots")
-        page.get_by_role("heading", level=1).filter(has_text="lake.db.clicks").wait_for()
         eventually(page, lambda: bool(asked), wanted=True)
         page.get_by_role("status").filter(has_text="Loading").first.wait_for()
         page.get_by_role("link", name="Fleet").click()
