@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, exists, insert, select, update
 
@@ -37,12 +38,7 @@ class SqlWaitingPlans:
 
     def wait(self, waiting: WaitingPlan) -> None:
         """See the port."""
-        row = {
-            **id_columns(waiting.table_id),
-            "kind": waiting.kind.value,
-            "plan_id": waiting.plan_id,
-            "waiting": dump(waiting),
-        }
+        row = waiting_row(waiting)
         with writing(self._engine) as connection:
             connection.execute(delete(refused_plans).where(refused_plans.c.plan_id == waiting.plan_id))
             of_kind = _waits(waiting.table_id, waiting.kind)
@@ -98,6 +94,16 @@ class SqlWaitingPlans:
         with reading(self._engine) as connection:
             found = [load(Refusal, text) for text in connection.scalars(query.order_by(refused_plans.c.refused_at))]
         return {one.kind: one for one in found}
+
+
+def waiting_row(waiting: WaitingPlan) -> dict[str, Any]:
+    """A plan that waits as the columns of ``waiting_plans``."""
+    return {
+        **id_columns(waiting.table_id),
+        "kind": waiting.kind.value,
+        "plan_id": waiting.plan_id,
+        "waiting": dump(waiting),
+    }
 
 
 def _decided(connection: Connection, refusal: Refusal) -> str | None:
