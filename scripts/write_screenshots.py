@@ -1,18 +1,17 @@
 """Write the pictures of the web pages in ``docs/images``: ``python -m scripts.write_screenshots``.
 
-Of made-up tables behind a real server, in the system's Chromium. What they show is checked by ``tests/browser``.
+Of made-up tables behind a real server, in the system's Chromium. What they show is checked by ``tests/browser``, and
+``tests/browser/test_screenshots.py`` compares them with what the pages draw.
 """
 
 from __future__ import annotations
 
 import random
-import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
-
-from playwright.sync_api import sync_playwright
 
 from icewright.core.codec import to_json
 from icewright.model.iceberg.files import Partition
@@ -22,9 +21,8 @@ from icewright.model.policy.policies import NewRevision, Policies
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.work.jobs import Committed, Conflicted, Failed, GroupFigures, Heartbeat, Receipt, TaskSpec
 from icewright.model.work.tasks import Progress
-from scripts.install_programs import BROWSERS
-from tests.browser.conftest import WIDE, Opened
-from tests.browser.test_browser_pages import settled
+from tests.browser.conftest import WIDE, Opened, system_chromium
+from tests.browser.pages import settled
 from tests.builders.served import HOUR_MS, V1, Served, answer, at_a_port, hello
 from tests.doubles.lake import MemoryFile
 from tests.lakes.house import House
@@ -37,21 +35,27 @@ IMAGES: Final = Path(__file__).parent.parent / "docs" / "images"
 
 def main() -> None:
     """Take them all."""
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    with sync_playwright() as started, TemporaryDirectory() as folder:
-        chromium = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with system_chromium() as chromium:
+        for name, picture in pictures(chromium):
+            (IMAGES / f"{name}.png").write_bytes(picture)
+
+
+def pictures(chromium: Any) -> Iterator[tuple[str, bytes]]:
+    """Each picture with its name, as the pages draw it now: of the same tables, at the same time of the server."""
+    with TemporaryDirectory() as folder:
         served = a_fleet()
         with at_a_port(served.control) as url:
             page = Opened(chromium, WIDE).log_in(url)
-            whole(page, f"{url}/ui/", "web-ui-fleet")
-            whole(page, f"{url}/ui/tables/{uuid_of(served, 'sessions')}?catalog=lake&tab=layout", "web-ui-layout")
+            yield "web-ui-fleet", whole(page, f"{url}/ui/")
+            sessions = f"{url}/ui/tables/{uuid_of(served, 'sessions')}?catalog=lake&tab=layout"
+            yield "web-ui-layout", whole(page, sessions)
             orders = next(one for one in served.get("/tasks")["items"] if one["table"] == "lake.db.orders")
-            card(page, f"{url}/ui/tasks/{orders['task_id']}", "Before and after", "web-ui-task")
+            yield "web-ui-task", card(page, f"{url}/ui/tasks/{orders['task_id']}", "Before and after")
             commits = f"{url}/ui/tables/{uuid_of(served, 'orders')}?catalog=lake&tab=snapshots"
-            card(page, commits, "Commits over time", "web-ui-commits")
+            yield "web-ui-commits", card(page, commits, "Commits over time")
             page.goto(f"{url}/ui/queue")
             page.get_by_label("How far back").select_option("the last hour")
-            part(page, "The queue over time", "web-ui-queue")
+            yield "web-ui-queue", part(page, "The queue over time")
         house, uuid = an_overlap(Path(folder))
         with at_a_port(house.control) as url:
             page = Opened(chromium, WIDE).log_in(url)
@@ -59,28 +63,28 @@ def main() -> None:
             page.goto(address)
             page.get_by_label("By column").select_option("id")
             page.get_by_label("And by").select_option("day")
-            card(page, page.url, "Overlap of id", "web-ui-overlap")
+            yield "web-ui-overlap", card(page, page.url, "Overlap of id")
 
 
-def whole(page: Any, url: str, name: str) -> None:
+def whole(page: Any, url: str) -> bytes:
     """A picture of a page as it is opened."""
     page.goto(url)
     settled(page)
-    page.screenshot(path=IMAGES / f"{name}.png")
+    return bytes(page.screenshot())
 
 
-def card(page: Any, url: str, title: str, name: str) -> None:
+def card(page: Any, url: str, title: str) -> bytes:
     """A picture of one part of a page, opened again."""
     page.goto(url)
-    part(page, title, name)
+    return part(page, title)
 
 
-def part(page: Any, title: str, name: str) -> None:
+def part(page: Any, title: str) -> bytes:
     """A picture of one part of the page as it stands."""
     found = page.get_by_role("region", name=title, exact=True)
     found.wait_for()
     settled(page)
-    found.screenshot(path=IMAGES / f"{name}.png")
+    return bytes(found.screenshot())
 
 
 def named(name: str) -> TableName:

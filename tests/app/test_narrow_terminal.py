@@ -46,6 +46,7 @@ def url(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         ("health lake.db.table_01", 15),
         ("table partitions lake.db.table_01", 2),
         ("plan lake.db.table_01", 27),
+        ("scan", 40),  # with what was found below each of 16 tables, and the command to begin with
     ],
 )
 def test_lists_take_few_lines_of_80_columns(command: str, lines: int) -> None:

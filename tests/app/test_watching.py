@@ -86,6 +86,21 @@ def test_a_plan_is_applied_and_waited_for(lakehouse: Lakehouse, monkeypatch: pyt
     assert (said.status, "  queued: " in said.out, "  cancelled: " in said.out) == (1, True, True), said
 
 
+def test_a_plan_is_approved_and_waited_for(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    lakehouse.catalog.set_properties(NAME, {"icewright.mode": "approve"})
+    lakehouse.append(12)
+    lakehouse.pass_time(48 * 3_600_000)
+    lakehouse.rounds(2)
+    (waiting,) = lakehouse.tables.waiting(limit=9)
+    for wrong in (["--wait"], [waiting.plan_id, "--show", "--wait"], ["--namespace", "lake.db", "--yes", "--wait"]):
+        said = icewright("approve", *wrong)
+        assert (said.status, said.out, "for one plan that is approved by its id" in said.err) == (2, "", True), said
+    assert lakehouse.all_tasks() == []
+    meanwhile(monkeypatch, FOLLOWING, lambda: lakehouse.control.dispatcher.cancel(lakehouse.only_task().task_id))
+    said = icewright("approve", waiting.plan_id, "--by", "Ada", "--wait")
+    assert (said.status, "  queued: " in said.out, "  cancelled: " in said.out) == (1, True, True), said
+
+
 def test_a_server_that_does_not_answer_is_asked_again_and_then_named(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

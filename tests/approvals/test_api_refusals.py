@@ -36,7 +36,8 @@ def rewrite(served: Served, uuid: str) -> dict[str, Any]:
 def test_a_refused_plan_waits_no_more_and_everybody_is_told_who_refused_it_and_why(served: Served) -> None:
     uuid = served.table(mode="approve")
     (plan_id,) = waiting(served)
-    assert served.get(f"/plans/{plan_id}")["refused"] is None
+    plan = served.get(f"/plans/{plan_id}")
+    assert (plan["waits"], plan["refused"]) == (True, None)
     approver = given(served, "bob", Role.APPROVER)
     answer = refuse(approver, plan_id)
     assert answer.status_code == 200, answer.text
@@ -48,7 +49,8 @@ def test_a_refused_plan_waits_no_more_and_everybody_is_told_who_refused_it_and_w
         served.clock.now(),
     )
     assert view["asked_again_at"] == served.clock.now() + REFUSED_MS
-    assert served.get(f"/plans/{plan_id}")["refused"] == view
+    plan = served.get(f"/plans/{plan_id}")
+    assert (plan["waits"], plan["refused"]) == (False, view)
     assert waiting(served) == []
     said = rewrite(served, uuid)
     assert (said["stance"], said["plan_id"], said["expected"]["at"]) == ("kept-back", plan_id, view["asked_again_at"])
@@ -66,6 +68,26 @@ def test_a_refused_plan_waits_no_more_and_everybody_is_told_who_refused_it_and_w
         "kind": "rewrite_data_files",
         "why": "the audit reads these files until Friday",
     }
+
+
+def test_the_health_does_not_ask_to_approve_what_was_refused(served: Served) -> None:
+    uuid = served.table(mode="approve")
+
+    def upkeep() -> tuple[str, str]:
+        parts = served.get(f"/tables/{uuid}/health")["health"]["parts"]
+        (part,) = [one for one in parts if one["part"] == "upkeep"]
+        return part["reason"]["text"], part["action"]["text"]
+
+    assert upkeep()[1] == "Approve the plan"
+    (plan_id,) = waiting(served)
+    refuse(served.http, plan_id)
+    served.control.loop.round()  # the refusal has the table looked at
+    said, asks = upkeep()
+    assert said == f"owner (Ada) refused plan {plan_id}: the audit reads these files until Friday"
+    assert asks == "Change the policy, or review the plan that follows the next commit"
+    served.append(EVENTS, "more")
+    served.control.maintainer.look(EVENTS)
+    assert upkeep()[1] == "Approve the plan"
 
 
 def test_nobody_approves_or_applies_what_was_refused_and_the_first_refusal_stays(served: Served) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2
@@ -13,11 +14,11 @@ from scripts.install_programs import BROWSERS
 from tests.browser.lake import full_lake
 from tests.builders.served import TOKEN, V1, Served, at_a_port
 
-WIDE, NARROW = (1280, 900), (390, 844)
+WIDE, NARROW, PHONE = (1280, 900), (390, 844), (360, 740)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+@contextmanager
+def system_chromium() -> Iterator[Any]:
     """The system's Chromium, driven by Playwright, which brings none of its own here."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (make setup)")
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -28,6 +29,13 @@ def browser() -> Iterator[Any]:
         launched = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The browser of all tests of a module."""
+    with system_chromium() as launched:
+        yield launched
 
 
 @pytest.fixture
@@ -74,10 +82,16 @@ class Opened:
     """The page as somebody has it open; ``troubles`` is what the browser complained of."""
 
     def __init__(self, chromium: Any, size: tuple[int, int] = WIDE, scheme: str = "light") -> None:
-        self.context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        self.context = chromium.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme=scheme,
+            timezone_id="UTC",
+            locale="en-US",
+            reduced_motion="reduce",
+        )
         self.troubles: list[str] = []
         self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(30_000)
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
         self.page.on("console", self._hear)
         self.page.on("dialog", self._refuse)

@@ -22,9 +22,14 @@ def named(name: str) -> TableName:
     return TableName("lake", ("db",), name)
 
 
-def full_lake() -> Served:
-    """Tasks of every state that lasts, tables of every mode, hostile names."""
-    served = Served()
+def three_tables(served: Served) -> Served:
+    """One that was rewritten, one whose task failed, and one whose plan waits for a person."""
+    _two_tables(served)
+    served.table(named("bills"), mode="approve")
+    return served
+
+
+def _two_tables(served: Served) -> None:
     served.table(named("orders"))
     spec = claimed(served)
     served.post(f"/tasks/{spec.task_id}/report", report(spec, Committed(carry_out(served, spec))))
@@ -34,6 +39,12 @@ def full_lake() -> Served:
     spec = claimed(served)
     unreadable = Failed("file-unreadable", "no Parquet file", retryable=False)
     served.post(f"/tasks/{spec.task_id}/report", report(spec, unreadable))
+
+
+def full_lake() -> Served:
+    """Tasks of every state that lasts, tables of every mode, hostile names."""
+    served = Served()
+    _two_tables(served)
     served.table(named("payments"))
     spec = claimed(served)
     served.post(f"/tasks/{spec.task_id}/report", report(spec, CommitUnknown("the connection broke")))

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 
+from icewright.model.access.identity import SESSION_MS
 from icewright.model.actions.deletion import Cause, DeletionRun, Held, Intent, IntentState, Step
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.locations import CanonicalPath
+from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.objects import ListedObject
-from icewright.model.iceberg.tables import RefKind
+from icewright.model.iceberg.tables import RefKind, TableMetadata
 from icewright.model.work.jobs import Conflicted
 from icewright.tables import details
-from tests.browser.conftest import NARROW, WIDE, Opened, one_time_link
+from tests.browser.conftest import NARROW, PHONE, WIDE, Opened, one_time_link
 from tests.browser.lake import HOSTILE, named
+from tests.browser.pages import addresses, eventually, settled, task_of, uuid_of, violations
 from tests.builders.served import TOKEN, V1, Served, at_a_port
 from tests.doubles.lake import MemoryFile
 from tests.lakes.house import House
@@ -29,40 +33,12 @@ from tests.lakes.sqlite import table_name
 from tests.work.tasks.test_api_tasks import claimed, report
 
 pytestmark = pytest.mark.browser
-AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
-TABS = ("health", "layout", "files", "snapshots", "storage", "tasks", "policy", "why")
-
-
-def violations(page: Any) -> list[tuple[str, str]]:
-    """What axe finds wrong with a page as it stands."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    found = axe.run(page, options=AXE).response["violations"]
-    return [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]
-
-
-def eventually(page: Any, ask: Callable[[], Any], wanted: Any) -> None:
-    """Wait until that is so. Playwright's own way for it needs a policy that lets text become code."""
-    for _ in range(300):
-        if ask() == wanted:
-            return
-        page.wait_for_timeout(100)
-    assert ask() == wanted
 
 
 def new_table(served: Served, name: str) -> None:
     """A table without files, seen at once: no time passes, so that nobody's log-in ends."""
     served.lake.create(named(name), properties={"icewright.mode": "observe"})
     served.control.maintainer.look(named(name))
-
-
-def uuid_of(served: Served, name: str) -> str:
-    (uuid,) = {table["uuid"] for table in served.get("/tables")["items"] if table["name"] == f"lake.db.{name}"}
-    return str(uuid)
-
-
-def task_of(served: Served, name: str) -> dict[str, Any]:
-    (task,) = [task for task in served.get("/tasks")["items"] if task["table"] == f"lake.db.{name}"]
-    return dict(task)
 
 
 def quarantined(served: Served, name: str) -> None:
@@ -83,37 +59,6 @@ def quarantined(served: Served, name: str) -> None:
 def row(page: Any, name: str) -> Any:
     tables = page.get_by_role("region", name="Tables", exact=True)
     return tables.get_by_role("row").filter(has=page.get_by_role("link", name=f"lake.db.{name}", exact=True))
-
-
-def settled(page: Any) -> None:
-    """Nothing is on its way, and every picture is drawn."""
-    page.locator("main h1:not(.sr-only)").first.wait_for()  # the page itself, and not what stands for it until it comes
-    page.wait_for_function(
-        "() => ![...document.querySelectorAll('[role=status]')].some(e => /^Loading/.test(e.textContent))"
-    )
-    page.wait_for_function("() => [...document.querySelectorAll('[role=img]')].every(e => e.dataset.drawn)")
-
-
-def addresses(served: Served) -> list[str]:
-    """Every page there is, with something on it."""
-    table = f"/ui/tables/{uuid_of(served, 'clicks')}?catalog=lake"
-    waiting = served.get("/plans/waiting")["items"][0]
-    return [
-        "/ui/",
-        *(f"{table}&tab={tab}" for tab in TABS),
-        "/ui/inbox",
-        f"/ui/plans/{waiting['plan_id']}",
-        "/ui/tasks",
-        f"/ui/tasks/{task_of(served, 'orders')['task_id']}",
-        f"/ui/tasks/{task_of(served, 'logs')['task_id']}",
-        "/ui/queue",
-        "/ui/benefit",
-        "/ui/policies",
-        "/ui/policies?tab=edit",
-        *(f"/ui/administration?tab={tab}" for tab in ("system", "optimizers", "quarantine", "audit", "people")),
-        "/ui/reference?schema=PlanView",
-        "/ui/no/such/page",
-    ]
 
 
 def test_a_link_opens_the_pages_once(chromium: Any, shown_at: str) -> None:
@@ -186,18 +131,19 @@ def test_names_are_text_whatever_they_are(chromium: Any, shown_at: str) -> None:
     assert opened.troubles == []
 
 
-@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")])
-def test_axe_finds_nothing_on_any_page_and_none_is_too_wide(
-    chromium: Any, shown: Served, shown_at: str, size: tuple[int, int], scheme: str
-) -> None:
-    opened = Opened(chromium, size, scheme)
+def test_axe_finds_nothing_on_any_page_and_none_is_too_wide(chromium: Any, shown: Served, shown_at: str) -> None:
+    opened = Opened(chromium)
     page = opened.log_in(shown_at)
-    for path in addresses(shown):
+    waiting = shown.get("/plans/waiting")["items"][0]
+    for path in addresses(shown, "clicks", waiting["plan_id"], ["orders", "logs"]):
         page.goto(shown_at + path)
         page.get_by_role("heading", level=1).first.wait_for()
-        settled(page)
-        assert violations(page) == [], path
-        assert page.evaluate("document.documentElement.scrollWidth") <= size[0], path
+        for size, scheme in ((WIDE, "light"), (PHONE, "dark")):
+            page.set_viewport_size({"width": size[0], "height": size[1]})
+            page.emulate_media(color_scheme=scheme)
+            settled(page)
+            assert violations(page) == [], (path, scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0], (path, size)
         assert page.get_by_role("alert").count() == 0, path
     assert opened.troubles == []
 
@@ -288,7 +234,7 @@ def test_the_overlap_of_real_columns_is_drawn_and_said(chromium: Any, real: tupl
     assert opened.troubles == []
 
 
-@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), ((360, 740), "dark")])
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")])
 def test_an_overlap_says_what_it_knows_of_texts_nulls_and_columns_without_bounds(
     chromium: Any, real: tuple[House, str], size: tuple[int, int], scheme: str
 ) -> None:
@@ -510,6 +456,20 @@ def test_who_refuses_what_somebody_approved_meanwhile_is_told(chromium: Any, ser
     assert served.get(f"/plans/{waiting['plan_id']}")["refused"] is None
 
 
+def test_who_approves_what_somebody_refused_meanwhile_is_told(chromium: Any, served: Served, url: str) -> None:
+    page = Opened(chromium).log_in(url)
+    waiting = served.get("/plans/waiting")["items"][0]
+    page.goto(f"{url}/ui/plans/{waiting['plan_id']}")
+    page.get_by_role("button", name="Approve").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Your name").fill("Ada")
+    served.post(f"/plans/{waiting['plan_id']}/refuse", {"why": "not on Fridays", "refused_by": "Bob"})
+    page.get_by_role("region", name="Refused", exact=True).get_by_text("not on Fridays").wait_for()
+    eventually(page, page.get_by_role("button", name="Approve").count, 0)
+    assert page.get_by_role("dialog").count() == 0
+    assert [one for one in served.get("/tasks")["items"] if one["plan_id"] == waiting["plan_id"]] == []
+
+
 def test_a_token_is_made_and_shown_once_and_revoked(chromium: Any, url: str) -> None:
     opened = Opened(chromium)
     page = opened.log_in(url)
@@ -703,6 +663,78 @@ def test_the_end_of_a_log_in_is_said(chromium: Any, shown_at: str) -> None:
     assert all("401 (Unauthorized)" in one for one in opened.troubles)
     page.reload()
     page.get_by_role("heading", name="Log in to icewright").wait_for()
+
+
+def test_a_session_that_expires_ends_at_the_log_in(chromium: Any) -> None:
+    served = Served()
+    with at_a_port(served.control) as url:
+        opened = Opened(chromium)
+        page = opened.log_in(url)
+        served.clock.advance(SESSION_MS)
+        page.get_by_role("heading", name="Log in to icewright").wait_for()
+        assert all("401 (Unauthorized)" in one for one in opened.troubles)
+        page.goto(one_time_link(url))
+        page.get_by_text("No tables yet").wait_for()
+
+
+def test_a_catalog_that_hangs_keeps_no_other_page_waiting(
+    chromium: Any, served: Served, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, load = threading.Event(), served.lake.load
+    asked: list[TableName] = []
+
+    def hang(name: TableName) -> TableMetadata:
+        asked.append(name)
+        answers.wait(60)
+        return load(name)
+
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    monkeypatch.setattr(served.lake, "load", hang)
+    try:
+        page.goto(f"{url}/ui/tables/{uuid_of(served, 'clicks')}?catalog=lake&tab=snapshots")
+        eventually(page, lambda: bool(asked), wanted=True)
+        page.get_by_role("status").filter(has_text="Loading").first.wait_for()
+        page.get_by_role("link", name="Fleet").click()
+        row(page, "orders").wait_for()
+        assert page.locator("#connection").inner_text() == "live"
+    finally:
+        answers.set()
+    page.go_back()
+    settled(page)
+    page.get_by_text("12 snapshots").first.wait_for()
+    assert opened.troubles == []
+
+
+def test_of_ten_thousand_partitions_and_too_many_files_some_are_shown_and_it_is_said(
+    chromium: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(details, "FILES_READ_MAX", 5_000)  # of a million files, 50,000
+    served = Served()
+    uuid = served.table(named("wide"), cities=10_000, files=1)
+    with at_a_port(served.control) as url:
+        opened = Opened(chromium)
+        page = opened.log_in(url)
+        page.goto(f"{url}/ui/tables/{uuid}?catalog=lake&tab=layout")
+        page.get_by_text("The first 5,000; others are not drawn.").wait_for()
+        settled(page)
+        assert page.evaluate("document.querySelectorAll('*').length") < 2_000
+        page.get_by_role("link", name="Files", exact=True).click()
+        page.get_by_text("Only 5,000 were read: the order is that of these.").wait_for()
+        files = page.get_by_role("table").first
+        eventually(page, lambda: files.get_by_role("row").count() > 10, wanted=True)
+        assert files.get_by_role("row").count() < 300
+        assert opened.troubles == []
+
+
+def test_nothing_is_said_by_colour_alone(chromium: Any, shown_at: str) -> None:
+    page = Opened(chromium).log_in(shown_at)
+    page.emulate_media(forced_colors="active")
+    badge = row(page, "clicks").get_by_text(re.compile(r"^\d+ (good|fair|poor)$"))
+    badge.wait_for()
+    page.goto(f"{shown_at}/ui/tasks")
+    page.get_by_role("table", name="Tasks").get_by_text("in doubt").wait_for()
+    assert violations(page) == []
 
 
 def test_an_empty_lake_says_what_comes_next(chromium: Any) -> None:

@@ -18,6 +18,7 @@ from icewright.model.events.events import (
     Reporting,
     UnreportedTable,
 )
+from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import PartitionStatistics
 from icewright.model.iceberg.layouts import Level, Run
@@ -743,6 +744,9 @@ class TestPruning:
             stores.tasks().enqueue(new_task("task-3", plan_id="plan-3"))
         said = [entry for entry in stores.audit().entries(limit=99, after=0) if entry.action == "plan.refused"]
         assert [entry.detail["plan_id"] for entry in said] == ["plan-2", "plan-3"]
+        told = [one.fact for one in stores.tasks().feed.after(0, 99, FeedFilter()).told]
+        refused = [(fact.plan_id, fact.action) for fact in told if fact.fact is FactKind.REFUSED]
+        assert refused == [("plan-2", kinds[1]), ("plan-3", kinds[2])], "with the refusal, once each"
         assert [(entry.resource, entry.detail["why"]) for entry in said][1:] == [("plan hash-3", "not now")]
 
     def test_plans_of_tasks_that_ended_are_kept(self, stores: Stores) -> None:

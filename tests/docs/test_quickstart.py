@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.command_line import at_home, icewright
+from tests.builders.command_line import at_home, icewright, on_screen
 from tests.cases import ROOT
 from tests.servers.processes import running
 
@@ -64,7 +64,8 @@ def printed(command: str, folder: Path) -> str:
     if "PLAN_ID" in words:
         (plan,) = _PLAN.findall(icewright("approve", "--json").out)[:1]
         words = [plan if word == "PLAN_ID" else word for word in words]
-    said = icewright(*words)
+    # As a terminal shows it: a pipe has all that was found of a table in one line.
+    said = on_screen(*words, width=100) if words == ["scan"] else icewright(*words)
     assert said.status == (words in FOUND), said.err
     return said.out.replace(str(folder), FOLDER)
 

@@ -15,6 +15,7 @@ from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, LookLost, NotFound
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
+from icewright.feed.task_events import fact_of_refusal
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
 from icewright.model.actions.actions import ActionKind
 from icewright.model.events.events import Channel, CommitEvent, EventFigures, ReportedCommits, StoredEvent
@@ -260,6 +261,8 @@ class MemoryTableStore(MemoryFindings):
             waits = {one.plan_id for one in self._waiting.values() if self._is_there(one.table_id)}
             if refusal.plan_id not in waits:
                 raise Conflict(f"plan {refusal.plan_id} does not wait for a person, or not any more")
+            if refusal.plan_id not in self._refused and self._tasks is not None:
+                self._tasks.feed.append(fact_of_refusal(refusal))
             return self._refused.setdefault(refusal.plan_id, refusal)
 
     def refusal(self, plan_id: str) -> Refusal | None:

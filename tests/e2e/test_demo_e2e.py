@@ -1,43 +1,137 @@
-"""The demo as a person meets it: Ctrl-C leaves nothing running, and ``--clean`` removes what it made."""
+"""The demo as a person meets it: its first minutes in a browser, its end, Ctrl-C and ``--clean``."""
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table.snapshots import Operation
+
+from icewright.demo.flights_writer import DELAYS, DELAYS_DAYS
+from icewright.demo.proof import TABLES
+from tests.browser.conftest import Opened, system_chromium
+from tests.browser.pages import settled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
 DEMO = [sys.executable, "-m", "icewright", "demo"]
 
 
-def test_ctrl_c_leaves_nothing_running_and_clean_removes_what_was_made(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    arguments = ["--no-browser", "--port", "0", "--folder", str(folder)]
-    demo = subprocess.Popen([*DEMO, *arguments], stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own command
-    assert demo.stdout is not None
-    for line in demo.stdout:
-        if " seen " in line:  # server, optimizer and writer are at work
-            break
-    started = psutil.Process(demo.pid).children(recursive=True)
-    assert len(started) >= 3
+def test_its_first_minutes_play_in_the_browser_and_ctrl_c_leaves_nothing_running(tmp_path: Path) -> None:
+    folder, log = tmp_path / "demo", tmp_path / "log"
+    arguments = ["--no-browser", "--port", "0", "--days", "60", "--folder", str(folder)]
+    with log.open("wb") as said:
+        demo = subprocess.Popen([*DEMO, *arguments], stdout=said)  # noqa: S603 - our own command
+    try:
+        link = said_by(demo, log, re.compile(r"log in once with (\S+)"))
+        with system_chromium() as browser:
+            opened = Opened(browser)
+            opened.page.set_default_timeout(60_000)
+            opened.page.goto(link)
+            opened.page.wait_for_selector("#connection[data-state=live]")
+            see_the_fleet_fill(opened.page)
+            look_at_a_table(opened.page)
+            decide_and_take_it_back(opened.page, folder)
+            assert opened.troubles == []
+        said_by(demo, log, re.compile("(everything runs until Ctrl-C)"))  # also of who decides before it is through
+        assert (log.read_text().count(" proved "), "BROKEN" in log.read_text()) == (10, False), log.read_text()
+        started = psutil.Process(demo.pid).children(recursive=True)
+        assert len(started) >= 3
+    finally:
+        demo.send_signal(signal.SIGINT)
+        demo.wait(120)
 
-    demo.send_signal(signal.SIGINT)
-    said, _ = demo.communicate(timeout=120)
-
-    assert demo.returncode == 0, said
-    assert "nothing is left running" in said
+    assert demo.returncode == 0, log.read_text()
+    assert "nothing is left running" in log.read_text()
     _, alive = psutil.wait_procs(started, timeout=20)
     assert alive == []
 
     subprocess.run([*DEMO, "--clean", "--folder", str(folder)], check=True, timeout=60)  # noqa: S603 - our own command
     assert not folder.exists()
+
+
+def said_by(demo: subprocess.Popen[bytes], log: Path, wanted: re.Pattern[str]) -> str:
+    """What the demo says, as soon as it does."""
+    while (found := wanted.search(log.read_text())) is None:
+        assert demo.poll() is None, log.read_text()
+        time.sleep(0.1)
+    return found[1]
+
+
+def see_the_fleet_fill(page: Any) -> None:
+    """Tables come by themselves while their writers are at work, the last ones on a Spark that is just starting."""
+    page.get_by_role("link", name="demo.nyc.flights", exact=True).first.wait_for()
+    tables = page.locator("dl > div").filter(has_text="Tables")
+    tables.get_by_text(str(len(TABLES)), exact=True).wait_for(timeout=180_000)
+
+
+def look_at_a_table(page: Any) -> None:
+    """Pictures of its files, and what a lookup opens."""
+    page.get_by_role("link", name="demo.nyc.flights", exact=True).first.click()
+    page.get_by_role("link", name="Layout", exact=True).click()
+    page.get_by_label("By column").select_option("date")
+    page.get_by_text(re.compile(r"A lookup opens \d+ of \d+ files at worst")).wait_for()
+    settled(page)
+    for picture in ("File sizes", "Overlap of date"):
+        canvas = page.get_by_role("region", name=picture, exact=True).locator("canvas")
+        assert canvas.evaluate("canvas => canvas.width > 100 && canvas.height > 100"), picture
+
+
+def decide_and_take_it_back(page: Any, folder: Path) -> None:
+    """The plan that waits is looked at, approved and carried out on Spark, and rolled back: the rows are the same."""
+    page.get_by_role("link", name="Administration").click()
+    page.get_by_role("link", name="Optimizers", exact=True).click()
+    page.get_by_text(re.compile("^optimizer-")).first.wait_for(timeout=120_000)  # Spark is up
+    files, rows = files_and_rows(folder)
+    assert files == DELAYS_DAYS
+    page.get_by_role("link", name="Inbox").click()
+    page.get_by_role("link", name="Look at it and decide").click()
+    page.get_by_role("heading", level=1).filter(has_text="Plan of demo.nyc.delays").wait_for()
+    assert f"{DELAYS_DAYS} small files" in page.inner_text("main")
+    let_it_go(page, "Approve")
+    history = page.get_by_role("region", name="History", exact=True).inner_text()
+    assert [state for state in ("queued", "running", "committed", "succeeded") if state not in history] == []
+    card = page.get_by_role("region", name="Before and after", exact=True)
+    card.get_by_text(f"Data files: {DELAYS_DAYS} before, 1 afterwards.").wait_for()
+    assert files_and_rows(folder) == (1, rows)
+    assert page.get_by_role("button", name="Undo").count() == 0, "it changed no row"
+    page.get_by_role("button", name="Roll back").click()
+    page.get_by_role("dialog").get_by_role("button", name="Plan it", exact=True).click()
+    page.get_by_role("heading", level=1).filter(has_text="Plan of demo.nyc.delays").wait_for()
+    let_it_go(page, "Apply")
+    assert files_and_rows(folder) == (DELAYS_DAYS, rows)
+
+
+def let_it_go(page: Any, how: str) -> None:
+    """Approve or apply the plan that is shown, and see its task through."""
+    page.get_by_role("button", name=how).click()
+    dialog = page.get_by_role("dialog")
+    if how == "Approve":
+        dialog.get_by_label("Your name").fill("Ada")
+    dialog.get_by_role("button", name=how, exact=True).click()
+    page.wait_for_url("**/ui/tasks/*")
+    page.get_by_role("heading", level=1).get_by_text("succeeded").wait_for(timeout=180_000)
+
+
+def files_and_rows(folder: Path) -> tuple[int, list[dict[str, Any]]]:
+    """The data files of the table that waits for a person, and its rows in an order of their own."""
+    table = demo_catalog(folder).load_table(DELAYS)
+    rows = table.scan().to_arrow()
+    keys = [(name, "ascending") for name in rows.column_names]
+    return len(list(table.scan().plan_files())), rows.sort_by(keys).to_pylist()
+
+
+def demo_catalog(folder: Path) -> Catalog:
+    """The catalog of a demo, as any program opens it."""
+    return load_catalog("demo", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "warehouse"))
 
 
 def test_it_plays_to_its_end_and_every_promise_holds(tmp_path: Path) -> None:
@@ -47,9 +141,7 @@ def test_it_plays_to_its_end_and_every_promise_holds(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.strip().splitlines()[-1]
     assert last.startswith("demo ok: 10 of 10 promises held; 60 files were committed, "), last
-    catalog = load_catalog(
-        "demo", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "warehouse")
-    )
+    catalog = demo_catalog(folder)
     for name in ("nyc.observations", "nyc.planes"):
         operations = [one.summary.operation for one in catalog.load_table(name).snapshots() if one.summary]
         # Whoever writes a table says when it may be touched: nothing was rewritten before its rows were deleted.

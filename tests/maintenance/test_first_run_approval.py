@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icewright.approvals.service import APPROVED_BY, REFUSED
+from icewright.approvals.service import APPROVED_BY
 from icewright.core.errors import Conflict
 from icewright.maintenance.first_run_approval import RENEWED_MS
 from icewright.model.actions.actions import ActionKind
@@ -16,6 +16,7 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshots
 from icewright.model.actions.undo import UNDO_WINDOW_MS
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.tables import RefKind
+from icewright.model.plans.approvals import REFUSED
 from icewright.model.plans.plans import Reason
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter, WaitingPlan

@@ -222,6 +222,13 @@ def _health(house: Lakehouse) -> TableHealth:
         ({"layout": Reason("gone", "there is no column a")}, HealthPart.LAYOUT, 0, "no column a", None),
         ({"mode": Mode.APPROVE, "plan": WORK}, HealthPart.UPKEEP, 50, "waits for a person", None),
         (
+            {"mode": Mode.APPROVE, "plan": WORK, "refused": Reason("plan-refused-by-a-person", "Ada refused it")},
+            HealthPart.UPKEEP,
+            50,
+            "Ada refused it",
+            None,
+        ),
+        (
             {"mode": Mode.OBSERVE, "plan": WORK},
             HealthPart.UPKEEP,
             0,

@@ -11,6 +11,7 @@ from icewright.feed.streams import EventStream, Pace, Streams
 from icewright.model.access.permissions import OWNER, Role, Scope
 from icewright.model.access.redacted_text import Words
 from icewright.model.iceberg.names import TableName
+from icewright.model.plans.plans import Reason
 from icewright.ports.table_lists import TableQuery
 from icewright.tables.lists_api import TableSource
 from icewright.web.messages import encode_cursor
@@ -48,6 +49,14 @@ def test_tables_are_listed_in_any_order_and_each_page_goes_on_in_it(served: Serv
     for sort in ("name", "-name", "health", "-health", "-files", "delete_files", "-last_task"):
         whole = served.get("/tables", sort=sort)["items"]
         assert paged(served, "/tables", sort=sort) == whole, sort
+
+
+def test_of_tables_that_cannot_be_read_the_first_are_named_and_all_are_counted(served: Served) -> None:
+    gone = [TableName("lake", ("db",), f"t{number:04}") for number in range(1_200)]
+    served.control.loop.unreadable.update({name: Reason("unreadable", "damaged") for name in reversed(gone)})
+    status = served.get("/status")
+    assert [one["name"] for one in status["unreadable"]] == [str(name) for name in gone[:1_000]]
+    assert status["unreadable_count"] == 1_200
 
 
 @each_case(

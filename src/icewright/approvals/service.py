@@ -32,7 +32,6 @@ _log = structlog.get_logger("icewright.approvals")
 NAME_LENGTH_MAX: Final = 200
 WHY_LENGTH_MAX: Final = 1_000
 """Of what somebody says when they refuse a plan."""
-REFUSED: Final = "plan-refused-by-a-person"
 NO_ROOTS: Final = Reason(
     "no-roots", "the catalog has no `roots`: its tables may be anywhere, so that each removal needs approval"
 )
@@ -128,7 +127,7 @@ class Approvals:
             settings_digest=plan.settings_digest,
         )
         kept = self._tables.refuse(refusal)
-        self._tidings.refused(kept, said_of(kept))
+        self._tables.look_at_once(kept.table_name)  # its health says that the plan waits
         _log.info("plan refused", table=str(plan.table_name), plan=plan_id, by=kept.refused_by, because=kept.why)
         return kept
 
@@ -146,7 +145,7 @@ class Approvals:
         if refusal.settings_digest != digest:
             return None
         is_other = kind is ActionKind.REWRITE_DATA_FILES and refusal.snapshot_id != snapshot_id
-        return None if is_other else said_of(refusal)
+        return None if is_other else refusal.reason()
 
     def _approved(self, plan: Plan) -> ApprovedPlan:
         """The plan as it is kept with its approval: its first action says of which kind it is."""
@@ -219,13 +218,6 @@ def _named(name: str, otherwise: str) -> str:
     if not found or len(found) > NAME_LENGTH_MAX or not found.isprintable():
         raise InvalidMessage(otherwise, hint=f"a name of 1 to {NAME_LENGTH_MAX} characters")
     return found
-
-
-def said_of(refusal: Refusal) -> Reason:
-    """What is said of a plan that was refused, and until when nobody is asked again."""
-    figures: dict[str, int | str] = {"plan_id": refusal.plan_id, "refused_by": refusal.refused_by}
-    figures["until"] = refusal.refused_at + REFUSED_MS
-    return Reason(REFUSED, f"{refusal.refused_by} refused plan {refusal.plan_id}: {refusal.why}", figures)
 
 
 def waits_by_mode(plan: Plan) -> Reason | None:

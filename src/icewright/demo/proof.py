@@ -36,8 +36,8 @@ class Check:
     found: str
 
 
-def check_promises(folder: DemoFolder, days: int) -> list[Check]:
-    """Check all promises of a demo whose writer wrote ``days`` days."""
+def check_promises(folder: DemoFolder, days: int, *, is_decided: bool) -> list[Check]:
+    """Check all promises of a demo whose writer wrote ``days`` days; ``is_decided``: a person let the plan go."""
     entry = folder.entry
     catalog = SqlCatalog(entry.name, **entry.pyiceberg_properties())
     flights, weather, delays, observations, planes = (catalog.load_table(name) for name in TABLES)
@@ -52,7 +52,7 @@ def check_promises(folder: DemoFolder, days: int) -> list[Check]:
         _deletes_folded(observations, planes),
         _all_signed(flights, observations, planes),
         _untouched(weather),
-        _left_to_its_owner(delays, flights_writer.delayed(source)),
+        _left_to_its_owner(delays, flights_writer.delayed(source), is_decided=is_decided),
         _all_reachable((flights, weather, delays, observations, planes)),
     ]
 
@@ -111,10 +111,12 @@ def _untouched(table: Table) -> Check:
     return Check("the good table was left alone", commits == 1, f"{commits} commit")
 
 
-def _left_to_its_owner(table: Table, delayed: pa.Table) -> Check:
+def _left_to_its_owner(table: Table, delayed: pa.Table, *, is_decided: bool) -> Check:
     days = islice(flights_writer.by_day(delayed), flights_writer.DELAYS_DAYS)
     rows = _rows_equal(table, pa.concat_tables(days), "what waits for a person was not done")
     commits = len(table.metadata.snapshots)
+    if is_decided:
+        return Check(rows.promise, rows.held, f"a person decided; {commits} commits; {rows.found}")
     held = rows.held and commits == flights_writer.DELAYS_DAYS
     return Check(rows.promise, held, f"{commits} commits, all of its writer; {rows.found}")
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from icewright.api_client.client import Client
 from icewright.core.errors import IcewrightError, NotFound, Unreadable
 from icewright.core.extras import EXTRAS, require_extra
-from icewright.demo.flights_writer import FLIGHTS
+from icewright.demo.flights_writer import DELAYS, FLIGHTS
 from icewright.demo.folder import DemoFolder
 from icewright.demo.narrator import Narrator
 from icewright.demo.processes import Processes, processes_of
@@ -93,7 +93,7 @@ def _play(options: DemoOptions, folder: DemoFolder, processes: Processes, consol
             webbrowser.open(link)
         _tell_until_settled(narrator, client, processes, folder)
         narrator.partitions(files_committed(folder))
-        checks = check_promises(folder, options.days)
+        checks = check_promises(folder, options.days, is_decided=_is_decided(narrator))
         _tell_checks(narrator, checks)
         _tell_what_next(console, folder, client)
         if options.once:
@@ -147,11 +147,20 @@ def _all_known(narrator: Narrator, folder: DemoFolder) -> bool:
 
 
 def _nothing_to_do(client: Client, narrator: Narrator) -> bool:
-    """Whether what was planned just now waits for a person, or is nothing for longer than anybody watches."""
-    plans = [client.look_at_table(table["uuid"], table["catalog"])["plan"] for table in narrator.tables]
-    waiting = {one["plan_id"] for one in client.waiting().items}
-    left = [plan for plan in plans if plan["plan_id"] not in waiting]
-    return len(left) < len(plans) and all(not plan["can_apply"] and not _comes_soon(plan) for plan in left)
+    """Whether what was planned just now is nothing for longer than anybody watches, but for what waits for a person.
+
+    A plan that waits is left alone: somebody may be reading it. Who was faster has decided already.
+    """
+    waiting = {one["uuid"] for one in client.waiting().items}
+    others = [table for table in narrator.tables if table["uuid"] not in waiting]
+    plans = (client.look_at_table(table["uuid"], table["catalog"])["plan"] for table in others)
+    is_asked = bool(waiting) or _is_decided(narrator)
+    return is_asked and all(not plan["can_apply"] and not _comes_soon(plan) for plan in plans)
+
+
+def _is_decided(narrator: Narrator) -> bool:
+    """Whether a person let the plan go that waited for one."""
+    return any(task["table"].endswith(f".{DELAYS}") for task in narrator.tasks)
 
 
 def _comes_soon(plan: Json) -> bool:

@@ -1,7 +1,8 @@
 """Facts that are no task's, for the feed: parked and unreadable tables, plans that wait, catalogs that are away.
 
 Each is told once, by a key that any server would give it. A server that dies between a change and its tidings leaves
-them out, and the next look, round or plan tells them; what becomes of tasks is told by the store itself.
+them out, and the next look, round or plan tells them; what becomes of tasks, and that a plan was refused, is told by
+the store itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import DeletionRun
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.plans.approvals import Refusal
 from icewright.model.plans.plans import Reason
 from icewright.model.work.breaker import PARKED
 from icewright.ports.feed import Feed
@@ -47,11 +47,6 @@ class FeedPublisher:
         """A plan waits for a person."""
         kind, reason = FactKind.WAITS_FOR_APPROVAL, waiting.reason
         self._tell(kind, waiting.table_id, waiting.table_name, reason, "", waiting.plan_id, waiting.kind)
-
-    def refused(self, refusal: Refusal, reason: Reason) -> None:
-        """Somebody refused a plan."""
-        of_plan = (refusal.table_id, refusal.table_name, reason, f"{refusal.refused_at}", refusal.plan_id, refusal.kind)
-        self._tell(FactKind.REFUSED, *of_plan)
 
     def came_back(self, run: DeletionRun, reason: Reason) -> None:
         """Files of a table were put back since another table needs them."""

@@ -1,4 +1,4 @@
-"""What the feed says of a change of a task, as a pure function, so that every store tells the same.
+"""What the feed says of a change of a task and of a refusal, as pure functions, so that every store tells the same.
 
 At most one fact for each change: what did not keep its table is ``data-at-risk`` and not ``failed`` besides.
 """
@@ -11,6 +11,7 @@ from typing import Final
 from icewright.core.reasons import Reason
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableName
+from icewright.model.plans.approvals import Refusal
 from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.model.work.halts import Halt, HaltState, PartKind
 from icewright.model.work.lifecycle import Step
@@ -51,6 +52,19 @@ def _fact(kind: FactKind, task: Task, step: Step) -> Fact:
         plan_id=task.plan_id,
         action=task.kind,
         attempt=task.attempt,
+    )
+
+
+def fact_of_refusal(refusal: Refusal) -> Fact:
+    """What is told of a plan that a person refused."""
+    return Fact(
+        fact=FactKind.REFUSED,
+        catalog=refusal.table_id.catalog,
+        reason=refusal.reason(),
+        table_id=refusal.table_id,
+        table_name=refusal.table_name,
+        plan_id=refusal.plan_id,
+        action=refusal.kind,
     )
 
 

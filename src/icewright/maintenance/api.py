@@ -68,10 +68,12 @@ def list_waiting_plans(
 
 @router.get("/{plan_id}", dependencies=[needs(Permission.READ, On.PLAN)], **operation(PlanView, problems=_NOT_FOUND))
 def show_plan(table_store: Service[TableStore], plan_id: str) -> Response:
-    """One plan: what it would do, why, what that would bring, and who refused it."""
-    refusal = table_store.refusal(plan_id)
-    view = plan_view(table_store.plan(plan_id))
-    return render(view if refusal is None else replace(view, refused=refusal_view(refusal)))
+    """One plan: what it would do, why, what that would bring, whether it waits for a person, and who refused it."""
+    refusal, plan = table_store.refusal(plan_id), table_store.plan(plan_id)
+    if refusal is not None:
+        return render(replace(plan_view(plan), refused=refusal_view(refusal)))
+    waits = any(one.plan_id == plan_id for one in table_store.waits(plan.table_id).values())
+    return render(replace(plan_view(plan), waits=waits))
 
 
 @router.get(

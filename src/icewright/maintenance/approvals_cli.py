@@ -13,7 +13,7 @@ from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Rejected
 from icewright.maintenance.cli import print_waiting_plan
-from icewright.maintenance.tasks_cli import print_queued, read_task
+from icewright.maintenance.tasks_cli import Waiting, print_and_follow, print_queued, read_task
 from icewright.model.iceberg.names import split_parts
 from icewright.plans.views import PlannedFileView, PlanView, RefusalView, WaitingView
 from icewright.terminal import figures as text
@@ -71,6 +71,7 @@ def approve(
     show: Annotated[bool, typer.Option("--show", help="Show the plan and its files, and approve nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Approve those of --namespace; else they are listed.")] = False,
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approves; else who is logged in.")] = None,
+    wait: Waiting = False,
 ) -> None:
     """Approve plans that wait for a person: exactly these are queued. Alone, list what waits.
 
@@ -83,11 +84,15 @@ def approve(
     if plan_id is not None and (namespace is not None or action is not None):
         said = "a namespace" if action is None else "a kind"
         raise Rejected(f"approve one plan by its id, or those of {said}", hint="leave one of the two out")
+    if wait and (plan_id is None or show):
+        raise Rejected("--wait is for one plan that is approved by its id", hint="icewright approve PLAN_ID --wait")
     terminal = invocation.terminal
     client = invocation.client
     if plan_id is not None and show:
         _show(terminal, client, plan_id)
         return
+    if plan_id is not None and wait:
+        print_and_follow(terminal, client, read_task(client.approve(plan_id, by or logged_in())))
     if plan_id is not None:
         _approve(terminal, client, [plan_id], by or logged_in())
         return

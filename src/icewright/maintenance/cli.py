@@ -14,7 +14,7 @@ from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Forbidden, NotFound, Rejected, Unavailable
 from icewright.maintenance.registry.cli import predicted
-from icewright.maintenance.tasks_cli import follow_task, print_queued, print_task, read_task
+from icewright.maintenance.tasks_cli import Waiting, print_and_follow, print_queued, read_task
 from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_data import ExpireDataRequest
@@ -145,21 +145,16 @@ def apply(
     invocation: Invocation,
     plan_id: Annotated[str, typer.Argument(metavar="PLAN_ID", help="As `icewright plan` shows it.")],
     *,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Say each step of the task until it ends; exit status 1 unless it succeeds.")
-    ] = False,
+    wait: Waiting = False,
 ) -> None:
     """Run a plan now: queue exactly that one, because you say so. What waits for a person, `icewright approve` lets go.
 
     It is refused when the table has moved on so that it does not hold any more, and when it has to be approved first.
     """
     task = read_task(invocation.client.apply(plan_id))
-    if not wait:
-        print_queued(invocation.terminal, task)
-        return
-    if not invocation.as_json:
-        print_task(invocation.terminal, task)
-    follow_task(invocation.terminal, invocation.client, task.task_id)
+    if wait:
+        print_and_follow(invocation.terminal, invocation.client, task)
+    print_queued(invocation.terminal, task)
 
 
 def show_only(terminal: Terminal, planned: Planned) -> NoReturn:

@@ -133,11 +133,11 @@ class FirstRunApproval:
             self._wanted.clear()
         self._wanted[table_id] = wanted
 
-    def keep_by_mode(self, plan: Plan, latest: Sequence[TaskHead]) -> None:
+    def keep_by_mode(self, plan: Plan, latest: Sequence[TaskHead]) -> Reason | None:
         """In mode ``approve`` the table's present plan waits for a person; in mode ``observe`` none does.
 
         None waits beside a task of its kind that has not ended: what that leaves is planned again. ``latest`` are the
-        table's tasks on data files.
+        table's tasks on data files. Gives why none waits although there is one: a person refused it.
         """
         waits = (
             plan.mode is Mode.APPROVE and not plan.is_empty and all(task.state in TERMINAL_STATES for task in latest)
@@ -147,9 +147,11 @@ class FirstRunApproval:
         before = self._tables.waits(plan.table_id).get(kind) if waits else None
         reason, refusal = waits_by_mode(plan), None if before is None else self._tables.refusal(before.plan_id)
         if not waits or reason is None or (refusal is None and before is not None and before.plan_id == plan.plan_id):
-            return
-        if self._approvals.refused(plan.table_id, kind, plan.settings_digest, plan.snapshot_id) is None:
+            return None
+        refused = self._approvals.refused(plan.table_id, kind, plan.settings_digest, plan.snapshot_id)
+        if refused is None:
             self._approvals.wait(plan, reason, is_news=before is None or refusal is not None)
+        return refused
 
     def let_wait(self, plan: Plan, wanted: Reason | None, latest: Sequence[TaskHead]) -> Reason | None:
         """Let a plan wait, in place of one that did, and tell what is said of it; None where it may go by itself."""

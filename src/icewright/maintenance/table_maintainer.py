@@ -190,17 +190,17 @@ class TableMaintainer:
         self._withdraw(everything, plan, metadata, replaceable=acts)
         tries, rest_ms = (1 if half_open else None), self._rest_ms(latest) if acts else 0
         enqueued = self._dispatcher.enqueue(plan, delay_ms=rest_ms, attempts_max=tries) if acts else None
-        kept = NOTHING_KEPT_UP
+        kept, refused = NOTHING_KEPT_UP, None
         if plan.mode is Mode.AUTO and alarm is None:
             of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
             is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
             kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, limits), of_kind)
             self._want_pass(metadata, self._planner.policy(metadata), limits)
         elif plan.mode is not Mode.AUTO:
-            self._first_runs.keep_by_mode(plan, latest)
+            refused = self._first_runs.keep_by_mode(plan, latest)
         # A refused plan is said, and looked at again when it is time, not in each round.
         wished_at = None if before is None else before.next_look_at
-        self._save(observation, plan, kept, kept.problem or problem, wished_at, everything, limits)
+        self._save(observation, plan, kept, kept.problem or problem, wished_at, everything, limits, refused)
         had = None if before is None or before.table_id != metadata.table_id else before.problem
         self._tidings.problem(metadata.table_id, metadata.name, had, kept.problem or problem)
         return Looked(plan, is_new, enqueued, late, kept, metadata.snapshots)
@@ -321,6 +321,7 @@ class TableMaintainer:
         wished_at: Instant | None,
         latest: Sequence[TaskHead],
         limits: Thresholds,
+        refused: Reason | None,
     ) -> None:
         record = self._tables.record(observation.metadata.table_id)
         if record is None or record.next_look_at < (AT_ONCE + 1 if wished_at is None else wished_at):
@@ -333,7 +334,9 @@ class TableMaintainer:
             look_again_at=min((at for at in (plan.look_again_at, kept.look_at) if at is not None), default=None),
         )
         policy = self._planner.policy(observation.metadata)
-        shown = listed(observation, plan, policy, latest, problem=problem, limits=limits, before=record.listed)
+        shown = listed(
+            observation, plan, policy, latest, problem=problem, limits=limits, before=record.listed, refused=refused
+        )
         shown = self._noted(record, shown, observation.observed_at)
         with suppress(LookLost):  # what was written since is newer, and says when to look again
             self._tables.save_record(

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The server's tasks: list, show, cancel, retry, expedite.", no_args_is_help=True)
 
+Waiting = Annotated[
+    bool, typer.Option("--wait", help="Say each step of the task until it ends; exit status 1 unless it succeeds.")
+]
+"""Of commands that queue one task."""
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")]
 
 _TASKS = headings(
@@ -117,6 +121,13 @@ def expedite(invocation: Invocation, task_id: TaskArgument) -> None:
 
 
 app.command()(attempts)
+
+
+def print_and_follow(terminal: Terminal, client: Client, task: TaskView) -> NoReturn:
+    """Print a task that was queued just now, then :func:`follow_task`."""
+    if not terminal.as_json:
+        print_task(terminal, task)
+    follow_task(terminal, client, task.task_id)
 
 
 def follow_task(terminal: Terminal, client: Client, task_id: str) -> NoReturn:

@@ -49,7 +49,8 @@ class HealthFigures:
     """What the health of a table is worked out from.
 
     ``layout`` is the order that is asked for in words, None where none is, and a reason where it cannot be had.
-    ``ordered_bytes`` of the data are in it. ``plan`` says what the present plan would do, None where nothing is to do.
+    ``ordered_bytes`` of the data are in it. ``plan`` says what the present plan would do, None where nothing is to do,
+    and ``refused`` who refused it and why.
     ``failures`` tasks of one kind failed since the last success of that kind; ``failures_max`` of them park it.
     """
 
@@ -72,6 +73,7 @@ class HealthFigures:
     failures: int
     failures_max: int
     problem: Reason | None
+    refused: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +144,18 @@ def listed(
     problem: Reason | None = None,
     limits: Thresholds | None = None,
     before: Listed | None = None,
+    refused: Reason | None = None,
 ) -> Listed:
-    """What lists show of a table that was observed and planned; ``tasks`` are its latest, newest first."""
+    """What lists show of a table that was observed and planned; ``tasks`` are its latest, newest first.
+
+    ``refused`` says who refused the plan that would wait for a person.
+    """
     ours = (one.committed_at for one in observation.metadata.ancestors() if one.task_id is not None)
     figures = figures_view(observation.inventory.partitions, policy)
     ended = [task for task in tasks if task.state in TERMINAL_STATES]
     failures = failures_in_a_row(ended, limits or Thresholds())
-    health = health_of(health_figures(observation, plan, policy, figures, failures, problem))
+    found = health_figures(observation, plan, policy, figures, failures, problem)
+    health = health_of(replace(found, refused=refused))
     change = change_of(None if before is None else before.health, health, observation.observed_at)
     return Listed(
         policy.mode,
@@ -332,6 +339,9 @@ def _upkeep(figures: HealthFigures) -> _Found:
         return _Found(HEALTH_MAX, Reason(_FINE, "nothing is planned: there is nothing to do"), None)
     if figures.mode is Mode.AUTO:
         return _Found(HEALTH_MAX, Reason(_FINE, "icewright carries out the plan"), None)
+    if figures.mode is Mode.APPROVE and figures.refused is not None:
+        ask_again = HealthAction(None, "Change the policy, or review the plan that follows the next commit")
+        return _Found(HEALTH_MAX // 2, figures.refused, ask_again)
     if figures.mode is Mode.APPROVE:
         text = f"a plan waits for a person: {figures.plan.text}"
         return _Found(HEALTH_MAX // 2, Reason("waits-for-approval", text), HealthAction(None, "Approve the plan"))

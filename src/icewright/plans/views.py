@@ -86,6 +86,8 @@ class PlanView:
     """Why a person has to approve it."""
     refused: RefusalView | None = None
     """Who refused it and why, where one plan is asked for: it cannot be approved or applied."""
+    waits: bool = False
+    """Whether it waits for a person, where one plan is asked for."""
 
     @property
     def is_blocked(self) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
 import typer
@@ -16,7 +15,7 @@ from icewright.api_client.paging import pages
 from icewright.core.codec import from_json
 from icewright.core.errors import IcewrightError, NotFound, Unavailable, Unreadable
 from icewright.core.times import Instant
-from icewright.core.wording import cut
+from icewright.core.wording import cut, grouped
 from icewright.model.iceberg.names import split_parts
 from icewright.model.plans.plans import Reason
 from icewright.observation.figures import figures_view
@@ -60,9 +59,10 @@ _GIVEN = "lake"
 """The name of the catalog of ``--uri``."""
 _NAMED_MAX = 5
 _COLUMNS = headings(
-    "table", "#files", "#bytes", "#small", "#deletes", "#done", "mode", drop=("deletes", "mode", "files", "done")
+    *("table", "#files", "#bytes", "#small", "#deletes", "#done", "mode", "found"),
+    drop=("deletes", "mode", "files", "done"),
+    below=("found",),
 )
-_WIDTH = 80
 
 
 @command
@@ -82,11 +82,11 @@ def scan(
 ) -> None:
     """Look at all tables: files, bytes, share of small files, deletes, and what is wrong. Changes nothing.
 
-    Under the table stands what was found: small files, partitions that are too many, snapshots, metadata that is too
+    Below each table stands what was found: small files, partitions that are too many, snapshots, metadata that is too
     much for the data, deletes, settings that cannot be used, and orphan files where a server runs that has looked for
-    them; each with the command to begin with. Without a catalog in the configuration the server says what it has found,
-    which is all but metadata that is too much for the data. Exit status 1 when something was found. "done" is how much
-    of what merging can do is done.
+    them; at the end, for each kind of finding, the command to begin with. Without a catalog in the configuration the
+    server says what it has found, which is all but metadata that is too much for the data. Exit status 1 when
+    something was found. "done" is how much of what merging can do is done.
     """
     from icewright.maintenance.offline import Offline  # noqa: PLC0415 - `--help` stays quick
 
@@ -138,9 +138,13 @@ def _served(invocation: Invocation, catalogs: list[str] | None) -> Iterator[Scan
             planned = () if plan is None or not plan.can_apply else (plan.reason,)
             found = (*planned, *_of_document(invocation, client, known))
             yield ScanRow(known.name, known.uuid, mode, known.figures, None, found, known.problem)
-    for table in client.status()["unreadable"]:
+    status = client.status()
+    for table in status["unreadable"]:
         if not catalogs or split_parts(table["name"])[0] in catalogs:
             yield ScanRow(table["name"], None, None, None, None, (), from_json(Reason, table["reason"]))
+    more = status.get("unreadable_count", 0) - len(status["unreadable"])
+    if more > 0:
+        invocation.terminal.note(f"without {text.count(more, 'more table')} that the server cannot read")
 
 
 def _of_document(invocation: Invocation, client: Client, known: TableSummary) -> tuple[Reason, ...]:
@@ -236,22 +240,20 @@ def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: lis
         terminal.say("no tables")
         return
     terminal.table(_COLUMNS, [_cells(row) for row in rows], styles=[_style(row) for row in rows])
-    for row in rows:
-        _print_findings(terminal, row)
+    _print_commands(terminal, rows)
     terminal.say()
     terminal.say(f"{text.count(len(rows), 'table')}, {found:,} with findings.")
     if missing:
         names = ", ".join(cut(one.what) for one in missing[:_NAMED_MAX]) + (
             ", ..." if len(missing) > _NAMED_MAX else ""
         )
-        said = f"{names}: the places of these tables are unknown, so no file is removed where theirs may be"
-        for line in wrap(said, _WIDTH):
-            terminal.say(line)
+        terminal.prose(f"{names}: the places of these tables are unknown, so no file is removed where theirs may be")
 
 
 def _cells(row: ScanRow) -> tuple[str, ...]:
+    found = "; ".join(reason.text for reason in (row.findings if row.problem is None else (row.problem,)))
     if row.figures is None:
-        return (row.name, "-", "-", "-", "-", "-", row.mode or "-")
+        return (row.name, "-", "-", "-", "-", "-", row.mode or "-", found)
     return (
         row.name,
         text.number(row.figures.data_files),
@@ -260,24 +262,22 @@ def _cells(row: ScanRow) -> tuple[str, ...]:
         text.number(row.figures.delete_files),
         text.ratio(row.figures.optimization_ratio),
         row.mode or "-",
+        found,
     )
 
 
-def _print_findings(terminal: Terminal, row: ScanRow) -> None:
-    """What is wrong with a table, and the command to begin with, in lines of 80 columns."""
+def _print_commands(terminal: Terminal, rows: list[ScanRow]) -> None:
+    """The command to begin with, of each kind of finding: for the first of its tables, and how many there are."""
     from icewright.tables.findings import help_with  # noqa: PLC0415 - `--help` stays quick
 
-    reasons = row.findings if row.problem is None else (row.problem,)
-    if not reasons:
-        return
-    terminal.say()
-    terminal.say(row.name, style=_style(row))
-    for reason in reasons:
-        for line in wrap(reason.text, _WIDTH, initial_indent="  ", subsequent_indent="    "):
-            terminal.say(line)
-        if row.problem is None:
-            for line in help_with(reason, shlex.quote(row.name)).splitlines():
-                terminal.say(f"    {line}")
+    found = [(row.name, reason) for row in rows if row.problem is None for reason in row.findings]
+    for alike in grouped(found, lambda one: help_with(one[1], "TABLE")):
+        name, reason = alike[0]
+        kinds = ", ".join(dict.fromkeys(reason.code.replace("-", " ") for _, reason in alike))
+        terminal.say()
+        terminal.prose(f"{kinds}, {text.count(len({name for name, _ in alike}), 'table')}; begin with:")
+        for line in help_with(reason, shlex.quote(name)).splitlines():
+            terminal.say(f"  {line}")
 
 
 def _style(row: ScanRow) -> str:

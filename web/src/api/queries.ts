@@ -58,7 +58,9 @@ export const found = (search: string) =>
     staleTime: NOW_AND_THEN,
   });
 
-const LARGEST = 1_000;
+/** More would be rectangles of a few pixels. */
+const LARGEST = 500;
+const NAMESPACES = 1_000;
 
 export const largest = (filter: TableFilter) =>
   queryOptions({
@@ -78,7 +80,7 @@ export const totals = (filter: TableFilter) =>
 export const namespaces = queryOptions({
   queryKey: ["tables", "namespaces"],
   queryFn: ({ signal }) =>
-    answer(api.GET("/api/v1/namespaces", { params: { query: { sort: "-bytes", limit: LARGEST } }, signal })),
+    answer(api.GET("/api/v1/namespaces", { params: { query: { sort: "-bytes", limit: NAMESPACES } }, signal })),
   refetchInterval: NOW_AND_THEN,
 });
 
@@ -257,10 +259,13 @@ export const attempts = (filter: AttemptFilter) =>
     refetchInterval: NOW_AND_THEN,
   });
 
-export const waiting = queryOptions({
+export const waiting = infiniteQueryOptions({
   queryKey: ["plans", "waiting"],
-  queryFn: ({ signal }) => answer(api.GET("/api/v1/plans/waiting", { params: { query: { limit: 1000 } }, signal })),
-  refetchInterval: NOW_AND_THEN,
+  queryFn: ({ pageParam, signal }) =>
+    answer(api.GET("/api/v1/plans/waiting", { params: { query: { limit: 100, cursor: pageParam } }, signal })),
+  initialPageParam: null as string | null,
+  getNextPageParam: (last) => last.next_cursor,
+  refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 3 ? false : NOW_AND_THEN),
 });
 
 export const plan = (id: string) =>

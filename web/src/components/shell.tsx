@@ -1,11 +1,11 @@
 // What stands around every page: where one can go, whether the server is there, who is signed in, what needs somebody.
 
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useLocation, useNavigate, useRouter } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { Away, answer, api, SignedOut } from "../api/client";
 import * as queries from "../api/queries";
-import { plural } from "../lib/format";
+import { count, plural } from "../lib/format";
 import { haltWords, troubles } from "../lib/halts";
 import { useLive } from "../lib/live";
 import { hasProvider, keepPlace, takePlace, useSignedOut } from "../lib/session";
@@ -104,8 +104,8 @@ function Frame() {
 }
 
 function Navigation() {
-  const waiting = useQuery(queries.waiting);
-  const number = waiting.data?.items.length ?? 0;
+  const waiting = useInfiniteQuery(queries.waiting);
+  const number = waiting.data?.pages.reduce((sum, page) => sum + page.items.length, 0) ?? 0;
   return (
     <nav aria-label="Pages" className="w-full">
       <ul className="flex flex-wrap gap-x-1 lg:flex-col">
@@ -120,7 +120,8 @@ function Navigation() {
               {name}
               {to === "/inbox" && number > 0 ? (
                 <Badge tone="busy">
-                  {number}
+                  {count(number)}
+                  {waiting.hasNextPage ? "+" : ""}
                   <span className="sr-only"> waiting</span>
                 </Badge>
               ) : null}

@@ -1,7 +1,7 @@
 // What people have halted, and what needs somebody. Pure.
 
 import type { Halt, Status } from "../api/queries";
-import { duration } from "./format";
+import { count, duration } from "./format";
 
 /** A halt that lets less go on has a greater one. */
 const RANK: Record<Halt["state"], number> = { paused: 0, draining: 1, stopped: 2 };
@@ -65,5 +65,14 @@ export function troubles(status: Status): TroubleLine[] {
       .filter((each) => each.trouble)
       .map(({ name, trouble: text }) => ({ kind: "receiver", name, text })),
     ...status.unreadable.map(({ name, reason }) => ({ kind: "unreadable", name, text: reason.text })),
+    ...(status.unreadable_count > status.unreadable.length
+      ? [
+          {
+            kind: "unreadable",
+            name: `${count(status.unreadable_count - status.unreadable.length)} more tables`,
+            text: "the server cannot read them either",
+          },
+        ]
+      : []),
   ];
 }

@@ -32,7 +32,7 @@ import { fleetRoute } from "../router";
 
 const SORTABLE = ["name", "health", "bytes", "files", "small_files", "delete_files", "last_look", "last_task"] as const;
 const POOR = 69;
-const LATEST = 6;
+const LATEST = 4;
 
 function filterOf(search: FleetSearch): queries.TableFilter {
   const { poor, sort: _sort, ...rest } = search;

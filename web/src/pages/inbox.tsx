@@ -1,22 +1,23 @@
 // What waits for a person.
 
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import * as queries from "../api/queries";
 import { PlanLink, TableLink } from "../components/links";
 import { Refuse } from "../components/refuse";
-import { Badge, Card, Empty, Loaded, Name, PageHeading, Time } from "../components/ui";
-import { words } from "../lib/format";
+import { Badge, Button, Card, Empty, Loaded, Name, PageHeading, Time } from "../components/ui";
+import { count, words } from "../lib/format";
 import { useTitle } from "../lib/title";
 
 export function InboxPage() {
   useTitle("Inbox");
-  const waiting = useQuery(queries.waiting);
+  const waiting = useInfiniteQuery(queries.waiting);
+  const items = waiting.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <>
       <PageHeading title="Inbox" />
       <p className="mb-3 text-soft">Plans that nothing carries out before somebody approves them.</p>
       <Loaded query={waiting} what="what waits">
-        {({ items, next_cursor: more }) =>
+        {() =>
           items.length === 0 ? (
             <Empty>
               Nothing waits for you. Tables in the mode <code>approve</code> put their plans here; a mode is set by a
@@ -47,8 +48,13 @@ export function InboxPage() {
                   </Card>
                 </li>
               ))}
-              {more ? (
-                <li className="text-soft">The first {items.length}; others follow when these are decided.</li>
+              {waiting.hasNextPage ? (
+                <li className="flex flex-wrap items-center gap-3 text-soft">
+                  The first {count(items.length)}, the oldest.
+                  <Button onClick={() => void waiting.fetchNextPage()} disabled={waiting.isFetchingNextPage}>
+                    {waiting.isFetchingNextPage ? "Loading…" : "Show more"}
+                  </Button>
+                </li>
               ) : null}
             </ul>
           )

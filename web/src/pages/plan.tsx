@@ -76,17 +76,14 @@ export function PlanPage() {
   const { planId } = planRoute.useParams();
   useTitle(`Plan ${short(planId)}`);
   const plan = useQuery(queries.plan(planId));
-  const waiting = useQuery(queries.waiting);
   return (
     <Loaded query={plan} what="the plan">
-      {(data) => (
-        <PlanView plan={data} isWaiting={waiting.data?.items.some((each) => each.plan_id === planId) ?? false} />
-      )}
+      {(data) => <PlanView plan={data} />}
     </Loaded>
   );
 }
 
-function PlanView({ plan, isWaiting }: { plan: queries.Plan; isWaiting: boolean }) {
+function PlanView({ plan }: { plan: queries.Plan }) {
   const kinds = plan.actions.map((action) => words(action.kind));
   return (
     <>
@@ -97,7 +94,7 @@ function PlanView({ plan, isWaiting }: { plan: queries.Plan; isWaiting: boolean 
           </>
         }
       >
-        <Decide plan={plan} isWaiting={isWaiting} />
+        <Decide plan={plan} isWaiting={plan.waits} />
       </PageHeading>
       <div className="flex flex-col gap-4">
         {plan.refused ? (

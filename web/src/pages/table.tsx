@@ -17,6 +17,7 @@ import {
   SnapshotsPicture,
   StoragePicture,
 } from "../components/pictures";
+import { RollBack } from "../components/rollback";
 import {
   Badge,
   Button,
@@ -149,7 +150,7 @@ function TableView({
       {tab === "health" ? <Health table={ref} document={document} /> : null}
       {tab === "layout" ? <Layout table={ref} document={document} columns={search.column ?? []} /> : null}
       {tab === "files" ? <Files table={ref} search={search} /> : null}
-      {tab === "snapshots" ? <Snapshots table={ref} search={search} uuid={table.uuid} /> : null}
+      {tab === "snapshots" ? <Snapshots table={ref} search={search} of={table} /> : null}
       {tab === "storage" ? <StorageTab table={ref} /> : null}
       {tab === "tasks" ? <Tasks document={document} /> : null}
       {tab === "policy" ? <Policy table={ref} /> : null}
@@ -617,9 +618,25 @@ function snapshotColumns(onPick: (id: string) => void): Column<Snapshot>[] {
   );
 }
 
-function SnapshotCard({ snapshot, onClose }: { snapshot: Snapshot; onClose: () => void }) {
+function SnapshotCard({
+  snapshot,
+  table,
+  onClose,
+}: {
+  snapshot: Snapshot;
+  table: { name: string; catalog: string; uuid: string };
+  onClose: () => void;
+}) {
   return (
-    <Card title={`Snapshot ${snapshot.snapshot_id}`} actions={<Button onClick={onClose}>Close</Button>}>
+    <Card
+      title={`Snapshot ${snapshot.snapshot_id}`}
+      actions={
+        <>
+          {snapshot.is_ancestor && !snapshot.is_current ? <RollBack table={table} to={snapshot.snapshot_id} /> : null}
+          <Button onClick={onClose}>Close</Button>
+        </>
+      }
+    >
       <div className="flex flex-col gap-3">
         <Facts
           items={[
@@ -648,11 +665,19 @@ function SnapshotCard({ snapshot, onClose }: { snapshot: Snapshot; onClose: () =
   );
 }
 
-function Snapshots({ table: ref, search, uuid }: { table: queries.TableRef; search: TableSearch; uuid: string }) {
+function Snapshots({
+  table: ref,
+  search,
+  of,
+}: {
+  table: queries.TableRef;
+  search: TableSearch;
+  of: { name: string; catalog: string; uuid: string };
+}) {
   const navigate = tableRoute.useNavigate();
   const list = useQuery(queries.snapshots(ref));
   const refs = useQuery(queries.refs(ref));
-  const conflicts = useQuery(queries.attempts({ table: uuid, catalog: ref.catalog, state: ["conflict"] }));
+  const conflicts = useQuery(queries.attempts({ table: of.uuid, catalog: ref.catalog, state: ["conflict"] }));
   const [items, named, refused] = [list.data?.items, refs.data?.items, conflicts.data?.items];
   const found = useMemo(() => timeline(items ?? [], named ?? [], refused ?? []), [items, named, refused]);
   const show = (snapshot: string | undefined) =>
@@ -676,7 +701,7 @@ function Snapshots({ table: ref, search, uuid }: { table: queries.TableRef; sear
                 }
               />
               <div aria-live="polite">
-                {shown ? <SnapshotCard snapshot={shown} onClose={() => show(undefined)} /> : null}
+                {shown ? <SnapshotCard snapshot={shown} table={of} onClose={() => show(undefined)} /> : null}
               </div>
               <DataTable
                 label="Snapshots"

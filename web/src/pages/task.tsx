@@ -7,6 +7,7 @@ import { answer, api } from "../api/client";
 import * as queries from "../api/queries";
 import { PlanLink, TableLink } from "../components/links";
 import { ChangesTable, PredictionView } from "../components/plan";
+import { RollBack } from "../components/rollback";
 import {
   Badge,
   Button,
@@ -272,11 +273,34 @@ const ASKS: Record<Ask, { name: string; said: string; permission: "operate" | "u
   },
 };
 
+/** What changed no row, or was an undo, is never undone: a table is set back to an earlier snapshot instead. */
+const NEVER_UNDONE: readonly string[] = [
+  "rewrite_data_files",
+  "rewrite_manifests",
+  "remove_dangling_deletes",
+  "rewrite_position_delete_files",
+  "compute_statistics",
+  "undo_expire_snapshots",
+  "undo_expire_data",
+  "restore_files",
+];
+
 function TaskActions({ task, tag }: { task: queries.Task; tag: string | null }) {
   const me = useQuery(queries.me);
+  const isOver = task.state === "succeeded";
+  const snapshots = useQuery({
+    ...queries.snapshots({ uuid: task.uuid, catalog: task.catalog }),
+    enabled: isOver && NEVER_UNDONE.includes(task.action.kind),
+  });
+  const [commit] = (isOver ? (snapshots.data?.items ?? []) : [])
+    .filter((each) => each.task_id === task.task_id)
+    .sort((one, other) => one.sequence_number - other.sequence_number);
   const [asked, setAsked] = useState<Ask | null>(null);
   const offered = (Object.keys(ASKS) as Ask[]).filter(
-    (one) => ASKS[one].states.includes(task.state) && me.data?.permissions.includes(ASKS[one].permission),
+    (one) =>
+      ASKS[one].states.includes(task.state) &&
+      me.data?.permissions.includes(ASKS[one].permission) &&
+      !(one === "undo" && NEVER_UNDONE.includes(task.action.kind)),
   );
   return (
     <div className="flex flex-wrap gap-2">
@@ -285,6 +309,9 @@ function TaskActions({ task, tag }: { task: queries.Task; tag: string | null }) 
           {ASKS[one].name}…
         </Button>
       ))}
+      {commit?.is_ancestor && commit.parent_id !== null ? (
+        <RollBack table={{ name: task.table, catalog: task.catalog, uuid: task.uuid }} to={commit.parent_id} />
+      ) : null}
       {asked ? <Confirm task={task} tag={tag} ask={asked} onClose={() => setAsked(null)} /> : null}
     </div>
   );

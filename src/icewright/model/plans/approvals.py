@@ -10,6 +10,7 @@ from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId, TableName
 
+REFUSED: Final = "plan-refused-by-a-person"
 REFUSED_MS: Final = 7 * 86_400_000
 """How long after a refusal no other plan of that kind waits, as long as what it was made from is the same."""
 
@@ -58,6 +59,12 @@ class Refusal:
     refused_at: Instant
     snapshot_id: int | None
     settings_digest: str | None
+
+    def reason(self) -> Reason:
+        """What is said of a plan that was refused, and until when nobody is asked again."""
+        figures: dict[str, int | str] = {"plan_id": self.plan_id, "refused_by": self.refused_by}
+        figures["until"] = self.refused_at + REFUSED_MS
+        return Reason(REFUSED, f"{self.refused_by} refused plan {self.plan_id}: {self.why}", figures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import Annotated, Final, cast
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -42,6 +43,8 @@ def _leading(request: Request) -> Leading:
 
 LeadingNow = Annotated[Leading, Depends(_leading)]
 Live = Annotated[str | None, Query(max_length=10, description="Say `?live` to leave the store out.")]
+UNREADABLE_SHOWN_MAX: Final = 1_000
+"""Of tables that cannot be read, which a storage that is away makes of all."""
 OPTIMIZER_SEEN_MS: Final = 120_000
 """An optimizer that was heard of in this time is one that works: one without work asks for some all the time."""
 
@@ -112,7 +115,8 @@ class ReceiverStatus:
 class Status:
     """The server that leads, or this one where none does, at this moment.
 
-    ``tasks`` counts them by state; ``now`` is the server's clock.
+    ``tasks`` counts them by state; ``now`` is the server's clock. ``unreadable`` has the first 1,000 tables by their
+    names, ``unreadable_count`` how many there are.
 
     ``doing`` is what the threads beside the loop are at: expiries and other commits of the server's own
     (``housekeeper``), and files that are looked for, removed and put back (``removals``). One that hangs is silent.
@@ -133,6 +137,7 @@ class Status:
     halts: tuple[HaltView, ...] = ()
     history: HistoryStatus | None = None
     submitters: tuple[SeenSubmitter, ...] = ()
+    unreadable_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +234,8 @@ def show_status(
     """What the server that leads sees and does, as far as it is about what the caller may read, and which there are."""
     within = caller.scopes(Permission.READ)
     names = [name for name in sorted(control.catalogs) if is_about(within, name)]
+    unreadable = {name: reason for name, reason in led.loop.unreadable.copy().items() if covers(within, Scope.of(name))}
+    first = nsmallest(UNREADABLE_SHOWN_MAX, unreadable)
     return render(
         Status(
             version=__version__,
@@ -237,11 +244,8 @@ def show_status(
             tasks={state.value: count for state, count in control.tasks.counts(within).items()},
             catalogs=tuple(CatalogStatus(name, led.loop.paused_until(name)) for name in names),
             optimizers=optimizers_for(control.tables, within),
-            unreadable=tuple(
-                UnreadableTable(str(name), reason)
-                for name, reason in sorted(led.loop.unreadable.copy().items())
-                if covers(within, Scope.of(name))
-            ),
+            unreadable=tuple(UnreadableTable(str(name), unreadable[name]) for name in first),
+            unreadable_count=len(unreadable),
             doing=led.loop.doing,
             servers=server_views(leading.servers()) if EVERYTHING in within else (),
             halts=halts_for(control.halting, within),

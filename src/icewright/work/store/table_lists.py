@@ -69,7 +69,7 @@ def list_table(connection: Connection, record: TableRecord) -> None:
     if record.dropped_at is not None:
         connection.execute(delete(listed_tables).where(*is_table(listed_tables, record.table_id)))
         return
-    row = _row(record)
+    row = listed_row(record)
     same = [_LISTED[name] == value for name, value in row.items() if name != "observed_at"]
     unchanged = update(listed_tables).where(*same).values(observed_at=record.observed_at)
     if connection.execute(unchanged).rowcount == 1:
@@ -193,8 +193,8 @@ class SqlTableLists:
                 connection.execute(insert(table_series).values(**id_columns(table_id), points=packed))
 
 
-def _row(record: TableRecord) -> dict[str, Any]:
-    """All columns but the number of the change."""
+def listed_row(record: TableRecord) -> dict[str, Any]:
+    """A record as the columns of ``listed_tables``, all but the number of the change."""
     listed, dotted = record.listed, str(record.name)
     figures = None if listed is None else listed.figures
     health = None if listed is None else listed.health

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, exists, insert, select, update
 
@@ -12,6 +13,8 @@ from icewright.audit.sql import record
 from icewright.core import wording
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict
+from icewright.feed import sql as feed
+from icewright.feed.task_events import fact_of_refusal
 from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId
@@ -35,12 +38,7 @@ class SqlWaitingPlans:
 
     def wait(self, waiting: WaitingPlan) -> None:
         """See the port."""
-        row = {
-            **id_columns(waiting.table_id),
-            "kind": waiting.kind.value,
-            "plan_id": waiting.plan_id,
-            "waiting": dump(waiting),
-        }
+        row = waiting_row(waiting)
         with writing(self._engine) as connection:
             connection.execute(delete(refused_plans).where(refused_plans.c.plan_id == waiting.plan_id))
             of_kind = _waits(waiting.table_id, waiting.kind)
@@ -80,7 +78,9 @@ class SqlWaitingPlans:
                 raise Conflict(f"plan {refusal.plan_id} {decided}", hint="`icewright approve` lists what waits")
             row = {"plan_id": refusal.plan_id, **id_columns(refusal.table_id), "refused_at": refusal.refused_at}
             connection.execute(insert(refused_plans).values(**row, refusal=dump(refusal)))
-            record(connection, transactions.now(connection, self._clock), of_refusal(refusal))
+            now = transactions.now(connection, self._clock)
+            record(connection, now, of_refusal(refusal))
+            feed.append(connection, (fact_of_refusal(refusal), now))
             return refusal
 
     def refusal(self, plan_id: str) -> Refusal | None:
@@ -94,6 +94,16 @@ class SqlWaitingPlans:
         with reading(self._engine) as connection:
             found = [load(Refusal, text) for text in connection.scalars(query.order_by(refused_plans.c.refused_at))]
         return {one.kind: one for one in found}
+
+
+def waiting_row(waiting: WaitingPlan) -> dict[str, Any]:
+    """A plan that waits as the columns of ``waiting_plans``."""
+    return {
+        **id_columns(waiting.table_id),
+        "kind": waiting.kind.value,
+        "plan_id": waiting.plan_id,
+        "waiting": dump(waiting),
+    }
 
 
 def _decided(connection: Connection, refusal: Refusal) -> str | None:
