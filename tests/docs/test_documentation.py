@@ -198,7 +198,7 @@ def reason_codes() -> frozenset[str]:
 
 
 def test_every_reason_code_is_documented() -> None:
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reason-codes.md").read_text(encoding="utf-8")
     assert "recent-removals" in reason_codes()
     assert sorted(code for code in reason_codes() if f"`{code}`" not in text) == []
 
