@@ -12,27 +12,27 @@ _HEAD = """# Benchmarks
 Written by `python -m benchmarks --render` from `benchmarks/results/*.json`, which hold every run.
 
 A ratio is one of two medians, and its range is from the least to the largest ratio of any two runs; in B3, which is of
-many tables, it is the median of their ratios. Figures without a target are there for information. What each
-benchmark does, against whom, and what its figures leave out, stands at the top of its module in `benchmarks/`.
+many tables, it is the median of their ratios. Figures without a target are for information. The top of each module in
+`benchmarks/` says what the benchmark does, against whom, and what its figures leave out.
 
 | | side by side in one run | what it is |
 |---|---|---|
 | B1, B3, B9 | yes, in shuffled order | the results are proved equal before a figure counts |
 | B2 | no | replayed in virtual time, at costs that B1 and B7 measured; nothing is rewritten |
 | B7 | yes | the same inventory by PyIceberg; each table once |
-| B11 | yes | the table as written beside the same table as optimized; there is no peer |
+| B11 | yes | the table as written, and the same table as optimized; there is no peer |
 | B12, QUEUE | no | icewright alone, under a load |
-| B13 | yes | batches beside a job for each task; the target's peer was measured elsewhere |
-| FIRST | yes | no like work: the demo beside datasette's first page of a database that is there already |
+| B13 | yes | batches, and a job for each task; the target's peer was measured elsewhere |
+| FIRST | yes | no like work: the demo, and datasette's first page of an existing database |
 
-CPU is user and system time of whole process trees: the JVM, the driver, the Python workers, also those that ended. In
-B1 icewright's side includes planning, proof, commit and verification.
+CPU is user and system time of whole process trees: the JVM, the driver, the Python workers, also ended ones. In B1
+icewright's side includes planning, proof, commit and verification.
 
 Like for like first: `cpu_ratio of the policy alone` in B2, `to the peer's metadata alone` in B9 and
-`splits by Iceberg's own sizes` in B11 compare the same work. The figures beside them do not: they also tell of the
-executor, of files that only one side deletes, and of split sizes that were divided by the scale of the table.
+`splits by Iceberg's own sizes` in B11 compare the same work. The other figures also depend on the executor, on files
+that only one side deletes, and on split sizes that were divided by the scale of the table.
 
-Long forms (`--full`) write a result of their own, `B7-full.json` and so on, and end by themselves. Missing here:
+Long forms (`--full`) write results of their own, such as `B7-full.json`. Missing here:
 {missing}
 """
 
@@ -64,7 +64,10 @@ def _section(result: Result) -> str:
         "",
         "| case | metric | value | range | target | met |",
         "|---|---|---|---|---|---|",
-        *(_row(case) for case in result.cases),
+        *(
+            _row(case, is_first=before is None or before.case != case.case)
+            for before, case in zip([None, *result.cases], result.cases, strict=False)
+        ),
         "",
         f"Measured {result.measured_at} on {result.cores} cores, seed {result.seed}. "
         + " ".join(f"{key}: {value}." for key, value in result.machine.items())
@@ -85,10 +88,11 @@ def _load(result: Result) -> str:
     return f" Load averages of 1/5/15 minutes: {start} at the start, {end} at the end."
 
 
-def _row(case: Case) -> str:
+def _row(case: Case, *, is_first: bool) -> str:
+    """A figure; the name of its case stands in the first row of the case alone."""
     met = "" if case.met is None else "yes" if case.met else "**no**"
     cells = (
-        case.case,
+        case.case if is_first else "",
         case.metric,
         f"{case.value:.2f}",
         f"{case.low:.2f} to {case.high:.2f}",

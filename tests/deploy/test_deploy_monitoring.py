@@ -29,7 +29,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = yaml.safe_load((DEPLOY / "prometheus/rules.yaml").read_text(encoding="utf-8"))
 ALERTS = yaml.safe_load((DEPLOY / "prometheus/alerts.yaml").read_text(encoding="utf-8"))
 DASHBOARD = json.loads((DEPLOY / "grafana/icewright.json").read_text(encoding="utf-8"))
-OPERATIONS = Path(__file__).parents[2] / "docs/operations.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 FUNCTIONS = {"rate": 1, "increase": 1, "histogram_quantile": 2, "vector": 1}
 AGGREGATIONS = frozenset({"sum", "max", "min"})
@@ -170,11 +170,10 @@ def test_every_metric_is_shown_or_alerted_on(known: dict[str, dict[str, set[str]
 
 
 def test_every_alert_has_a_section_that_says_what_to_do() -> None:
-    sections = anchors(OPERATIONS)
     for rule in rules(ALERTS):
         page, _, section = rule["annotations"]["runbook"].partition("#")
-        assert page == "docs/operations.md"
-        assert section in sections, f"{rule['alert']} leads to {section}"
+        assert page in ("docs/troubleshooting.md", "docs/operations.md")
+        assert section in anchors(DOCS.parent / page), f"{rule['alert']} leads to {section}"
         assert rule["labels"]["severity"] in ("critical", "warning")
         assert rule["annotations"]["summary"]
 
@@ -196,7 +195,7 @@ def test_panels_of_the_dashboard_are_told_apart_and_lie_beside_each_other() -> N
 
 
 def test_every_metric_is_explained(known: dict[str, dict[str, set[str]]]) -> None:
-    text = OPERATIONS.read_text(encoding="utf-8")
+    text = (DOCS / "monitoring.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `icewright_")]
     told = {name for row in rows for name in re.findall(r"`(icewright_[a-z_]+)`", row)}
     there = {re.sub(r"_(bucket|sum|count|created)\Z", "", name) for name in known if not name.startswith("icewright:")}

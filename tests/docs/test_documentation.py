@@ -21,6 +21,7 @@ from scripts import write_reference
 from tests.builders.command_line import COMMAND
 from tests.cases import each_case, for_each
 from tests.e2e.kills import ELSEWHERE, HOUSEKEEPER, KILLS, SERVER
+from tests.test_tidy import FILLERS
 
 ROOT = Path(__file__).parent.parent.parent
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -126,6 +127,19 @@ def test_the_places_where_processes_die_are_counted_as_they_are() -> None:
     assert f"at each of the optimizer's {parts['optimizer']} points" in text
 
 
+def test_pages_say_it_plainly() -> None:
+    """As messages do; decisions and changes are records of their time."""
+
+    def check(page: Path) -> None:
+        words = re.sub(r"\]\([^)\s]*\)", "]", _QUOTED.sub("", prose(page)))
+        assert [
+            f"{page.name}: {hit[0]!r} in {words[hit.start() - 40 : hit.end() + 40]!r}"
+            for hit in FILLERS.finditer(words)
+        ] == []
+
+    for_each(sorted((ROOT / "docs").glob("*.md")), check)
+
+
 def test_every_relative_link_leads_somewhere() -> None:
     for_each(PAGES, relative_link_leads_somewhere)
 
@@ -198,7 +212,7 @@ def reason_codes() -> frozenset[str]:
 
 
 def test_every_reason_code_is_documented() -> None:
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reason-codes.md").read_text(encoding="utf-8")
     assert "recent-removals" in reason_codes()
     assert sorted(code for code in reason_codes() if f"`{code}`" not in text) == []
 

@@ -212,6 +212,6 @@ def test_g14_i25_t5_no_secret_is_anywhere_but_where_it_was_put(tmp_path: Path, p
             look(str(path), path.read_bytes())
     for name, row in rows(str(url.render_as_string(hide_password=False))):
         look(f"the store's {name}", row)
-    print(f"G14: {len(canaries.all)} secrets, {looked:,} places, {len(leaks)} leaks")  # noqa: T201 - the figure of docs/security.md
+    print(f"G14: {len(canaries.all)} secrets, {looked:,} places, {len(leaks)} leaks")  # noqa: T201 - the figure of docs/threats.md
     assert leaks == []
     assert looked > 60

@@ -143,7 +143,7 @@ SETTINGS: tuple[Setting, ...] = (
         "never, touched or all",
         "Which files of older partition specs are moved to the current one: `touched` those that are rewritten for "
         "another reason, where that makes fewer files than there were; `all` every one of any size; `never` merges "
-        "them within their own spec. [More](#older-partition-specs).",
+        "them within their own spec. [More](rewrite-data-files.md#older-partition-specs).",
     ),
     Setting(
         REWRITE_PREFIX + "max-file-group-size-bytes",
@@ -189,7 +189,7 @@ SETTINGS: tuple[Setting, ...] = (
         "a number above 0, at most 1",
         "The share of the time between two commits that remove rows from a partition, less the wait after the first, "
         "that a task which rewrites it may take: about the share of such work that is lost to these commits. Five "
-        "seconds are allowed in any case; `1` sets no bound. [More](#busy-partitions).",
+        "seconds are allowed in any case; `1` sets no bound. [More](rewrite-data-files.md#busy-partitions).",
     ),
     Setting(
         PREFIX + "write-window",
@@ -216,7 +216,7 @@ SETTINGS: tuple[Setting, ...] = (
         Trigger,
         Trigger.LEVELS,
         "levels, mse, tiered or cost-benefit",
-        "When the small files of a partition are merged. [The four triggers](#triggers).",
+        "When the small files of a partition are merged. [The four triggers](rewrite-data-files.md#triggers).",
     ),
     Setting(
         TRIGGER_KEY + ".target-size-bytes",

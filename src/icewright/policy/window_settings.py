@@ -19,7 +19,7 @@ WINDOW_SETTINGS: Final = (
         None,
         "a cron expression of five fields (0 2 * * MON-FRI)",
         "When the windows open in which automatic upkeep may run (everything but work on data files). Without "
-        "it that is at any time. [More](#maintenance-windows).",
+        "it that is at any time. [More](policy.md#maintenance-windows).",
     ),
     Setting(
         WINDOW_ZONE_KEY,

@@ -1,7 +1,7 @@
 """Whether a catalog of the configuration answers: asked by an administrator, for a bounded time.
 
 Nothing of it is the caller's: neither the address nor a secret. What a stolen session of an administrator could
-otherwise do with an address of its own is in docs/security.md.
+otherwise do with an address of its own is in docs/threats.md.
 """
 
 from __future__ import annotations

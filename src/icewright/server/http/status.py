@@ -187,7 +187,7 @@ def show_readiness(control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) 
     parts = tuple(_parts(control, led))
     troubles = [f"{part.name}: {part.detail}" for part in parts if not part.is_well and part.is_required]
     if troubles:
-        raise Unavailable("; ".join(troubles), hint="see docs/operations.md, `Is it well?`")
+        raise Unavailable("; ".join(troubles), hint="see docs/monitoring.md, `Is it well?`")
     return render(Readiness("ready", parts))
 
 
