@@ -60,7 +60,16 @@ class LiteralKind(StrEnum):
     HASHED = "hashed"
     """Only a digest is known, or kept."""
     DROPPED = "dropped"
-    """The policy of the log keeps none."""
+    """No value is known, or kept. The text says what is known of it, such as ``date-3-days-ago`` or ``120 values``."""
+
+
+class LiteralPolicy(StrEnum):
+    """What is kept of the values in queries."""
+
+    KEEP = "keep"
+    HASH = "hash"
+    """Strings are replaced by keyed digests, so that equal ones stay equal; numbers, dates and timestamps stay."""
+    DROP = "drop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +99,9 @@ class TableRead:
 
     ``catalog`` in ``table`` is the engine's name of the catalog, until the intake translates it. ``columns`` are those
     that were read; empty where it is not known. ``snapshot_id`` is what was read, where that is said.
-    ``files_read`` and ``files_skipped`` are data files; ``rows_read`` came out of the files, ``rows_after`` of the
-    filter.
+    A table that a query names twice is read twice, each with filters of its own.
+    ``files_read`` and ``files_skipped`` are data files; ``bytes_planned`` is the size of those that were read, of which
+    ``bytes_read`` were needed. ``rows_read`` came out of the files, ``rows_after`` of the filter.
     """
 
     table: TableName
@@ -104,6 +114,7 @@ class TableRead:
     snapshot_id: int | None = None
     files_read: int | None = None
     files_skipped: int | None = None
+    bytes_planned: int | None = None
     bytes_read: int | None = None
     rows_read: int | None = None
     rows_after: int | None = None
