@@ -3,13 +3,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright.model.iceberg.names import TableName
-from icewright.model.queries.queries import Filter, TableRead
-from icewright.queries.sources.sql import Defaults, SqlReads, reads_of_text
+from icewright.model.queries.queries import (
+    Filter,
+    Literal,
+    LiteralKind,
+    LiteralPolicy,
+    Operator,
+    QuerySource,
+    TableRead,
+)
+from icewright.queries.sources.literals import LiteralRules
+from icewright.queries.sources.sql import Defaults, SqlReads, TextQuery, reads_of_text, record_of_text
 from icewright.queries.sources.sql_text import LENGTH_MAX, SqlDialect, UnreadableSql
 from tests.cases import each_case
 
@@ -289,3 +300,22 @@ def test_any_words_are_read_or_refused(words: list[str], dialect: SqlDialect) ->
 def test_every_dialect_is_known_to_the_parser() -> None:
     for dialect in SqlDialect:
         assert shown(read("select id from t where id = 5", dialect).filters) == "id eq number:5"
+
+
+def test_a_text_with_what_is_known_of_it_is_a_record() -> None:
+    asked = TextQuery(SqlDialect.SPARK, 1_000, user="ann", engine="spark 4.1")
+    text, rules = "select id from t where city = 'Bonn' limit 3", LiteralRules(LiteralPolicy.DROP)
+    record = record_of_text(text, asked, HERE, rules)
+    assert (record.source, record.engine, record.user, record.started_at) == (
+        QuerySource.SQL,
+        "spark 4.1",
+        "ann",
+        1_000,
+    )
+    assert (record.limit, record.sql) == (3, "select id from t where city = ? limit ?")
+    assert record.tables[0].filters == (Filter("city", Operator.EQ, (Literal(LiteralKind.DROPPED),)),)
+    assert record_of_text(text, asked, HERE, rules) == record
+    assert record_of_text(text, replace(asked, started_at=1_001), HERE, rules).query_id != record.query_id
+    assert record_of_text(text, replace(asked, query_id="q"), HERE, rules).query_id == "q"
+    with pytest.raises(UnreadableSql):
+        record_of_text("select from where", asked, HERE, rules)

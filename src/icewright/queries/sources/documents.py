@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
@@ -14,7 +14,8 @@ from icewright.core.times import Instant
 
 Object: TypeAlias = Mapping[str, Any]
 
-_WHOLE_MAX: Final = 2**63 - 1
+COUNT_MAX: Final = 2**63 - 1
+_INSTANT_MAX: Final = 253_402_300_799_999  # the end of the year 9999
 _TEXT_LENGTH_MAX: Final = 1_000
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
@@ -74,16 +75,33 @@ def required_text(parent: Object, key: str) -> str:
     return found
 
 
+def count_of(value: Any) -> int | None:
+    """A value that is a whole number from 0, as a number or as digits; None for any other."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(COUNT_MAX)):
+        value = int(value)
+    return int(value) if isinstance(value, int) and type(value) is not bool and 0 <= value <= COUNT_MAX else None
+
+
+def total_of(values: Iterable[int | None]) -> int | None:
+    """The sum of counts; None where one is not known, where there are none, and where it is beyond all counts."""
+    found = [*values]
+    return None if not found or None in found else count_of(sum(value or 0 for value in found))
+
+
 def whole(parent: Object, key: str) -> int | None:
-    """A field that is a count: a whole number from 0, as a number or as digits."""
-    found = parent.get(key)
-    if found is None:
-        return None
-    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) <= len(str(_WHOLE_MAX)):
-        found = int(found)
-    if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _WHOLE_MAX:
-        return found
-    raise InvalidMessage(f"{key} is not a count")
+    """A field that is a count."""
+    found = count_of(parent.get(key))
+    if found is None and parent.get(key) is not None:
+        raise InvalidMessage(f"{key} is not a count")
+    return found
+
+
+def epoch_ms(parent: Object, key: str) -> Instant:
+    """A field that is a time in milliseconds since the epoch."""
+    found = whole(parent, key)
+    if found is None or found > _INSTANT_MAX:
+        raise InvalidMessage(f"{key} is not a time")
+    return found
 
 
 def seconds_as_ms(parent: Object, key: str) -> int | None:
@@ -92,9 +110,9 @@ def seconds_as_ms(parent: Object, key: str) -> int | None:
     if found is None:
         return None
     is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-    if not is_number or not math.isfinite(found) or not 0 <= found <= _WHOLE_MAX / 1000:
+    if not is_number or not math.isfinite(found) or not 0 <= found <= COUNT_MAX / 1000:
         raise InvalidMessage(f"{key} is not a number of seconds")
-    return min(round(found * 1000), _WHOLE_MAX)
+    return min(int(found * 1000 + 0.5), COUNT_MAX)
 
 
 def instant(parent: Object, key: str) -> Instant | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
@@ -54,7 +54,7 @@ _FLIPPED: Final = {
     Operator.GT: Operator.LT,
     Operator.GT_EQ: Operator.LT_EQ,
 }
-_NEGATED: Final = {
+NEGATED: Final = {
     Operator.EQ: Operator.NOT_EQ,
     Operator.NOT_EQ: Operator.EQ,
     Operator.LT: Operator.GT_EQ,
@@ -66,6 +66,7 @@ _NEGATED: Final = {
     Operator.IS_NULL: Operator.NOT_NULL,
     Operator.NOT_NULL: Operator.IS_NULL,
 }
+"""What a comparison is where it does not hold."""
 _COMPARISONS: Final[dict[type[exp.Expr], Operator]] = {
     exp.EQ: Operator.EQ,
     exp.NullSafeEQ: Operator.EQ,
@@ -83,6 +84,29 @@ def conditions(expression: exp.Expr) -> Iterator[Condition | Pair]:
     """All conjuncts of an expression. Those without a column say nothing of files, and are left out."""
     for conjunct, negated in _conjuncts(expression):
         yield from _condition(conjunct, negated=negated)
+
+
+def negation(filters: Sequence[Filter]) -> Iterator[Filter]:
+    """The filters of ``NOT (...)``."""
+    if len(filters) == 1 and filters[0].operator in NEGATED:
+        yield Filter(filters[0].column, NEGATED[filters[0].operator], filters[0].literals)
+    else:
+        yield from _compared_otherwise(filters)
+
+
+def disjunction(left: Sequence[Filter], right: Sequence[Filter]) -> Iterator[Filter]:
+    """The filters of ``... OR ...``: equalities on one column are an IN."""
+    both = [*left, *right]
+    is_set = len(left) == len(right) == len({one.column for one in both}) == 1
+    if is_set and all(one.operator in {Operator.EQ, Operator.IN} for one in both):
+        literals = tuple(dict.fromkeys(literal for one in both for literal in one.literals))
+        yield Filter(left[0].column, Operator.IN if len(literals) > 1 else Operator.EQ, literals)
+    else:
+        yield from _compared_otherwise(both)
+
+
+def _compared_otherwise(filters: Sequence[Filter]) -> Iterator[Filter]:
+    return (Filter(column, Operator.OTHER) for column in dict.fromkeys(one.column for one in filters))
 
 
 def path_of(expression: exp.Expr | None) -> Path | None:
@@ -257,8 +281,8 @@ def _condition(node: exp.Expr, *, negated: bool) -> Iterator[Condition | Pair]:
     parts = [*_parts(node)]
     if not negated:
         yield from parts
-    elif len(parts) == 1 and isinstance(parts[0], Condition) and parts[0].operator in _NEGATED:
-        yield Condition(parts[0].column, _NEGATED[parts[0].operator], parts[0].literals)
+    elif len(parts) == 1 and isinstance(parts[0], Condition) and parts[0].operator in NEGATED:
+        yield Condition(parts[0].column, NEGATED[parts[0].operator], parts[0].literals)
     else:
         yield from _others(node)
 

@@ -6,13 +6,16 @@ behind LIMIT, windows and aggregates, and not on the side of an outer join that 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from sqlglot import exp
 
-from icewright.model.queries.queries import Operator, TableRead
+from icewright.core.times import Instant
+from icewright.model.queries.queries import Operator, QueryRecord, QuerySource, TableRead
+from icewright.queries.sources.literals import LiteralRules
 from icewright.queries.sources.predicates import (
     NESTED_QUERIES,
     Condition,
@@ -23,9 +26,7 @@ from icewright.queries.sources.predicates import (
 )
 from icewright.queries.sources.sql_scopes import (
     Join,
-    Names,
     Scan,
-    Schemas,
     Scopes,
     SelectScope,
     Source,
@@ -34,11 +35,13 @@ from icewright.queries.sources.sql_scopes import (
     nested_queries,
     said_by,
 )
+from icewright.queries.sources.sql_tables import Names, Schemas
 from icewright.queries.sources.sql_text import ParsedSql, SqlDialect, UnreadableSql, parse
 
 _FUNCTION_NAME_MAX: Final = 60
 _UNITS: Final = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 _LIMIT_DIGITS_MAX: Final = 18
+_ID_DIGITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,43 @@ class Defaults:
     schemas: Schemas = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """What is known of a query beside its text."""
+
+    dialect: SqlDialect
+    started_at: Instant
+    user: str = ""
+    engine: str = ""
+    query_id: str = ""
+    duration_ms: int | None = None
+
+
 def reads_of_text(text: str, dialect: SqlDialect, defaults: Defaults) -> SqlReads:
     """What a text reads. Raises :class:`UnreadableSql`."""
     return reads_of(parse(text, dialect), defaults)
+
+
+def record_of_text(text: str, asked: TextQuery, defaults: Defaults, rules: LiteralRules) -> QueryRecord:
+    """The record of a query of which its text is known. Raises :class:`UnreadableSql`.
+
+    Without an id of its own, the same text of the same user at the same time is the same query.
+    """
+    parsed = parse(text, asked.dialect)
+    reads = reads_of(parsed, defaults)
+    said = "\0".join((asked.engine, asked.user, str(asked.started_at), text))
+    record = QueryRecord(
+        query_id=asked.query_id or hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS],
+        source=QuerySource.SQL,
+        engine=asked.engine or asked.dialect,
+        user=asked.user,
+        started_at=asked.started_at,
+        duration_ms=asked.duration_ms,
+        limit=reads.limit,
+        sql=text,
+        tables=reads.tables,
+    )
+    return rules.record(record, parsed)
 
 
 def reads_of(parsed: ParsedSql, defaults: Defaults) -> SqlReads:

@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 from sqlglot import exp
 
-from icewright.core.errors import InvalidName
 from icewright.model.iceberg.names import TableName
 from icewright.model.queries.queries import Filter
 from icewright.queries.sources.predicates import Path, path_of, paths_in
+from icewright.queries.sources.sql_tables import Names, table_of
 from icewright.queries.sources.sql_text import UnreadableSql
-
-Schemas: TypeAlias = Mapping[TableName, tuple[str, ...]]
-"""The columns of tables, as far as they are known; fields of structs are not among them."""
 
 _SELECTS_MAX: Final = 500
 """Parts of a query, each reference of a CTE counted: CTEs that name others twice double them."""
 _STEPS_MAX: Final = 50_000
-_CATALOG_PARTS: Final = 3
-_METADATA_TABLES: Final = frozenset(
-    {
-        *("all_data_files", "all_delete_files", "all_entries", "all_files", "all_manifests", "data_files", "refs"),
-        *("delete_files", "entries", "files", "history", "manifests", "metadata_log_entries", "partitions"),
-        *("position_deletes", "snapshots"),
-    }
-)
-_SNAPSHOT_PART: Final = re.compile(r"snapshot_id_(\d{1,19})\Z")
-_TIME_TRAVEL_PART: Final = re.compile(r"(?:snapshot_id|at_timestamp|branch|tag)_.+")
-_VERSION_DIGITS_MAX: Final = 19
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What names without all their parts stand for, and what is known of tables."""
-
-    catalog: str
-    namespace: tuple[str, ...]
-    folds_case: bool = False
-    schemas: Schemas = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -281,32 +256,12 @@ class Scopes:
             branches = self.build(cte.query, cte.ctes, None)
             self._open.pop()
             return Source(named or parts, branches=branches, renamed=renamed or cte.columns)
-        scan = self._scan(parts, node.args.get("version"))
-        if scan is None:
+        found = table_of(parts, node.args.get("version"), self._names)
+        if found is None:
             return Source(named or parts, renamed=renamed)
+        scan = Scan(found[0], self._names.schemas.get(found[0]), found[1])
         self.scans.append(scan)
         return Source(named or (scan.name.catalog, *scan.name.path), scan, renamed=renamed)
-
-    def _scan(self, parts: Path, version: exp.Expr | None) -> Scan | None:
-        """A table to read; None for those of metadata."""
-        names = self._names
-        if names.folds_case:
-            parts = tuple(part.lower() for part in parts)
-        snapshot_id = _snapshot_of(version)
-        if len(parts) > _CATALOG_PARTS:
-            found = _SNAPSHOT_PART.match(parts[-1])
-            snapshot_id = int(found[1]) if found else snapshot_id
-            parts = parts[:-1] if _TIME_TRAVEL_PART.match(parts[-1]) else parts
-        is_metadata = "$" in parts[-1] or (len(parts) > _CATALOG_PARTS and parts[-1].lower() in _METADATA_TABLES)
-        if is_metadata or "information_schema" in parts[:-1]:
-            return None
-        if len(parts) < _CATALOG_PARTS:
-            parts = (names.catalog, *(names.namespace if len(parts) == 1 else ()), *parts)
-        try:
-            name = TableName(parts[0], parts[1:-1], parts[-1])
-        except InvalidName as error:
-            raise UnreadableSql(f"it names a table that cannot be: {error.message}") from error
-        return Scan(name, names.schemas.get(name), snapshot_id)
 
     # Tracing
 
@@ -453,11 +408,3 @@ def nested_queries(node: exp.Expr) -> Iterator[exp.Expr]:
             yield inner
         else:
             waiting.extend(inner.iter_expressions())
-
-
-def _snapshot_of(version: exp.Expr | None) -> int | None:
-    if not isinstance(version, exp.Version) or version.name.upper() not in {"VERSION", "SNAPSHOT"}:
-        return None
-    said = version.expression
-    is_id = isinstance(said, exp.Literal) and said.name.isascii() and said.name.isdigit()
-    return int(said.name) if is_id and len(said.name) <= _VERSION_DIGITS_MAX else None

@@ -81,7 +81,7 @@ def parse(text: str, dialect: SqlDialect) -> ParsedSql:
     except Exception as error:  # noqa: BLE001 - a parser of others, a text of strangers: nothing else may come out
         raise UnreadableSql(f"not SQL of {dialect}: {_place(error)}", hint="check the dialect") from None
     if len(statements) != 1:
-        raise UnreadableSql(f"{len(statements)} statements in one text", hint="send each query by itself")
+        raise UnreadableSql(f"{len(statements)} statements in one text", hint="send one query in each text")
     return ParsedSql(text, dialect, tokens, statements[0])
 
 

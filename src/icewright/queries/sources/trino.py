@@ -44,7 +44,7 @@ def _record(event: Object, rules: LiteralRules) -> QueryRecord:
     metadata, statistics, context = (documents.inner(event, key) for key in ("metadata", "statistics", "context"))
     state = documents.required_text(metadata, "queryState")
     if state not in _STATES:
-        raise InvalidMessage(f"a query that is over is FINISHED or FAILED, not {state[:40]!r}")
+        raise InvalidMessage(f"the state of a completed query is FINISHED or FAILED, not {state[:40]!r}")
     started, ended = documents.instant(event, "createTime"), documents.instant(event, "endTime")
     if started is None or ended is None:
         raise InvalidMessage("createTime or endTime is missing")

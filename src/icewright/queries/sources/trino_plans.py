@@ -92,15 +92,13 @@ def _operators(statistics: Object) -> dict[str, list[dict[str, Any]]]:
 
 def _sum(operators: list[dict[str, Any]], *keys: str) -> int | None:
     """The sum of a count over operators; None where one does not say it."""
-    total = 0
+    counts: list[int | None] = []
     for operator in operators:
         found: Any = operator
         for key in keys:
             found = found.get(key) if isinstance(found, dict) else None
-        if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-            return None
-        total += found
-    return total if operators else None
+        counts.append(documents.count_of(found))
+    return documents.total_of(counts)
 
 
 def _scan(node: Object, begins: str, operators: list[dict[str, Any]]) -> PlannedScan:
