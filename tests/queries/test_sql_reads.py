@@ -244,6 +244,10 @@ def test_metadata_tables_of_spark_are_no_tables() -> None:
             + " select * from a39",
             "more than 500 parts",
         ),
+        (
+            "select 1 from t" + "".join(f" join u{i} on t.a = u{i}.a and b{i} = 1" for i in range(900)),
+            "too entangled",
+        ),
         ('select * from "a".""."t"', "names a table that cannot be"),
     ],
 )

@@ -16,7 +16,8 @@ from icewright.queries.sources.sql_text import UnreadableSql
 
 _SELECTS_MAX: Final = 500
 """Parts of a query, each reference of a CTE counted: CTEs that name others twice double them."""
-_STEPS_MAX: Final = 50_000
+_STEPS_MAX: Final = 500_000
+"""Sources that are looked at for all columns."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +46,8 @@ class Source:
     renamed: tuple[str, ...] = ()
     is_optional: bool = False
     """Whether an outer join fills it with NULL."""
+    _positions: dict[str, int] | None = None
+    _is_asked: bool = False
 
     def columns(self) -> tuple[str, ...] | None:
         """The names of its columns, if they are known."""
@@ -53,6 +56,15 @@ class Source:
         if self.scan is not None:
             return self.scan.known
         return self.branches[0].column_names() if self.branches else ()
+
+    def positions(self) -> Mapping[str, int] | None:
+        """The same with their places, case folded; worked out once, when all is built."""
+        if not self._is_asked:
+            self._is_asked = True
+            columns = self.columns()
+            if columns is not None:
+                self._positions = {name.casefold(): place for place, name in reversed([*enumerate(columns)])}
+        return self._positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,10 +87,19 @@ class SelectScope:
     sources: list[Source] = field(default_factory=list)
     joins: list[Join] = field(default_factory=list)
     outputs: list[tuple[str, exp.Expr]] = field(default_factory=list)
+    has_stars: bool = False
     group_keys: tuple[exp.Expr, ...] = ()
     is_grouped: bool = False
     is_blocked: bool = False
     """Whether conditions from outside cannot move in: behind LIMIT and windows."""
+    _named: dict[str, exp.Expr] | None = None
+
+    def named(self, name: str) -> exp.Expr | None:
+        """The output of a name; worked out once, when all is built."""
+        if self._named is None:
+            outputs = reversed(self.outputs)
+            self._named = {output.casefold(): one for output, one in outputs if not is_star(one)}
+        return self._named.get(name.casefold())
 
     def column_names(self) -> tuple[str, ...] | None:
         """The names of its outputs, if they are known."""
@@ -205,6 +226,7 @@ class Scopes:
         scope.outputs = [
             (expression.alias_or_name, _unaliased(expression)) for expression in node.args.get("expressions") or ()
         ]
+        scope.has_stars = any(is_star(expression) for _, expression in scope.outputs)
         shown = [inner for _, expression in scope.outputs for inner in expression.walk()]
         windows = node.args.get("qualify") is not None or any(isinstance(inner, exp.Window) for inner in shown)
         scope.is_blocked = windows or any(node.args.get(key) is not None for key in ("limit", "offset"))
@@ -270,7 +292,7 @@ class Scopes:
         for look in (_qualified, _unqualified):
             around: SelectScope | None = scope
             while around is not None:
-                self._count()
+                self._count(len(around.sources))
                 found = look(around, path)
                 if found is not None:
                     return (around, *found)
@@ -297,8 +319,8 @@ class Scopes:
         if expression is None:
             for star in (one for _, one in branch.outputs if is_star(one)):
                 for inner in branch.starred(star):
-                    known = inner.columns()
-                    if known is None or path[0].casefold() in {name.casefold() for name in known}:
+                    known = inner.positions()
+                    if known is None or path[0].casefold() in known:
                         yield from self._lowered(self.targets_in(inner, path), lets_in=branch.lets_in(star))
                         return
             return
@@ -329,8 +351,8 @@ class Scopes:
                 return ".".join((column, *path[1:]))
         return ".".join(path)
 
-    def _count(self) -> None:
-        self._steps += 1
+    def _count(self, steps: int = 1) -> None:
+        self._steps += steps
         if self._steps > _STEPS_MAX:
             raise UnreadableSql("the SQL is too entangled to tell where its columns come from")
 
@@ -362,16 +384,12 @@ def _unaliased(expression: exp.Expr) -> exp.Expr:
 
 def _output(source: Source, branch: SelectScope, name: str) -> exp.Expr | None:
     """The expression behind a column of a query; unions go by position."""
-    first = source.renamed or source.branches[0].column_names() or ()
-    folded = [column.casefold() for column in first]
-    has_stars = any(is_star(expression) for _, expression in branch.outputs)
-    if name.casefold() in folded and not has_stars and (branch is not source.branches[0] or source.renamed):
-        position = folded.index(name.casefold())
-        return branch.outputs[position][1] if position < len(branch.outputs) else None
-    for output, expression in branch.outputs:
-        if output.casefold() == name.casefold() and not is_star(expression):
-            return expression
-    return None
+    is_first = branch is source.branches[0]
+    if not is_first or source.renamed:
+        place = (source.positions() or {}).get(name.casefold())
+        if place is not None and not branch.has_stars:
+            return branch.outputs[place][1] if place < len(branch.outputs) else None
+    return branch.named(name)
 
 
 def _qualified(scope: SelectScope, path: Path) -> tuple[Source, Path] | None:
@@ -385,10 +403,10 @@ def _qualified(scope: SelectScope, path: Path) -> tuple[Source, Path] | None:
 def _unqualified(scope: SelectScope, path: Path) -> tuple[Source, Path] | None:
     unknown: list[Source] = []
     for source in scope.sources:
-        columns = source.columns()
+        columns = source.positions()
         if columns is None:
             unknown.append(source)
-        elif path[0].casefold() in {column.casefold() for column in columns}:
+        elif path[0].casefold() in columns:
             return source, path
     used = any(path[0].casefold() == name.casefold() for join in scope.joins for name in join.using)
     return (unknown[0], path) if len(unknown) == 1 or (unknown and used) else None

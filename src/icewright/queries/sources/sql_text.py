@@ -16,9 +16,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from icewright.core.errors import InvalidMessage
 
 LENGTH_MAX: Final = 100_000
-"""Characters of a text that is read at all; half a second of work."""
+"""Characters of a text that is read at all: half a second of CPU for an ordinary one, a few for the worst."""
 _NODES_MAX: Final = 100_000
-_STEPS_A_TOKEN_MAX: Final = 30
+_STEPS_A_TOKEN_MAX: Final = 3
 """How often the parser may move for each token: ordinary queries take 1 to 2; nested arrays double it by each level."""
 _STEPS_FREE: Final = 1_000
 
