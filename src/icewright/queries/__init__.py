@@ -1,0 +1,1 @@
+"""The query log: which queries engines run on which tables, with which filters."""
