@@ -23,7 +23,6 @@ from icewright.model.queries.recommendations import (
     ColumnScore,
     LayoutChange,
     LeaveAsIs,
-    PredicateCuts,
     PropertiesChange,
 )
 from icewright_spark.trials.predicates import Path, rows_that_match
@@ -85,8 +84,6 @@ def simplicity(candidate: Candidate) -> tuple[int, int, str]:
             return 1, len(properties), str(candidate)
         case LayoutChange(layout):
             return 2 + list(Curve).index(layout.curve), len(layout.columns), str(candidate)
-        case PredicateCuts(cuts):
-            return 2 + len(Curve), len(cuts), str(candidate)
 
 
 def _scores(older: Workload, columns: Mapping[Path, CodedColumn]) -> dict[Path, ColumnScore]:

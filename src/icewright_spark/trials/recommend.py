@@ -49,7 +49,15 @@ from icewright_spark.trials.tournament import (
     prediction,
     verdict_on,
 )
-from icewright_spark.trials.workload import QUERIES_MIN, Workload, effective, reads_of, split_by_time, workload_of
+from icewright_spark.trials.workload import (
+    EFFECTIVE_MIN,
+    QUERIES_MIN,
+    Workload,
+    effective,
+    reads_of,
+    split_by_time,
+    workload_of,
+)
 
 SIMULATED_MIN: Final = 0.8
 """Of the bytes: with less in partitions that have sample rows enough, the table is left as it is."""
@@ -147,13 +155,16 @@ class _Trials:
 
     def _refusal(self) -> Reason | None:
         """Why nothing is tried at all."""
-        counts = [effective(it.weights) for it in (self._older, self._newer)]
-        if min(counts) < QUERIES_MIN:
+        windows = (self._older, self._newer)
+        if not all(window.is_enough for window in windows):
+            counts = [len(window.units) for window in windows]
+            equal = [round(effective(window.weights), 1) for window in windows]
             text = (
-                f"Too few queries: {counts[0]:.0f} older and {counts[1]:.0f} newer ones that differ can be evaluated; "
-                f"{QUERIES_MIN} of each are needed."
+                f"Too few queries: {counts[0]} older and {counts[1]} newer ones that differ can be evaluated, and tell "
+                f"as much as {equal[0]:g} and {equal[1]:g} that ran equally often. {QUERIES_MIN} are needed of each, "
+                f"and {EFFECTIVE_MIN}."
             )
-            return Reason(TOO_FEW_QUERIES, text, {"older": round(counts[0], 1), "newer": round(counts[1], 1)})
+            return Reason(TOO_FEW_QUERIES, text, {"older": counts[0], "newer": counts[1]})
         several = self._simulation.simulated_bytes + self._simulation.unsampled_bytes
         if self._simulation.simulated_bytes < SIMULATED_MIN * several:
             text = (

@@ -10,7 +10,7 @@ nothing else was judged by, this made the mean error 0.027 instead of 0.038 at 8
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ from icewright_spark.trials.predicates import (
     Path,
     files_that_may_match,
 )
-from icewright_spark.trials.table_sample import CodedColumn, TableSample
+from icewright_spark.trials.table_sample import CodedColumn, TableSample, unknown_bounds
 
 Amounts = npt.NDArray[np.float64]
 
@@ -149,8 +149,6 @@ class Simulation:
         bounds = {}
         for path, column in self._table.columns.items():
             made = self._bounds(column, groups, ordered=path in paths, ends=ends)
-            if not column.bounded and self._table.has_bounds:
-                made = _nothing_known(made)
             bounds[path] = _joined(now.bounds[path], kept, made, share > 0)
         return Files(np.concatenate([now.bytes[kept], size[share > 0]]), bounds)
 
@@ -185,6 +183,8 @@ class Simulation:
 
     def _bounds(self, column: CodedColumn, groups: _Cells, *, ordered: bool, ends: Ends) -> ColumnBounds:
         """The bounds of the cells; those of columns that files are ordered by are taken as the sample has them."""
+        if not column.bounded:
+            return unknown_bounds(groups.count)
         codes, nan, ranks = column.rows.codes[groups.rows], column.rows.nan[groups.rows], column.ranks[groups.rows]
         nulls = np.bincount(groups.cells[codes == NULL_CODE], minlength=groups.count)
         nans = np.bincount(groups.cells[nan], minlength=groups.count)
@@ -247,12 +247,6 @@ def _outermost(groups: _Cells, ranks: Codes, valid: Codes, ends: Ends) -> tuple[
     above = np.where(several, values[last] - values[np.maximum(last - 1, 0)], 0)
     moved = ends.moved(groups.sampled)
     return values[first] - moved * below, values[last] + moved * above
-
-
-def _nothing_known(bounds: ColumnBounds) -> ColumnBounds:
-    return replace(
-        bounds, lower=np.full_like(bounds.lower, UNKNOWN_LOW), upper=np.full_like(bounds.upper, UNKNOWN_HIGH)
-    )
 
 
 def _joined(now: ColumnBounds, kept: Flags, made: ColumnBounds, there: Flags) -> ColumnBounds:

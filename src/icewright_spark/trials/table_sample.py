@@ -70,8 +70,9 @@ class CodedColumn:
 
     ``ranks`` are dense, from 0, and -1 for NULL and NaN. ``lower`` and ``upper`` have, for each rank, the codes of the
     bounds of a file that has this as its least or greatest value: strings are truncated there. One more at each end is
-    the least and the greatest that any file has. ``bounds`` are those of the files that are there; ``bounded`` is False
-    if these say nothing of the column.
+    the least and the greatest that any file has. ``bounds`` are those of the files that are there. ``bounded`` is False
+    if no file says anything of it, though of other columns, or if the table's metrics mode has no bounds: new files
+    have none either then.
     """
 
     path: Path
@@ -125,7 +126,9 @@ def table_sample(
         values = columns[path].filter(pa.array(known))
         if has_order(values.type):
             said = _said_of(live, path, values.type) if has_bounds else None
-            coded[path] = _coded(path, values, said, metrics_mode(modes.get(path, DEFAULT_MODE)), len(listed.rows))
+            mode = metrics_mode(modes.get(path, DEFAULT_MODE))
+            bounded = mode.bounds and (not has_bounds or (said is not None and said.says_something))
+            coded[path] = _coded(path, values, said, mode, bounded=bounded, files=len(live))
     numbers = np.asarray(places.drop_null()).astype(np.int64)
     return TableSample(listed, coded, numbers, int((~known).sum()), has_bounds)
 
@@ -146,6 +149,11 @@ class _Said:
     nulls: Any
     nans: Any
 
+    @property
+    def says_something(self) -> bool:
+        """Whether any file has a bound, or says that it has nothing but NULL."""
+        return bool(self.lower.null_count < len(self.lower) or pc.any(pc.equal(self.values, self.nulls)).as_py())
+
 
 def _said_of(live: Any, path: Path, kind: Any) -> _Said | None:
     metrics = live[METRICS].combine_chunks()
@@ -158,7 +166,7 @@ def _said_of(live: Any, path: Path, kind: Any) -> _Said | None:
     return _Said(parts["lower_bound"].cast(kind), parts["upper_bound"].cast(kind), *counts)
 
 
-def _coded(path: Path, values: Any, said: _Said | None, mode: MetricsMode, files: int) -> CodedColumn:
+def _coded(path: Path, values: Any, said: _Said | None, mode: MetricsMode, *, bounded: bool, files: int) -> CodedColumn:
     plain = comparable(values)
     distinct = pc.unique(plain.drop_null())
     least, greatest = _ends(distinct, values.type, mode)
@@ -175,9 +183,7 @@ def _coded(path: Path, values: Any, said: _Said | None, mode: MetricsMode, files
     own = scale.codes(distinct)
     order = np.argsort(own)
     order = order[np.isin(own[order], seen)]  # without NaN
-    bounds, bounded = _unknown(files), mode.bounds
-    if said is not None:
-        bounds, bounded = _bounds(said, scale), mode.bounds and bool(said.lower.is_valid().to_numpy(False).any())
+    bounds = unknown_bounds(files) if said is None else _bounds(said, scale)
     lows = np.where(bounds.lower == UNKNOWN_LOW, scale.size, bounds.lower)
     highs = np.where(bounds.upper == UNKNOWN_HIGH, NULL_CODE + 1, bounds.upper)
     upper = np.where(np.asarray(greatest.is_valid()), scale.codes(greatest), UNKNOWN_HIGH)[order]
@@ -213,7 +219,8 @@ def _ends(distinct: Any, kind: Any, mode: MetricsMode) -> tuple[Any, Any]:
     return short, pc.if_else(pc.equal(short, distinct), distinct, above)
 
 
-def _unknown(files: int) -> ColumnBounds:
+def unknown_bounds(files: int) -> ColumnBounds:
+    """Those of files that say nothing of a column."""
     no = np.zeros(files, np.bool_)
     return ColumnBounds(
         np.full(files, UNKNOWN_LOW, np.int64), np.full(files, UNKNOWN_HIGH, np.int64), no, no, np.ones(files, np.bool_)

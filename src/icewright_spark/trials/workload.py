@@ -24,6 +24,8 @@ from icewright_spark.trials.table_sample import CodedColumn
 QUERIES_MIN: Final = 20
 """Of each window, that differ. What happens in one of seven queries is then seen with 95 % probability
 (0.86 to the power of 20 is 0.05); with fewer, a harm of that kind would go unnoticed more often."""
+EFFECTIVE_MIN: Final = 5
+"""Of each window, as :func:`effective` counts: with fewer, one query that ran most often decides all."""
 
 FAILED, UNKNOWN_COLUMN, UNREADABLE = "failed", "unknown-column", "unreadable-literal"
 """Why a query is of no use: it failed, filters by a column that the table has not (or several), or by a literal that is
@@ -73,8 +75,8 @@ class Workload:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are queries enough, counted as :func:`effective`, to judge a layout by."""
-        return effective(self.weights) >= QUERIES_MIN
+        """Whether there are queries enough to judge a layout by."""
+        return len(self.units) >= QUERIES_MIN and effective(self.weights) >= EFFECTIVE_MIN
 
     @property
     def days(self) -> float:

@@ -16,7 +16,6 @@ from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.iceberg.layouts import LayoutExpression
 from icewright.model.iceberg.names import TableName
-from icewright.model.queries.queries import Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +52,9 @@ class PropertiesChange:
         return ", ".join(f"{key}={value}" for key, value in sorted(self.properties.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class PredicateCuts:
-    """A tree of cuts taken from the predicates themselves (qd-tree), evaluated only: no executor writes it yet."""
-
-    cuts: tuple[Filter, ...]
-
-    kind: ClassVar[str] = "predicate-cuts"
-
-    def __str__(self) -> str:
-        return f"{len(self.cuts)} cuts by {', '.join(sorted({cut.column for cut in self.cuts}))}"
-
-
 Candidate = Annotated[
-    LeaveAsIs | LayoutChange | PropertiesChange | PredicateCuts,
-    OneOf((LeaveAsIs, LayoutChange, PropertiesChange, PredicateCuts)),
+    LeaveAsIs | LayoutChange | PropertiesChange,
+    OneOf((LeaveAsIs, LayoutChange, PropertiesChange)),
 ]
 """What may be done about a table."""
 
@@ -146,7 +133,6 @@ class Trial:
     train: Prediction
     cost: Cost
     test: Prediction | None = None
-    can_be_carried_out: bool = True
 
 
 @dataclass(frozen=True, slots=True)
