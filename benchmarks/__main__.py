@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b2, b3, b7, b9, b11, b12, b13, first_minutes, queue
+from benchmarks import b1, b2, b3, b4, b7, b9, b11, b12, b13, first_minutes, queue
 from benchmarks.machine import load_now
 from benchmarks.render import render
 from benchmarks.results import Load, Result, loads, save, table
@@ -58,6 +58,10 @@ def _b3(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return b3.run(spark(), folder, b3.short(seed) if form is Form.SHORT else b3.full(seed), _say)
 
 
+def _b4(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    return b4.run(folder, b4.short(seed) if form is Form.SHORT else b4.full(seed), _say)
+
+
 def _b7(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     options = {Form.SHORT: b7.short, Form.USUAL: b7.usual, Form.FULL: b7.full}[form]
     return b7.run(folder, options(seed), _say)
@@ -97,6 +101,7 @@ _BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     b1.NAME: _b1,
     b2.NAME: _b2,
     b3.NAME: _b3,
+    b4.NAME: _b4,
     b7.NAME: _b7,
     b9.NAME: _b9,
     b11.NAME: _b11,

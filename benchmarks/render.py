@@ -18,6 +18,7 @@ many tables, it is the median of their ratios. Figures without a target are for 
 | | side by side in one run | what it is |
 |---|---|---|
 | B1, B3, B9 | yes, in shuffled order | the results are proved equal before a figure counts |
+| B4 | no | predictions from samples, judged by all rows placed in memory; no files are written yet |
 | B2 | no | replayed in virtual time, at costs that B1 and B7 measured; nothing is rewritten |
 | B7 | yes | the same inventory by PyIceberg; each table once |
 | B11 | yes | the table as written, and the same table as optimized; there is no peer |

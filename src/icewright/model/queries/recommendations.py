@@ -1,0 +1,202 @@
+"""What the queries of a table recommend: a layout, table properties, or to leave it as it is; each with its evidence.
+
+Whoever decides, a person or a policy, sees the same: what later queries would read, with an interval, what it costs,
+what else was tried, and what would make the figures wrong. Figures are of one query on average unless they say a day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+
+from icewright.core.codec import OneOf
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.model.iceberg.layouts import LayoutExpression
+from icewright.model.iceberg.names import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveAsIs:
+    """The files stay as they are."""
+
+    kind: ClassVar[str] = "leave"
+
+    def __str__(self) -> str:
+        return "leave it as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutChange:
+    """The rows of each partition are spread over its files by a layout, as its owner would write it."""
+
+    layout: LayoutExpression
+
+    kind: ClassVar[str] = "layout"
+
+    def __str__(self) -> str:
+        return str(self.layout)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesChange:
+    """Properties of the table that writers heed; files that are there already are rewritten to have them."""
+
+    properties: Mapping[str, str]
+
+    kind: ClassVar[str] = "properties"
+
+    def __str__(self) -> str:
+        return ", ".join(f"{key}={value}" for key, value in sorted(self.properties.items()))
+
+
+Candidate = Annotated[
+    LeaveAsIs | LayoutChange | PropertiesChange,
+    OneOf((LeaveAsIs, LayoutChange, PropertiesChange)),
+]
+"""What may be done about a table."""
+
+
+class Verdict(StrEnum):
+    """What is recommended."""
+
+    CHANGE = "change"
+    """Do what the candidate says."""
+    LEAVE = "leave"
+    """Leave the table as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with the ends of its 95 % interval."""
+
+    low: float
+    mean: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What work costs. All figures are CPU seconds, or bytes a CPU second.
+
+    ``open_s`` and ``plan_s`` are of each file that a query opens, ``read_bytes_per_s`` of what it reads: the defaults
+    are those of the policy (``open_ms``, ``plan_ms``, ``read_bytes_per_s``). ``rewrite_bytes_per_s`` is of input that a
+    Spark rewrite sorts: 421 MB took 31.3 CPU seconds, on Spark 3.5.9 and two cores. ``conflict_probability`` is the
+    share of rewrites that are lost to a writer that commits first, and done twice: an assumption, not a measurement.
+    """
+
+    open_s: float = 0.001
+    plan_s: float = 0.00005
+    read_bytes_per_s: float = 200e6
+    rewrite_bytes_per_s: float = 13.5e6
+    conflict_probability: float = 0.1
+    horizon_days: float = 7.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the change costs once. ``cpu_s`` includes what conflicts cost on average."""
+
+    rewrite_bytes: int
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the queries of one window read, now and with a candidate, of one query on average.
+
+    ``files`` is how many data files the table has, on both sides. ``saved_s_per_day`` is CPU seconds of all queries of
+    a day, at the rates that are stated.
+    """
+
+    queries: int
+    files: int
+    files_opened_now: float
+    files_opened: Interval
+    bytes_read_now: float
+    bytes_read: Interval
+    saved_s_per_day: Interval
+
+    @property
+    def bytes_share(self) -> float:
+        """What is read, of what is read now. 1 where nothing is read now."""
+        return self.bytes_read.mean / self.bytes_read_now if self.bytes_read_now else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A candidate that was tried, on the older queries, by which one is chosen; ``test`` only of the one chosen."""
+
+    candidate: Candidate
+    train: Prediction
+    cost: Cost
+    test: Prediction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWindow:
+    """The queries of a time. ``evaluated`` had a filter that could be evaluated, or none at all."""
+
+    since: Instant
+    until: Instant
+    queries: int
+    evaluated: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnScore:
+    """A column by which queries filter. ``score`` is the sum over queries of the share of rows that it excludes.
+
+    ``left_out`` says why no layout has it, and is empty where layouts may.
+    """
+
+    column: str
+    queries: int
+    score: float
+    distinct_share: float
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the recommendation rests on.
+
+    ``unusable`` counts queries, by the reason why they count for nothing; ``columns_only`` those that count for the
+    choice of columns alone, since their literals are hashed or dropped. ``simulated_bytes`` are in partitions that
+    have sample rows enough; the others stay as they are on both sides.
+    """
+
+    train: QueryWindow | None
+    test: QueryWindow | None
+    unusable: Mapping[str, int]
+    columns_only: int
+    files: int
+    bytes: int
+    partitions: int
+    sample_rows: int
+    simulated_bytes: int
+    columns: tuple[ColumnScore, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """What to do about a table, and why. ``chosen`` is the trial that the verdict is about, None where none was made.
+
+    ``trials`` are all candidates with their figures, the best on the older queries first. ``caveats`` say what would
+    make the figures wrong.
+    """
+
+    table: TableName
+    verdict: Verdict
+    reason: Reason
+    candidate: Candidate
+    evidence: Evidence
+    rates: Rates
+    chosen: Trial | None = None
+    trials: tuple[Trial, ...] = ()
+    caveats: tuple[Reason, ...] = field(default=())
+
+
+LEAVE: Final = LeaveAsIs()

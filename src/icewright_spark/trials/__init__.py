@@ -1,0 +1,1 @@
+"""Layouts tried on a sample of a table's rows against the queries that were run, before anything is rewritten."""

@@ -1,0 +1,277 @@
+"""From a sample, a list of files and a log of queries to a recommendation for one table.
+
+Pure: a Spark job hands over Arrow tables and records, and gets a recommendation. Nothing is read or written here, there
+is no clock and no chance in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from icewright.core.reasons import Reason
+from icewright.model.iceberg.layouts import LayoutExpression
+from icewright.model.iceberg.names import TableName
+from icewright.model.queries.queries import Operator, QueryRecord
+from icewright.model.queries.recommendations import (
+    LEAVE,
+    Candidate,
+    Evidence,
+    LayoutChange,
+    PropertiesChange,
+    Rates,
+    Recommendation,
+    Trial,
+    Verdict,
+)
+from icewright_spark.executors.sort.sample import ROWS_PER_FILE_MIN
+from icewright_spark.trials.candidates import Choice, choose
+from icewright_spark.trials.predicates import Columns, Path, flat_columns
+from icewright_spark.trials.simulation import (
+    Ends,
+    Scanned,
+    Simulation,
+    scanned,
+)
+from icewright_spark.trials.table_sample import FILE, TableSample, table_sample
+from icewright_spark.trials.tournament import (
+    NO_CANDIDATE,
+    NO_GAIN,
+    Entry,
+    Sides,
+    Window,
+    cost_of,
+    pick,
+    prediction,
+    verdict_on,
+)
+from icewright_spark.trials.workload import (
+    EFFECTIVE_MIN,
+    QUERIES_MIN,
+    Workload,
+    effective,
+    reads_of,
+    split_by_time,
+    workload_of,
+)
+
+SIMULATED_MIN: Final = 0.8
+"""Of the bytes: with less in partitions that have sample rows enough, the table is left as it is."""
+BLOOM_FALSE_POSITIVES: Final = 0.01
+"""Iceberg's default of ``write.parquet.bloom-filter-fpp.column``."""
+
+TOO_FEW_QUERIES, SAMPLE_TOO_SMALL = "too-few-queries", "sample-too-small"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``current`` is the layout that the table is to have now; ``modes`` its metrics modes, by column."""
+
+    rates: Rates = field(default_factory=Rates)
+    current: LayoutExpression | None = None
+    modes: Mapping[Path, str] = field(default_factory=dict)
+
+
+def recommend(
+    table: TableName, sample: Any, files: Any, queries: Sequence[QueryRecord], options: Options | None = None
+) -> Recommendation:
+    """What to do about a table.
+
+    ``sample`` is an Arrow table of rows chosen by chance, at least 80 for each file, with the table's columns and
+    ``_file``; columns in structs are found by their dotted paths. ``files`` are the rows of Iceberg's metadata table
+    ``files`` of the same snapshot: ``file_path``, ``record_count``, ``file_size_in_bytes``, and, as far as the table
+    has them, ``partition``, ``spec_id`` and ``readable_metrics``. ``queries`` may be of any tables, in any order.
+
+    Raises :class:`~icewright.core.errors.Rejected` for input without the columns that are needed.
+    """
+    return _Trials(table, sample, files, queries, options or Options()).recommendation()
+
+
+def sides_of(simulation: Simulation, layout: LayoutExpression, queries: Workload) -> Sides:
+    """What queries open under a layout: as expected, at best and at worst."""
+    files = (simulation.under(layout, ends) for ends in (Ends.FINITE, Ends.SEEN, Ends.EXPONENTIAL))
+    return Sides(*(scanned(queries.conditions, some) for some in files))
+
+
+class _Trials:
+    def __init__(
+        self, table: TableName, sample: Any, files: Any, queries: Sequence[QueryRecord], options: Options
+    ) -> None:
+        self._table, self._options = table, options
+        flat = flat_columns(sample)
+        reads, unusable = reads_of(queries, table, Columns([path for path in flat if path != (FILE,)]))
+        current = [column.path for column in options.current.columns] if options.current is not None else []
+        wanted = [path for read in reads for path, _ in read.filters] + [path for path in current if path in flat]
+        self._sample: TableSample = table_sample(flat, files, wanted, options.modes)
+        older, newer = split_by_time(reads)
+        self._older, of_older = workload_of(older, self._sample.columns)
+        self._newer, of_newer = workload_of(newer, self._sample.columns)
+        self._unusable = dict(Counter(unusable) + Counter(of_older) + Counter(of_newer))
+        self._simulation = Simulation(self._sample)
+        self._cost = cost_of(self._simulation.simulated_bytes, options.rates)
+
+    def recommendation(self) -> Recommendation:
+        refusal = self._refusal()
+        if refusal is not None:
+            return self._leave(refusal)
+        choice = choose(self._older, self._sample.columns, self._options.current)
+        if not choice.candidates:
+            text = "No column has filters that exclude rows and that bounds of files can answer."
+            return self._leave(Reason(NO_CANDIDATE, text), choice)
+        older = self._window(self._older)
+        entries = [self._entry(candidate, self._older, choice) for candidate in choice.candidates]
+        trials = [
+            Trial(entry.candidate, prediction(older, entry.sides, self._options.rates), entry.cost) for entry in entries
+        ]
+        winner = pick(entries, older, self._options.rates)
+        ordered = sorted(trials, key=lambda trial: -trial.train.saved_s_per_day.mean)
+        if winner is None:
+            best = ordered[0]
+            text = (
+                f"No candidate saves older queries more than it costs: the best, {best.candidate}, saves "
+                f"{best.train.saved_s_per_day.mean:.3g} CPU seconds a day and costs {best.cost.cpu_s:.3g}."
+            )
+            return self._leave(Reason(NO_GAIN, text), choice, ordered)
+        entry = self._entry(entries[winner].candidate, self._newer, choice)
+        newer = prediction(self._window(self._newer), entry.sides, self._options.rates)
+        chosen = replace(trials[winner], test=newer)
+        verdict, reason = verdict_on(entry.cost, chosen.train, newer, self._options.rates)
+        ordered = [chosen if trial is trials[winner] else trial for trial in ordered]
+        return Recommendation(
+            table=self._table,
+            verdict=verdict,
+            reason=reason,
+            candidate=chosen.candidate if verdict is Verdict.CHANGE else LEAVE,
+            evidence=self._evidence(choice),
+            rates=self._options.rates,
+            chosen=chosen,
+            trials=tuple(ordered),
+            caveats=self._caveats(chosen.candidate),
+        )
+
+    def _refusal(self) -> Reason | None:
+        """Why nothing is tried at all."""
+        windows = (self._older, self._newer)
+        if not all(window.is_enough for window in windows):
+            counts = [len(window.units) for window in windows]
+            equal = [round(effective(window.weights), 1) for window in windows]
+            text = (
+                f"Too few queries: {counts[0]} older and {counts[1]} newer ones that differ can be evaluated, and tell "
+                f"as much as {equal[0]:g} and {equal[1]:g} that ran equally often. {QUERIES_MIN} are needed of each, "
+                f"and {EFFECTIVE_MIN}."
+            )
+            return Reason(TOO_FEW_QUERIES, text, {"older": counts[0], "newer": counts[1]})
+        several = self._simulation.simulated_bytes + self._simulation.unsampled_bytes
+        if self._simulation.simulated_bytes < SIMULATED_MIN * several:
+            text = (
+                f"The sample of {self._sample.rows} rows is too small: it has {ROWS_PER_FILE_MIN} a file only in "
+                f"{self._simulation.simulated_bytes} of {several} bytes. {self._simulation.rows_wanted} are needed."
+            )
+            return Reason(SAMPLE_TOO_SMALL, text, {"rows_needed": self._simulation.rows_wanted})
+        return None
+
+    def _leave(self, reason: Reason, choice: Choice | None = None, trials: Sequence[Trial] = ()) -> Recommendation:
+        return Recommendation(
+            table=self._table,
+            verdict=Verdict.LEAVE,
+            reason=reason,
+            candidate=LEAVE,
+            evidence=self._evidence(choice),
+            rates=self._options.rates,
+            trials=tuple(trials),
+            caveats=self._caveats(LEAVE),
+        )
+
+    def _window(self, queries: Workload) -> Window:
+        now = scanned(queries.conditions, self._simulation.now())
+        files = self._sample.files
+        return Window(queries.weights, queries.days, now, len(files.rows), int(files.bytes.sum()))
+
+    def _entry(self, candidate: Candidate, queries: Workload, choice: Choice) -> Entry:
+        match candidate:
+            case LayoutChange(layout):
+                return Entry(candidate, self._cost, sides_of(self._simulation, layout, queries))
+            case PropertiesChange():
+                then = self._with_bloom(queries, choice.bloom)
+                cost = cost_of(int(self._sample.files.bytes.sum()), self._options.rates)
+                return Entry(candidate, cost, Sides(then, then, then))
+        raise AssertionError(f"{candidate} is no candidate of the tournament")
+
+    def _with_bloom(self, queries: Workload, bloom: Sequence[Path]) -> Scanned:
+        """The files stay open, since their footers are read; of those that have no value only false positives are."""
+        now = scanned(queries.conditions, self._simulation.now())
+        size = now.bytes.copy()
+        for number, conditions in enumerate(queries.conditions):
+            shares = [
+                self._share_with_bloom(condition.literals, condition.column, now.files[number])
+                for condition in conditions
+                if condition.column in bloom and condition.operator in (Operator.EQ, Operator.IN)
+            ]
+            size[number] *= min(shares, default=1.0)
+        return Scanned(now.files, size)
+
+    def _share_with_bloom(self, literals: int, path: Path, opened: float) -> float:
+        """Of the files whose bounds have one of so many values, the share that has one, or seems to.
+
+        A value is in as many files as it has rows, at most. How many rows it has follows from how often two rows of the
+        sample have the same value, with one pair more than were seen.
+        """
+        if not opened:
+            return 1.0
+        counts = np.bincount(ranks) if len(ranks := self._valid_ranks(path)) else np.zeros(1)
+        pairs = float((counts * (counts - 1)).sum() / 2) + 1
+        possible = max(len(ranks) * (len(ranks) - 1) / 2, 1.0)
+        rows_of_value = 1 + float(self._sample.files.rows.sum()) * pairs / possible
+        having = min(1.0, literals * rows_of_value / opened)
+        return having + (1 - having) * min(1.0, literals * BLOOM_FALSE_POSITIVES)
+
+    def _valid_ranks(self, path: Path) -> Any:
+        ranks = self._sample.columns[path].ranks
+        return ranks[ranks >= 0]
+
+    def _evidence(self, choice: Choice | None) -> Evidence:
+        hidden = sum(unit.weight for queries in (self._older, self._newer) for unit in queries.hidden)
+        return Evidence(
+            train=self._older.window if self._older.window.queries else None,
+            test=self._newer.window if self._newer.window.queries else None,
+            unusable=self._unusable,
+            columns_only=hidden,
+            files=len(self._sample.files.rows),
+            bytes=int(self._sample.files.bytes.sum()),
+            partitions=self._simulation.partitions,
+            sample_rows=self._sample.rows,
+            simulated_bytes=self._simulation.simulated_bytes,
+            columns=choice.scores if choice is not None else (),
+        )
+
+    def _caveats(self, candidate: Candidate) -> tuple[Reason, ...]:
+        """What would make the figures wrong."""
+        evidence = self._evidence(None)
+        found = [
+            Reason("queries-change", "The figures hold as long as queries stay what they were in the newer window."),
+            Reason("rates", "CPU seconds are at the stated rates, not measured on this table's storage and engines."),
+        ]
+        if evidence.columns_only:
+            hidden = evidence.columns_only
+            text = f"{hidden} queries with hashed or dropped literals count for the choice of columns alone."
+            found.append(Reason("hidden-literals", text, {"queries": hidden}))
+        if self._unusable:
+            listed = ", ".join(f"{count} {reason}" for reason, count in sorted(self._unusable.items()))
+            found.append(Reason("unusable-queries", f"Queries that count for nothing: {listed}.", self._unusable))
+        if self._sample.lost_rows:
+            text = f"{self._sample.lost_rows} sampled rows are of files that the list does not have: another snapshot."
+            found.append(Reason("another-snapshot", text, {"rows": self._sample.lost_rows}))
+        if not self._sample.has_bounds:
+            found.append(Reason("no-bounds", "The bounds of the present files are estimated from the sample, too."))
+        if self._simulation.unsampled_bytes:
+            left = self._simulation.unsampled_bytes
+            text = f"{left} bytes are in partitions with too few sample rows, and are taken as they are on both sides."
+            found.append(Reason("unsampled", text, {"bytes": left}))
+        if isinstance(candidate, PropertiesChange):
+            text = "What Bloom filters skip is estimated from how often values repeat in the sample, not simulated."
+            found.append(Reason("bloom-estimate", text))
+        return tuple(found)
