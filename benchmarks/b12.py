@@ -99,7 +99,7 @@ def run(folder: Path, options: Options, say: Callable[[str], None]) -> Result:
             day.pass_by(server)
             _settle(day, server, optimizer)
     latencies_s = sorted(day.check())
-    (path,) = (folder / "state").glob("*.db")
+    path = folder / "state" / "icewright.db"
     tasks = _ended_tasks(f"sqlite:///{path}")
     queue_s = queue_cpu_s(tasks, f"sqlite:///{folder}/alone.db")
     say(f"{len(day.commits):,} commits, {len(tasks):,} tasks, p99 {_quantile(latencies_s, 0.99):.1f} s")

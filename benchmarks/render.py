@@ -22,6 +22,7 @@ many tables, it is the median of their ratios. Figures without a target are for 
 | B2 | no | replayed in virtual time, at costs that B1 and B7 measured; nothing is rewritten |
 | B7 | yes | the same inventory by PyIceberg; each table once |
 | B11 | yes | the table as written, and the same table as optimized; there is no peer |
+| B10 | no | icewright alone, while it is killed |
 | B12, QUEUE | no | icewright alone, under a load |
 | B13 | yes | batches, and a job for each task; the target's peer was measured elsewhere |
 | FIRST | yes | no like work: the demo, and datasette's first page of an existing database |

@@ -142,7 +142,7 @@ class Server:
             return int(store.execute(query).fetchone()[0])
 
     def _open_store(self) -> sqlite3.Connection:
-        (path,) = self._state.glob("*.db")
+        path = self._state / "icewright.db"
         return sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
 
     def _connect(self) -> Client:
