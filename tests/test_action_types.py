@@ -29,6 +29,7 @@ STORED = {
     "RemoveExpiredFiles": "remove_expired_files",
     "RestoreFiles": "restore_files",
     "Rollback": "rollback_to_snapshot",
+    "AnalyzeQueries": "analyze_queries",
 }
 """The tags of actions in stores and in snapshot summaries of tables: they are data, and do not change."""
 
@@ -71,7 +72,10 @@ def test_a_kind_holds_the_slot_of_its_table_that_its_commits_need() -> None:
         assert (traits.slot is TableSlot.DATA) == makes_a_snapshot, kind
         if traits.runs_on is not RunsOn.OPTIMIZER or traits.removes_files:
             assert traits.slot is TableSlot.TABLE, kind
-    assert [kind.value for kind in ActionKind if kind.traits.slot is TableSlot.METADATA] == ["compute_statistics"]
+    assert [kind.value for kind in ActionKind if kind.traits.slot is TableSlot.METADATA] == [
+        "compute_statistics",
+        "analyze_queries",
+    ]
 
 
 def test_slots_that_may_be_held_at_once_may_be_so_either_way_and_none_beside_itself() -> None:

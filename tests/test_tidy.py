@@ -52,8 +52,8 @@ DELETIONS = {
     "icewright/catalogs/storage/hdfs.py": "what lies in a quarantine, told to be the file that went there",
     "icewright/actions/remove_files/adapters/local_quarantine.py": "names of files that are back or purged",
     "icewright/actions/remove_files/adapters/s3_quarantine.py": "what the Deleter says, by etag; what it has",
-    "icewright/terminal/address.py": "a server takes its own address away when it stops",
-    "icewright/server/server.py": "the temporary name of a token that has just been linked to its own",
+    "icewright/terminal/address.py": "a server takes its own address away when it stops, and the temporary name of a "
+    "secret that has just been linked to its own",
     "icewright_spark/optimizer/application.py": "the settings that it was started with, which have secrets",
     "icewright_spark/parquet/storage.py": "the part of a new file that could not be written to its end, by its inode",
     "icewright_spark/iceberg/own_outputs.py": "what an attempt wrote itself, if nothing of its commit was ever sent",
@@ -230,7 +230,7 @@ LIBRARIES = {
         "alembic",
     ): r"store(_admin)?/.*|work/store/.*|server/.*|.*[/_](sql|schema|store|pruning|cursors|submitters|findings)"
     r"|catalogs/.*",
-    ("pyiceberg", "fastavro"): r"catalogs/.*|demo/.*|retention/history_table",
+    ("pyiceberg", "fastavro"): r"catalogs/.*|demo/.*",
     (
         "typer",
         "rich",
@@ -459,7 +459,7 @@ def test_one_place_commits_to_iceberg() -> None:
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("commit", "commitTransaction", "commit_table")
     }
     offsets = ("icewright/events/sources/kafka.py", "self._consumer.commit")  # of a topic, which is no table
-    history = ("icewright/retention/history_table.py", "catalog.commit_table")  # of its own rows (0052)
+    history = ("icewright/catalogs/own_tables.py", "catalog.commit_table")  # of our own rows (0052)
     assert committing == {("icewright_spark/iceberg/commits/commit.py", ""), offsets, history}
 
 

@@ -25,6 +25,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from benchmarks import b10
+from benchmarks.results import save
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from tests.acceptance.town import (
@@ -134,6 +136,8 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
     assert states["failed"] <= max(1, sum(states.values()) // 1000)
     assert {one.files for one in checked} <= set(range(1, FILES_MAX + 1))
     assert all(one.tasks for one in checked)
+    if CAMPAIGN:
+        save(b10.result(states, sum(killer.kills.values()), calm_s), Path(b10.__file__).parent / "results")
 
 
 def _made(folder: Path) -> Path:

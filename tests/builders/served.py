@@ -26,10 +26,16 @@ from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import PartitionField
+from icewright.model.queries.queries import LiteralPolicy
 from icewright.model.work.jobs import PROTOCOL_VERSION, OptimizerHello
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.service import MessageDelivery
 from icewright.policy.rules.sql import SqlPolicies
+from icewright.queries.service import QueryLog
+from icewright.queries.sources.literals import LiteralRules
+from icewright.queries.spool import QuerySpool
+from icewright.queries.sql import SqlQuerySums
+from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping
 from icewright.retention.prunings_sql import SqlPrunings
@@ -55,6 +61,7 @@ HOST = f"127.0.0.1:{PORT}"
 TOKEN = "the-token-of-this-test"  # noqa: S105 - not a secret
 LOGIN_CODE = "the-one-time-code"
 V1 = "/api/v1"
+RULES = LiteralRules(LiteralPolicy.HASH, b"the key of this test")
 
 EVENTS = TableName("lake", ("db",), "events")
 BY_CITY = (PartitionField(source_id=2, field_id=1000, name="city", transform="identity"),)
@@ -78,6 +85,7 @@ class Served:
     delivery: MessageDelivery | None = None
     history: HistoryProgress | None = None
     login_code: str = LOGIN_CODE
+    spool: QuerySpool | None = None
 
     def __post_init__(self) -> None:
         self.lake = MemoryCatalog("lake", self.clock)
@@ -85,9 +93,10 @@ class Served:
         engine, clock = self.engine, self.clock
         self.audit = SqlAudit(engine, clock)
         self.prunings = SqlPrunings(engine, clock)
+        tables = SqlTableStore(engine, clock)
         self.control: ControlPlane = build_control_plane(
             {"lake": self.lake, "other": self.other},
-            SqlTableStore(engine, clock),
+            tables,
             SqlTaskStore(engine, clock),
             clock,
             SequentialIds(),
@@ -97,6 +106,11 @@ class Served:
             expiries={"lake": MemoryExpiry(self.lake)},
             policies=SqlPolicies(engine, clock),
             keeping=Keeping(prunings=self.prunings, history=self.history),
+            recommendations=SqlRecommendations(engine),
+            properties={"lake": self.lake},
+            queries=QueryLog(
+                {"lake", "other"}, tables, clock, self.spool, SqlQuerySums(engine), {"iceberg": "lake"}, RULES
+            ),
         )
         self.access = access(engine, clock, self.host, PORT)
         self.access.identities.add_code(digest(self.login_code), NewCode(OWNER, 100 * HOUR_MS))

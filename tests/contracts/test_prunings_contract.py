@@ -11,9 +11,13 @@ from icewright.model.events.notifications import Message
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.policy.policies import NewRevision, Policies
+from icewright.model.queries.templates import FilteredColumn, Sums, Template, TemplateWeek
 from icewright.model.work.retention import Pruned, RowKind, Rows
 from icewright.model.work.storage import AccessRecord
+from icewright.queries.sql import SqlQuerySums
+from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.prunings_sql import SqlPrunings
+from tests.builders.queries import recommendation
 from tests.contracts.samples import REASON, hello, new_task, plan, record
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import a_run, approval, remove
@@ -72,6 +76,10 @@ def fill(stores: Stores, clock: ManualClock, number: int) -> None:
     stores.deletions().approve(approval(number, at=clock.now()))
     for _ in range(1 if number else 2):
         stores.policies().apply(NewRevision(Policies(()), "ada"), stores.policies().present())
+    week = TemplateWeek(TableId("lake", "u"), clock.now(), Template((FilteredColumn(f"c{number}", ()),)), Sums(1))
+    SqlQuerySums(stores.engine).add(f"spool-{number}", 0, 1, [week])
+    recommendations = SqlRecommendations(stores.engine)
+    recommendations.keep(TableId("lake", "u"), f"task-{number}", clock.now(), recommendation())
     tables.save_record(record(30 + number, dropped_at=clock.now()))
     tables.save_record(record(40 + number, name=TableName("lake", ("db",), f"there-{number}")))
 

@@ -18,9 +18,9 @@ from icewright.model.actions.compute_statistics import (
     StatisticsColumn,
 )
 from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
-from icewright.model.actions.restore_files import RestoreFiles, RestoreFilesPrediction
 from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsPrediction
 from icewright.model.actions.traits import BESIDE, TableSlot
+from icewright.model.actions.undo import RestoreFiles, RestoreFilesPrediction
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Prediction, Reason, RewritePrediction
 from icewright.model.work.history import Ending

@@ -48,6 +48,7 @@ def routes(served: Served) -> Iterator[tuple[str, str]]:
             "uuid",
             "plan_id",
             "task_id",
+            "recommendation_id",
             "message_id",
             "session_id",
             "optimizer_id",

@@ -27,6 +27,7 @@ from icewright.ports.inbox import EventFilter
 from icewright.ports.store import TableStore
 from icewright.server.http.app import create_app
 from tests.builders.mailbox import Mailbox, told
+from tests.builders.queries import recommendation
 from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
 from tests.conftest import CAMPAIGN
 from tests.doubles.clock import ManualClock
@@ -106,6 +107,15 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/plans/{rewrite}/approve"): (APPROVERS, TABLE),
     ("POST", "/plans/{rewrite}/refuse"): (APPROVERS, TABLE),
     ("GET", "/approvals"): (READERS, SOME),
+    ("GET", "/tables/{uuid}/queries"): (READERS, TABLE),
+    ("GET", "/queries"): (READERS, SOME),
+    ("POST", "/queries"): (OPERATORS | {"reporter"}, SOME),
+    ("POST", "/queries/trino"): (OPERATORS | {"reporter"}, SOME),
+    ("GET", "/recommendations"): (READERS, SOME),
+    ("GET", "/recommendations/{recommendation}"): (READERS, TABLE),
+    ("POST", "/recommendations/{recommendation}/accept"): (APPROVERS, TABLE),
+    ("POST", "/recommendations/{recommendation}/reject"): (APPROVERS, TABLE),
+    ("POST", "/recommendations/{recommendation}/snooze"): (APPROVERS, TABLE),
     ("GET", "/policies"): (READERS, ALL),
     ("GET", "/policies/revisions"): (READERS, ALL),
     ("GET", "/policies/revisions/{number}"): (READERS, ALL),
@@ -172,6 +182,7 @@ SCOPES = {
 PARAMETERS = {"rewrite": "plan_id", "expiry": "plan_id", "task": "task_id", "removing": "task_id", "run": "task_id"}
 PARAMETERS |= {
     "optimizer": "optimizer_id",
+    "recommendation": "recommendation_id",
     "token": "name",
     "receiver": "name",
     "letter": "message_id",
@@ -255,6 +266,8 @@ def world() -> World:
     served.lake.damage(served.lake.load(lost).metadata_location)
     served.control.registry.declare_lost(lost, "Ada")
     ids |= {"try": "1", "group": "default"}
+    recommended = served.control.recommendations.store.keep(table_id, "task-1", 1, recommendation(EVENTS, "city"))
+    ids |= {"recommendation": recommended}
     access.give_token(NewToken("ci", (Role.VIEWER,), ("*",)), "owner")
     access.identities.open_session("s1", OWNER)
     return World(TestClient(app, f"http://{HOST}", follow_redirects=False), ids, served.control.tables)

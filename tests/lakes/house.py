@@ -43,9 +43,9 @@ from icewright.ownership.location_rules import place_rules
 from icewright.ports.store import TaskFilter
 from icewright.server.control import ControlPlane, build_control_plane
 from icewright.server.http.app import create_app
-from icewright.server.server import lasting_token, listen
+from icewright.server.server import listen
 from icewright.store.engine import open_store
-from icewright.terminal.address import ServerAddress, write_address
+from icewright.terminal.address import ServerAddress, lasting_secret, write_address
 from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
@@ -192,7 +192,7 @@ def serving(house: House) -> Iterator[None]:
     state = house.folder / "state"
     with listen("127.0.0.1", 0) as listening:
         port = int(listening.getsockname()[1])
-        address = ServerAddress(f"http://127.0.0.1:{port}", lasting_token(state), os.getpid())
+        address = ServerAddress(f"http://127.0.0.1:{port}", lasting_secret(state, "token"), os.getpid())
         app = create_app(house.control, own_access(house, address.token, port))
         write_address(state / "server.json", address)
         web = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))

@@ -15,6 +15,8 @@ from icewright.model.work.retention import RETENTION, RowKind
 from icewright.model.work.tasks import TaskState
 from icewright.notifications.message_store import SqlMessages
 from icewright.policy.rules.sql import SqlPolicies
+from icewright.queries.sql import SqlQuerySums
+from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_sql import BOUNDED, GOES_WITH, PLACES
 from icewright.store.engine import open_store
@@ -68,6 +70,8 @@ class TestBounds:
             SqlMessages(engine, clock),
             SqlDeletionStore(engine, clock),
             SqlPolicies(engine, clock),
+            SqlQuerySums(engine),
+            SqlRecommendations(engine),
         )
         before = rows(engine)
         unfilled = {"orphan_sightings", "probes", "refused_plans"}

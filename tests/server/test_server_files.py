@@ -12,8 +12,8 @@ import pytest
 
 from icewright.configuration.load import load_config
 from icewright.core.errors import InvalidConfiguration, NotFound, Rejected, Unavailable, Unreadable
-from icewright.server.server import PORTS_TRIED, lasting_token, listen, own_token
-from icewright.terminal.address import ServerAddress, read_address, remove_address, write_address
+from icewright.server.server import PORTS_TRIED, listen, own_token
+from icewright.terminal.address import ServerAddress, lasting_secret, read_address, remove_address, write_address
 from tests.cases import each_case
 
 ADDRESS = ServerAddress("http://127.0.0.1:7077", "t" * 43, 17)
@@ -59,13 +59,13 @@ def test_the_search_for_a_port_ends_with_the_last_one() -> None:
 
 
 def test_the_token_lasts_and_is_for_its_owner_alone(tmp_path: Path) -> None:
-    token = lasting_token(tmp_path / "state")
+    token = lasting_secret(tmp_path / "state", "token")
     assert len(token) >= 32
-    assert lasting_token(tmp_path / "state") == token
+    assert lasting_secret(tmp_path / "state", "token") == token
     assert mode(tmp_path / "state" / "token") == 0o600
     assert mode(tmp_path / "state") == 0o700
     assert [path.name for path in (tmp_path / "state").iterdir()] == ["token"]
-    assert lasting_token(tmp_path / "other") != token
+    assert lasting_secret(tmp_path / "other", "token") != token
 
 
 def test_servers_of_one_store_may_have_the_same_token(tmp_path: Path) -> None:
@@ -86,10 +86,10 @@ def test_t5_a_reference_to_no_token_is_refused_and_not_shown(tmp_path: Path, sha
 
 @each_case("readable", [0o640, 0o604, 0o644, 0o620])
 def test_a_token_that_others_can_read_or_write_is_refused(tmp_path: Path, readable: int) -> None:
-    lasting_token(tmp_path)
+    lasting_secret(tmp_path, "token")
     (tmp_path / "token").chmod(readable)
     with pytest.raises(Unreadable, match="others"):
-        lasting_token(tmp_path)
+        lasting_secret(tmp_path, "token")
 
 
 @each_case("text", ["", "\n", "short"])
@@ -97,19 +97,19 @@ def test_a_file_without_a_token_is_not_an_empty_token(tmp_path: Path, text: str)
     (tmp_path / "token").touch(0o600)
     (tmp_path / "token").write_text(text)
     with pytest.raises(Unreadable, match="no token"):
-        lasting_token(tmp_path)
+        lasting_secret(tmp_path, "token")
 
 
 def test_what_a_crash_left_behind_does_not_stand_in_the_way(tmp_path: Path) -> None:
     (tmp_path / f"token.{os.getpid()}").write_text("half a tok")
-    assert len(lasting_token(tmp_path)) >= 32
+    assert len(lasting_secret(tmp_path, "token")) >= 32
 
 
 def test_servers_that_start_at_once_agree_on_one_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = iter(range(1, 1000))
     monkeypatch.setattr(os, "getpid", lambda: next(ids))  # threads stand in for processes
     with ThreadPoolExecutor(8) as pool:
-        tokens = set(pool.map(lambda _: lasting_token(tmp_path), range(8)))
+        tokens = set(pool.map(lambda _: lasting_secret(tmp_path, "token"), range(8)))
     assert len(tokens) == 1
 
 

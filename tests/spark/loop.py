@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
+from sqlalchemy import Engine
 
 from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.properties import PyIcebergProperties
 from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
@@ -16,6 +18,7 @@ from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policy import PolicyRule
+from icewright.model.queries.queries import LiteralPolicy
 from icewright.model.work.jobs import (
     PROTOCOL_VERSION,
     Heartbeat,
@@ -29,7 +32,12 @@ from icewright.model.work.storage import ProbeReport, ProbeReports
 from icewright.model.work.tasks import Task
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.service import MessageDelivery
-from icewright.ports.store import TaskFilter
+from icewright.ports.store import TableStore, TaskFilter
+from icewright.queries.service import QueryLog
+from icewright.queries.sources.literals import LiteralRules
+from icewright.queries.spool import QuerySpool
+from icewright.queries.sql import SqlQuerySums
+from icewright.recommendations.sql import SqlRecommendations
 from icewright.server.control import build_control_plane
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
@@ -72,18 +80,28 @@ class DirectServer:
         return seen == check.metadata_location
 
 
+def query_log(entry: CatalogEntry, tables: TableStore, spool: QuerySpool, engine: Engine) -> QueryLog:
+    """A query log with a table of its own in the catalog."""
+    rules = LiteralRules(LiteralPolicy.KEEP)
+    table = TableName(entry.name, ("icewright",), "queries")
+    return QueryLog({entry.name}, tables, AheadClock(), spool, SqlQuerySums(engine), {}, rules, table)
+
+
 class SparkLoop:
     """One lake under icewright's care, with the optimizer in this process."""
 
-    def __init__(self, spark: SparkSession, entry: CatalogEntry, *, lease_ms: int = 30_000) -> None:
+    def __init__(
+        self, spark: SparkSession, entry: CatalogEntry, *, lease_ms: int = 30_000, spool: QuerySpool | None = None
+    ) -> None:
         self.spark, self.entry = spark, entry
         self.catalog = PyIcebergCatalog(entry)
         self.clock = AheadClock()
         self.before_commit: Callable[[], None] = lambda: None
         store = new_store()
+        tables = SqlTableStore(store, self.clock)
         self.control = build_control_plane(
             {entry.name: self.catalog},
-            SqlTableStore(store, self.clock),
+            tables,
             SqlTaskStore(store, self.clock),
             self.clock,
             SystemIds(),
@@ -92,6 +110,9 @@ class SparkLoop:
             MessageDelivery(SqlMessages(store)),
             rules=[PolicyRule(entry.name, (), AUTO)],
             limits=DispatchLimits(lease_ms=lease_ms),
+            queries=None if spool is None else query_log(entry, tables, spool, store),
+            recommendations=SqlRecommendations(store),
+            properties={entry.name: PyIcebergProperties(entry, SystemClock())},
         )
         self.control.dispatcher.hello(
             OptimizerHello(

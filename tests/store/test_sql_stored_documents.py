@@ -41,6 +41,9 @@ from icewright.model.plans.approvals import Approval, Refusal
 from icewright.model.plans.plans import Plan, Prediction, Reason
 from icewright.model.policy.policies import PolicyRevision
 from icewright.model.policy.resource_groups import Queue
+from icewright.model.queries.decisions import Decision
+from icewright.model.queries.recommendations import Recommendation
+from icewright.model.queries.templates import Sums, Template
 from icewright.model.work.figures import Listed, SeriesPoint
 from icewright.model.work.halts import Halt
 from icewright.model.work.jobs import OptimizerHello, TaskReport
@@ -77,6 +80,7 @@ KINDS: dict[str, Any] = {
     "Conditions": tuple[str, ...],
     "Considered": tuple[Considered, ...],
     "DeletionRun": DeletionRun,
+    "Decision": Decision,
     "Detail": Detail,
     "Fact": Fact,
     "FinishedPass": FinishedPass,
@@ -98,13 +102,16 @@ KINDS: dict[str, Any] = {
     "Progress": Progress,
     "Properties": dict[str, str],
     "Reason": Reason,
+    "Recommendation": Recommendation,
     "Refusal": Refusal,
     "Reporting": Reporting,
     "SeenClaim": SeenClaim,
     "Series": tuple[SeriesPoint, ...],
     "Submitter": Submitter,
+    "Sums": Sums,
     "TableName": TableName,
     "TaskReport": TaskReport,
+    "Template": Template,
     "WaitingPlan": WaitingPlan,
 }
 ALL_TABLES = TableQuery()
@@ -255,12 +262,14 @@ def lines(path: Path) -> list[str]:
 def kept(lines: list[str]) -> list[str]:
     """What migrations leave as it is: all but the revision, of tasks the slot and its indexes, lists and refusals."""
     of_tasks = ("CREATE TABLE tasks", "CREATE UNIQUE INDEX uq_tasks_active", 'INSERT INTO "icewright_schema"')
-    later = ("listed_tables", "table_series", "refused_plans")
+    later = ("listed_tables", "table_series", "refused_plans", "query_templates", "recommendations")
     left = [line for line in lines if not any(name in line for name in later)]
     return [line.removesuffix(",'data');").removesuffix(");") for line in left if not line.startswith(of_tasks)]
 
 
-@pytest.mark.parametrize("kind", ActionKind)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ActionKind if kind is not ActionKind.ANALYZE_QUERIES]
+)  # it came later
 def test_tasks_of_a_former_store_get_the_slot_of_their_kind(tmp_path: Path, kind: ActionKind) -> None:
     path = tmp_path / "store.db"
     with closing(sqlite3.connect(path)) as connection:

@@ -18,10 +18,11 @@ from icewright.api_client.stream import followed
 from icewright.core.codec import to_json
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import Json
+from icewright.model.queries.queries import QueryRecord
 
 
 class EventCalls(Connection):
-    """Events that come in, the feed, and messages to receivers."""
+    """Events and queries that come in, the feed, and messages to receivers."""
 
     def receivers(self) -> Page:
         """Who is told by messages: all of them on one page."""
@@ -69,3 +70,33 @@ class EventCalls(Connection):
     def notify(self, event: CommitEvent) -> Json:
         """Say that somebody committed."""
         return self.ask("POST", "/events/commits", body=to_json(event))
+
+    def send_queries(self, queries: Sequence[QueryRecord]) -> Json:
+        """Say which queries ended: an ``Accepted``."""
+        return self.ask("POST", "/queries", body={"queries": [to_json(query) for query in queries]})
+
+    def queried_tables(self, *, weeks: int, limit: int) -> Page:
+        """Tables that were read most: a ``TableReadsView`` each."""
+        return self.page("/queries", {"weeks": weeks, "limit": limit})
+
+    def table_queries(self, uuid: str, catalog: str, *, weeks: int, limit: int) -> Json:
+        """The queries of a table: a ``TableQueries``. Raises ``NotFound``."""
+        return self.ask("GET", f"/tables/{part(uuid)}/queries", {"catalog": catalog, "weeks": weeks, "limit": limit})
+
+    def recommendations(
+        self, *, table: str | None = None, catalog: str | None = None, only_open: bool = False, limit: int = 100
+    ) -> Page:
+        """Recommendations, the newest first: a ``RecommendationSummary`` each."""
+        only = {"table": table, "catalog": catalog, "open": "true" if only_open else None}
+        return self.page("/recommendations", {**only, "limit": limit})
+
+    def recommendation(self, recommendation_id: str) -> Json:
+        """One recommendation in full: a ``RecommendationView``. Raises ``NotFound``."""
+        return self.ask("GET", f"/recommendations/{part(recommendation_id)}")
+
+    def decide_recommendation(self, recommendation_id: str, decision: str, body: Json | None = None) -> Json:
+        """``accept``, ``reject`` or ``snooze`` a recommendation: a ``RecommendationView``.
+
+        Raises ``NotFound``, ``Conflict`` and ``NotAllowed``.
+        """
+        return self.ask("POST", f"/recommendations/{part(recommendation_id)}/{decision}", body=body)

@@ -45,11 +45,20 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "explain": Entry(
             "maintenance.cli:explain", "Say in sentences why something is, or is not, being done to a table."
         ),
+        "queries": Entry(
+            "queries.cli:queries",
+            "Show which queries read a table: their templates, the columns that they filter by, and what they cost.",
+        ),
         "policy": Entry(
             "tables.policy_cli:app", "What owners want of tables: their own properties, and policies as files in git."
         ),
     },
     "Decide and do": {
+        "recommend": Entry(
+            "maintenance.procedures:recommend",
+            "Try layouts on the queries of a table, and recommend one, or to leave it as it is.",
+        ),
+        "recommendations": Entry("recommendations.cli:app", "Recommendations made from the queries of tables."),
         "plan": Entry("maintenance.cli:plan", "Say what would be done to a table, why, and what it would bring."),
         "apply": Entry("maintenance.cli:apply", "Run a plan now: queue exactly that one, because you say so."),
         "approve": Entry(
@@ -100,6 +109,9 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "notify": Entry("events.cli:notify", "Report a commit to a table to the server, so that it looks now."),
         "events": Entry("events.cli:app", "Commits that other programs reported to the server."),
+        "send-queries": Entry(
+            "queries.cli:send_queries", "Send the server the queries of a Spark event log, or of a file of SQL."
+        ),
         "notifications": Entry(
             "notifications.cli:app", "Receivers of messages: list them, test one, see what did not arrive."
         ),

@@ -15,6 +15,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
+from icewright.model.queries.queries import LiteralPolicy
 from icewright.model.work.retention import DAY_MS, HISTORY_HOLD_DAYS, RETENTION, Retention
 
 
@@ -60,6 +61,8 @@ class ServerConfig:
     keep_approvals_days: int = RETENTION.approvals_ms // DAY_MS
     keep_policies_days: int = RETENTION.policies_ms // DAY_MS
     keep_dropped_tables_days: int = RETENTION.tables_ms // DAY_MS
+    keep_queries_days: int = RETENTION.queries_ms // DAY_MS
+    keep_recommendations_days: int = RETENTION.recommendations_ms // DAY_MS
 
     @property
     def retention(self) -> Retention:
@@ -78,6 +81,8 @@ class ServerConfig:
             approvals_ms=self.keep_approvals_days * DAY_MS,
             policies_ms=self.keep_policies_days * DAY_MS,
             tables_ms=self.keep_dropped_tables_days * DAY_MS,
+            queries_ms=self.keep_queries_days * DAY_MS,
+            recommendations_ms=self.keep_recommendations_days * DAY_MS,
         )
 
     @property
@@ -206,6 +211,27 @@ class HistoryConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class QueriesConfig:
+    """Queries that engines ran. ``catalogs`` are ours by what engines call them; ``hash_key`` is a reference.
+
+    Without a ``catalog`` there is no table of them. ``event_logs`` are folders.
+    """
+
+    catalog: str | None = None
+    table: str = "icewright.queries"
+    catalogs: Mapping[str, str] = field(default_factory=dict)
+    literals: LiteralPolicy = LiteralPolicy.HASH
+    hash_key: str | None = None
+    event_logs: tuple[str, ...] = ()
+    spool_bytes: int = 1 << 30
+
+    @property
+    def name(self) -> TableName | None:
+        """The table. Raises :class:`~icewright.core.errors.InvalidName`."""
+        return None if self.catalog is None else TableName.parse(f"{self.catalog}.{self.table}")
+
+
+@dataclass(frozen=True, slots=True)
 class UnusableCatalog:
     """A catalog that was found in PyIceberg's configuration and cannot be used, with the reason."""
 
@@ -224,6 +250,7 @@ class Config:
     optimizer: OptimizerConfig
     events: EventsConfig = field(default_factory=EventsConfig)
     history: HistoryConfig = field(default_factory=HistoryConfig)
+    queries: QueriesConfig = field(default_factory=QueriesConfig)
     notifications: NotificationsConfig = field(default_factory=NotificationsConfig)
     receivers: tuple[ReceiverConfig, ...] = ()
     oidc: OidcConfig = field(default_factory=OidcConfig)

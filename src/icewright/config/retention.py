@@ -12,6 +12,7 @@ from icewright.model.work.retention import (
     KEEP_FINDINGS_DAYS_MIN,
     KEEP_PLANS_MAX,
     KEEP_PLANS_MIN,
+    KEEP_QUERIES_DAYS_MIN,
     KEEP_TABLES_DAYS_MIN,
     KEEP_TASKS_DAYS_MIN,
     SETTING_OF,
@@ -101,5 +102,11 @@ RETENTION = (
         "How long it is kept what is known of tables that were dropped, in days; longer where a task or a removal of "
         "theirs is kept.",
         KEEP_TABLES_DAYS_MIN,
+    ),
+    _days(RowKind.QUERIES, "How long sums of queries are kept, in days since their week began.", KEEP_QUERIES_DAYS_MIN),
+    _days(
+        RowKind.RECOMMENDATIONS,
+        "How long recommendations are kept with what was decided, in days.",
+        KEEP_EVIDENCE_DAYS_MIN,
     ),
 )

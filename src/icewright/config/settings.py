@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from icewright.config.oidc import OIDC
+from icewright.config.queries import QUERIES
 from icewright.config.retention import HOLD, RETENTION
 from icewright.config.setting import Kind, Setting
 from icewright.core.server_urls import is_public_url
@@ -26,8 +27,7 @@ _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _HOST_HEADER = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?\Z", re.IGNORECASE)
 _PEER_URL = re.compile(rf"https?://{_HOST_HEADER.pattern}", re.IGNORECASE)
 _PORT_MAX = 65_535
-TWO_PERSONS = "two-persons"
-ONE_PERSON = "one-person"
+TWO_PERSONS, ONE_PERSON = "two-persons", "one-person"
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
 CONNECTIONS_MAX_MIN = 16
@@ -446,4 +446,5 @@ SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "notifications": NOTIFICATIONS,
     "oidc": OIDC,
     "history": HISTORY,
+    "queries": QUERIES,
 }

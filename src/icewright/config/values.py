@@ -1,14 +1,16 @@
-"""Checks one given value against its setting, and says what is wrong with it in one sentence."""
+"""Checks given values against their settings, and says what is wrong with one in one sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.secrets import redact
 from icewright.config.setting import Kind, Setting
-from icewright.core.errors import InvalidConfiguration
+from icewright.core.errors import InvalidConfiguration, Rejected
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
 
 
 def value(given: Mapping[Key, Given], head: Key, setting: Setting) -> Any:
@@ -31,6 +33,33 @@ def value(given: Mapping[Key, Given], head: Key, setting: Setting) -> Any:
             f"{found.origin}: {dotted(key)}: {shown!r} is not allowed", hint=f"allowed: {setting.allowed}"
         )
     return tuple(found.value) if setting.kind is Kind.TEXTS else found.value
+
+
+def check_own_table(
+    given: Mapping[Key, Given],
+    section: str,
+    catalog: str | None,
+    name: Callable[[], TableName | None],
+    entries: Sequence[CatalogEntry],
+    example: str,
+) -> None:
+    """Raise ``InvalidConfiguration`` for a ``catalog`` that is not configured, and for what is no ``name`` of a table.
+
+    The section has both as its settings ``catalog`` and ``table``.
+    """
+    if catalog is None:
+        return
+    if catalog not in {entry.name for entry in entries}:
+        raise InvalidConfiguration(
+            f"{given[section, 'catalog'].origin}: {section}.catalog: there is no catalog {catalog!r}",
+            hint=f"known: {', '.join(entry.name for entry in entries) or 'none'}",
+        )
+    try:
+        name()
+    except Rejected as error:
+        raise InvalidConfiguration(
+            f"{given[section, 'table'].origin}: {section}.table: {error.message}", hint=f'such as "{example}"'
+        ) from error
 
 
 def _is_kind(found: Any, kind: Kind) -> bool:

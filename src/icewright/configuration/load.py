@@ -19,12 +19,13 @@ from icewright.config.model import Config, HistoryConfig, OptimizerConfig, Serve
 from icewright.config.secrets import is_reference, redact
 from icewright.config.settings import HISTORY, OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
 from icewright.configuration import catalogs
-from icewright.core.errors import InvalidConfiguration, Rejected
+from icewright.core.errors import InvalidConfiguration
 from icewright.events.settings import events_config
 from icewright.identity.people_settings import oidc_config
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.work.retention import SETTING_OF
 from icewright.notifications.receivers import flatten_receivers, notifications_config, receivers
+from icewright.queries.settings import queries_config
 from icewright.work.groups.settings import groups_config
 
 DEFAULT_ORIGIN = "default"
@@ -55,7 +56,8 @@ def load_config(
     found = discover(environ, cwd) if not built else Discovery()
     entries = tuple(entry for entry, _ in built) or found.entries
     namespace_rules = catalogs.policies(data, str(file), entries)
-    server = _server(given, environ, file.parent if file is not None else cwd)
+    base = file.parent if file is not None else cwd
+    server = _server(given, environ, base)
     oidc = oidc_config(given, str(file))
     check_approvals(server, has_provider=oidc.issuer is not None, origin=str(file))
     return Config(
@@ -65,6 +67,7 @@ def load_config(
         optimizer=_optimizer(given, str(file)),
         events=events_config(given, entries),
         history=_history(given, entries),
+        queries=queries_config(given, entries, lambda text: str(_directory(text, environ, base))),
         notifications=notifications_config(given, str(file)),
         receivers=receivers(given),
         oidc=oidc,
@@ -175,21 +178,8 @@ def _directory(text: str, environ: Mapping[str, str], base: Path) -> Path:
 
 
 def _history(given: Mapping[Key, Given], entries: Sequence[CatalogEntry]) -> HistoryConfig:
-    found = {setting.key: values.value(given, ("history",), setting) for setting in HISTORY}
-    history = HistoryConfig(**found)
-    if history.catalog is None:
-        return history
-    if history.catalog not in {entry.name for entry in entries}:
-        raise InvalidConfiguration(
-            f"{given['history', 'catalog'].origin}: history.catalog: there is no catalog {history.catalog!r}",
-            hint=f"known: {', '.join(entry.name for entry in entries) or 'none'}",
-        )
-    try:
-        history.name  # noqa: B018 - asked for, so that what is wrong with it is said now
-    except Rejected as error:
-        raise InvalidConfiguration(
-            f"{given['history', 'table'].origin}: history.table: {error.message}", hint='such as "icewright.tasks"'
-        ) from error
+    history = HistoryConfig(**{setting.key: values.value(given, ("history",), setting) for setting in HISTORY})
+    values.check_own_table(given, "history", history.catalog, lambda: history.name, entries, HistoryConfig().table)
     return history
 
 

@@ -152,6 +152,16 @@ class TooManyRequests(Unavailable):
     code = "too-many-requests"
 
 
+class SpoolFull(TooManyRequests):
+    """The spool holds as much of queries as it may; nothing of what was sent is kept."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"the spool holds {most:,} bytes of queries, which is all that it may",
+            hint="send it again later; queries.spool_bytes raises the limit",
+        )
+
+
 class InboxShareFull(TooManyRequests):
     """As many events of one reporter wait as it may have wait at a time."""
 

@@ -11,6 +11,7 @@ from icewright.core.errors import NotFound
 from icewright.core.fault_points import Fault, fault
 from icewright.model.events.events import Channel, CommitEvent
 from icewright.model.events.messages import EVENTS_MAX
+from icewright.model.iceberg.names import TableName
 from icewright.ports.store import TableStore
 
 
@@ -69,6 +70,10 @@ class Intake:
         if new:
             self._wake()
         return new
+
+    def look_at(self, name: TableName) -> None:
+        """Have a table looked at soon, of which a property was changed. Raises as :meth:`take`."""
+        self.take([CommitEvent(name)], Channel.HTTP, "icewright")
 
     def pass_over(self, what: str, count: int = 1) -> None:
         """Count what nothing is made of."""

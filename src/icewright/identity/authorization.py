@@ -50,6 +50,8 @@ class On(StrEnum):
     """The table of the plan whose ``plan_id`` is in the path."""
     TASK = "task"
     """The table of the task whose ``task_id`` is in the path."""
+    RECOMMENDATION = "recommendation"
+    """The table of the recommendation whose ``recommendation_id`` is in the path."""
     RUN = "run"
     """The table from which the task of ``task_id`` in the path removed files."""
 

@@ -46,7 +46,7 @@ from icewright.model.plans.plans import Migration, Plan, Reason, Verdict
 from icewright.model.policy.policy import Mode, Policy
 from icewright.observation.access import assumed
 from icewright.observation.observer import Observer
-from icewright.plans.action_types import Planned, Rest
+from icewright.plans.action_types import Planned, QueryHistory, Rest
 from icewright.plans.due import Due
 from icewright.plans.layouts import resolve
 from icewright.plans.policy_digest import plan_digest
@@ -63,8 +63,17 @@ class Planner:
     :class:`~icewright.plans.action_types.Planning`.
     """
 
-    def __init__(self, observer: Observer, tables: TableStore, clock: Clock, ids: Ids, policies: PolicySource) -> None:
+    def __init__(
+        self,
+        observer: Observer,
+        tables: TableStore,
+        clock: Clock,
+        ids: Ids,
+        policies: PolicySource,
+        queries: QueryHistory | None = None,
+    ) -> None:
         self._observer, self.tables, self.clock, self.ids = observer, tables, clock, ids
+        self.queries = queries
         self.policies = policies
         self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)

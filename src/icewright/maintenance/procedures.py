@@ -18,12 +18,16 @@ from icewright.maintenance.cli import (
     print_applied,
     show_only,
 )
-from icewright.maintenance.tasks_cli import read_task
+from icewright.maintenance.tasks_cli import followed, read_task
+from icewright.model.actions.analyze_queries import WEEKS_MAX, AnalyzeQueriesRequest
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.plans.requests import PlanRequest
+from icewright.model.queries.decisions import recommendation_of
+from icewright.model.queries.recommendations import Verdict
+from icewright.model.work.tasks import TaskState
 from icewright.plans.views import PlanView
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND
@@ -141,6 +145,34 @@ def compute_statistics(
     """
     asked = ComputeStatisticsRequest(column_names(columns), snapshot)
     _shown_or_done(invocation, table, asked, yes=yes)
+
+
+@api_command
+def recommend(
+    invocation: Invocation,
+    table: TableArgument,
+    *,
+    weeks: Annotated[int, typer.Option("--weeks", min=1, max=WEEKS_MAX, help="Of how many weeks the queries are.")] = 8,
+) -> None:
+    """Try layouts on the queries of a table, and recommend one, or to leave it as it is. Nothing is changed.
+
+    An optimizer reads a sample of its rows; the recommendation is shown when it is there. Exit status 1 when a change
+    is recommended.
+    """
+    from icewright.recommendations.cli import print_recommendation  # noqa: PLC0415 - loaded where it is shown
+    from icewright.recommendations.views import RecommendationView  # noqa: PLC0415 - as above
+
+    client, terminal = invocation.client, invocation.terminal
+    planned = plan_of(invocation, table, AnalyzeQueriesRequest(weeks))
+    if not planned.view.can_apply:
+        show_only(terminal, planned)
+    task = read_task(client.apply(planned.view.plan_id))
+    ended = followed(terminal, client, task.task_id)
+    if ended.task.state is not TaskState.SUCCEEDED:
+        raise typer.Exit(FOUND)
+    found = from_json(RecommendationView, client.recommendation(recommendation_of(task.task_id)))
+    invocation.print_answer(found, print_recommendation)
+    raise typer.Exit(FOUND if found.recommendation.verdict is Verdict.CHANGE else FINE)
 
 
 @api_command

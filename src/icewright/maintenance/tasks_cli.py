@@ -136,7 +136,7 @@ def follow_task(terminal: Terminal, client: Client, task_id: str) -> NoReturn:
     Ctrl-C ends only this.
     """
     try:
-        found = _followed(terminal, client, task_id)
+        found = followed(terminal, client, task_id)
     except KeyboardInterrupt:
         terminal.note(f"the task continues: icewright tasks show {task_id} --follow")
         raise typer.Exit(FOUND) from None
@@ -147,7 +147,7 @@ def follow_task(terminal: Terminal, client: Client, task_id: str) -> NoReturn:
     raise typer.Exit(FINE if found.task.state is TaskState.SUCCEEDED else FOUND)
 
 
-def _followed(terminal: Terminal, client: Client, task_id: str) -> TaskDocument:
+def followed(terminal: Terminal, client: Client, task_id: str) -> TaskDocument:
     """The task when it has ended; each line of what happens to it is said once."""
     said: set[str] = set()
     misses = 0

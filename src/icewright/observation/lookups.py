@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, Final, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
 from icewright.core.errors import NotFound, Rejected
 from icewright.identity.authorization import unseen
@@ -80,3 +80,9 @@ def _by_uuid(request: Request) -> TablesByUuid:
 
 
 ByUuid = Annotated[TablesByUuid, Depends(_by_uuid)]
+
+OfCatalog = Annotated[
+    str | None, Query(description="Needed only where several catalogs have a table with the same uuid.")
+]
+NOT_FOUND: Final = {404: "No such table or catalog."}
+"""Why a route of one table finds nothing."""

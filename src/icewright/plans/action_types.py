@@ -14,6 +14,7 @@ from icewright.core.clock import Clock, Ids
 from icewright.core.errors import NotAllowed
 from icewright.core.times import Instant
 from icewright.model.actions.expire_snapshots import Hold
+from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Reason
@@ -109,6 +110,17 @@ class Rest:
     holds: Callable[[], Sequence[Hold]]
 
 
+class QueryHistory(Protocol):
+    """What is known of the queries of engines."""
+
+    @property
+    def table(self) -> TableName | None:
+        """The table in which they are kept, None where there is none."""
+
+    def queries_of(self, table_id: TableId, since: Instant) -> int:
+        """How many queries of a table were counted in the weeks since an instant."""
+
+
 class Planning(Protocol):
     """What an action that is planned in its own folder takes of the server's planner."""
 
@@ -123,6 +135,10 @@ class Planning(Protocol):
     @property
     def ids(self) -> Ids:
         """Names for plans."""
+
+    @property
+    def queries(self) -> QueryHistory | None:
+        """The queries of engines, None where nobody counts them."""
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""

@@ -23,6 +23,7 @@ from icewright.model.iceberg.names import TableName, quote_part
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import Rule
 from icewright.model.policy.policy import MODE_KEY, PREFIX, Enforced, Mode, Policy, PolicyProblem, PolicyRule
+from icewright.model.queries.queries import LOG_PREFIX
 from icewright.model.work.history import END_KEY, FIELDS_KEY
 from icewright.plans.consumers import CONSUMER_PREFIX, consumer_problem
 from icewright.policy.rules.named_rules import Concerning, RuleIndex
@@ -168,7 +169,7 @@ def _layer_problems(layer: Layer, *, every_key: bool) -> Iterator[PolicyProblem]
             problem = consumer_problem(key, value)
             if problem is not None:
                 yield PolicyProblem(key, value, layer.origin, problem)
-        elif key in _NOTES and not every_key:
+        elif (key in _NOTES or key.startswith(LOG_PREFIX)) and not every_key:
             continue
         elif setting is not None:
             problem = value_problem(setting, value)

@@ -20,6 +20,8 @@ from icewright.policy.rules.port import PolicyStore
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import ROWS_AT_ONCE_MAX, TableStore, TaskStore
 from icewright.ports.undo_records import UndoRecordStore
+from icewright.queries.sql import SqlQuerySums
+from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
 from icewright.retention.prunings_sql import SqlPrunings
 
@@ -54,7 +56,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """All stores that have rows of the past; ``policies`` is None where none can be applied."""
+    """All stores that have rows of the past; the last three are None where none are kept."""
 
     tasks: TaskStore
     tables: TableStore
@@ -62,6 +64,8 @@ class Past:
     messages: SqlMessages
     deletions: DeletionStore
     policies: PolicyStore | None = None
+    queries: SqlQuerySums | None = None
+    recommendations: SqlRecommendations | None = None
 
 
 class Pruner:
@@ -121,6 +125,12 @@ class Pruner:
         if (policies := past.policies) is not None:
             replaced = stored_now - keep.policies_ms
             yield RowKind.POLICIES, FACTS_AT_ONCE, lambda limit: policies.prune(replaced, limit)
+        if (queries := past.queries) is not None:
+            began = now - keep.queries_ms
+            yield RowKind.QUERIES, FACTS_AT_ONCE, lambda limit: queries.prune(began, limit)
+        if (recommendations := past.recommendations) is not None:
+            made = now - keep.recommendations_ms
+            yield RowKind.RECOMMENDATIONS, FACTS_AT_ONCE, lambda limit: recommendations.prune(made, limit)
 
     def _prune_tasks(self, old: Instant) -> bool:
         """Those that are in the history already; all of them where nobody wants one, or it has been held for long."""

@@ -19,6 +19,8 @@ from icewright.model.work.retention import Pruned, RowKind, Rows
 from icewright.model.work.tasks import TERMINAL_STATES
 from icewright.policy.rules.schema import policy_revisions
 from icewright.ports.deletions import OVER_STATES
+from icewright.queries.schema import query_templates
+from icewright.recommendations.schema import recommendations
 from icewright.store import transactions
 from icewright.store.schema import (
     attempts,
@@ -75,6 +77,8 @@ PLACES: Final[Mapping[RowKind, _Place]] = {
         policy_revisions, policy_revisions.c.replaced_at, (policy_revisions.c.replaced_at.is_not(None),)
     ),
     RowKind.TABLES: _Place(tables, tables.c.dropped_at, (tables.c.dropped_at.is_not(None),)),
+    RowKind.QUERIES: _Place(query_templates, query_templates.c.week_at),
+    RowKind.RECOMMENDATIONS: _Place(recommendations, recommendations.c.made_at),
 }
 
 GOES_WITH: Final[Mapping[Table, RowKind]] = {
@@ -84,7 +88,7 @@ GOES_WITH: Final[Mapping[Table, RowKind]] = {
     deletion_runs: RowKind.REMOVALS,
     probes: RowKind.FINDINGS,
     deletion_intents: RowKind.REMOVALS,
-    **{table: RowKind.TABLES for table in OF_TABLES if table not in (tables, plans)},
+    **{table: RowKind.TABLES for table in OF_TABLES if table not in (tables, plans, query_templates, recommendations)},
 }
 """Tables of the database whose rows go with those of a kind, or by the same call."""
 

@@ -24,6 +24,7 @@ from icewright.actions.undo.second_tables_port import SecondTables
 from icewright.actions.undo.second_tables_service import SecondTabler
 from icewright.approvals.service import Approvals
 from icewright.catalogs.port import Catalog
+from icewright.catalogs.properties_port import TableProperties
 from icewright.core.clock import Clock, Ids
 from icewright.events.intake import Intake
 from icewright.explain.service import Explanations
@@ -59,6 +60,9 @@ from icewright.ports.deletions import DeletionStore
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.undo_records import UndoRecordStore
+from icewright.queries.service import QueryLog
+from icewright.recommendations.service import Recommendations
+from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_sql import SqlPrunings
@@ -106,6 +110,8 @@ class ControlPlane:
     approvals: Approvals
     next_round: NextRound
     storage: StorageReader
+    queries: QueryLog
+    recommendations: Recommendations
 
     def service(self, kind: type[Any]) -> Any:
         """The service of that type."""
@@ -141,6 +147,9 @@ def build_control_plane(
     seconds: Mapping[str, SecondTables] = MappingProxyType({}),
     event_prefixes: Mapping[str, str] = MappingProxyType({}),
     wake: Callable[[], None] | None = None,
+    queries: QueryLog | None = None,
+    recommendations: SqlRecommendations | None = None,
+    properties: Mapping[str, TableProperties] = MappingProxyType({}),
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -154,7 +163,10 @@ def build_control_plane(
     ``main`` back, and ``seconds`` register tables beside others, by the names of their catalogs.
     ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``delivery`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
+    ``queries`` is the query log of this process, if it keeps one, and ``recommendations`` where those made from it are
+    kept; accepting one changes ``properties`` of tables, by the names of their catalogs.
     """
+    queries = queries or QueryLog(catalogs, tables, clock)
     limits, pulse = limits or DispatchLimits(), Liveness(clock)
     keeping = keeping or Keeping()
     removals = heard(removals, pulse)
@@ -164,7 +176,7 @@ def build_control_plane(
     registry = Registry(catalogs, clock, places, claims)
     observer = Observer(catalogs, tables, clock, access, exclusions, registry)
     source = PolicySource(rules, policies)
-    planner = Planner(observer, tables, clock, ids, source)
+    planner = Planner(observer, tables, clock, ids, source, queries)
     tidings = FeedPublisher(tasks.feed, clock)
 
     approvals = Approvals(tables, removals.store, clock, tidings, registry)
@@ -212,7 +224,7 @@ def build_control_plane(
     beside = SecondTabler(seconds, files, observer, registry)
     doors = Undoing(expiries, files, kept, restores.plan, remover.bring_back, beside)
     undoer = Undoer(doors, observer, tables, tasks, ids, planner.policy, registry.namesakes)
-    verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer, remover)
+    verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer, remover, recommendations)
     own: dict[ActionKind, Carrier] = {
         ActionKind.EXPIRE_SNAPSHOTS: expirer,
         ActionKind.UNDO_EXPIRE_SNAPSHOTS: undoer,
@@ -220,6 +232,7 @@ def build_control_plane(
     back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
     carriers = {**build_carriers(catalogs), **(own if expiries else {}), **(back if rollbacks else {}), **carriers}
     housekeeper = ServerTaskRunner(dispatcher, carriers, clock, alive=pulse.beat)
+    past = Past(tasks, tables, kept, delivery.store, removals.store, policies, queries.kept_sums, recommendations)
     loop = Loop(
         catalogs,
         tables,
@@ -232,9 +245,10 @@ def build_control_plane(
         registry=registry,
         removals=rounds,
         pulse=pulse,
-        pruner=Pruner(Past(tasks, tables, kept, delivery.store, removals.store, policies), clock, keeping),
+        pruner=Pruner(past, clock, keeping),
         tidings=tidings,
     )
+    intake = Intake(catalogs, tables, wake or loop.wake, event_prefixes)
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
     return ControlPlane(
         catalogs,
@@ -254,7 +268,7 @@ def build_control_plane(
         removals.sightings,
         rounds,
         Backlogs(tasks, tables, access, queue, catalogs),
-        Intake(catalogs, tables, wake or loop.wake, event_prefixes),
+        intake,
         PolicyBook(source, tables, clock, queue),
         Explanations(
             tables,
@@ -278,4 +292,6 @@ def build_control_plane(
         approvals,
         NextRound(wake or loop.wake),
         StorageReader(files, registry.aliases_of, removals.open_spool, clock.now),
+        queries,
+        Recommendations(recommendations, catalogs, tables, properties, planner.policy, clock, intake.look_at),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from sqlalchemy import Engine
@@ -24,7 +25,9 @@ from icewright.audit.sql import SqlAudit
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.properties import PyIcebergProperties
 from icewright.catalogs.port import Catalog
+from icewright.catalogs.properties_port import TableProperties
 from icewright.catalogs.storage.local import STORAGE, real_folder
 from icewright.config.model import Config
 from icewright.config.secrets import resolve, resolve_entry
@@ -51,6 +54,9 @@ from icewright.ownership.own_paths import own_places
 from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.telemetry import note_statement
+from icewright.queries.sql import SqlQuerySums
+from icewright.queries.wiring import OpenedSpool, build_query_log, open_spool
+from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
 from icewright.retention.history_wiring import history_progress
 from icewright.retention.pruning import Keeping
@@ -61,6 +67,7 @@ from icewright.store.engine import report_statement_times, store_engine
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, require_lead
 from icewright.store_admin.leader_lock import LeaderElection, open_leader_election
+from icewright.terminal.address import lasting_secret
 from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
@@ -79,6 +86,7 @@ class Opened:
     engine: Engine
     election: LeaderElection
     catalogs: Mapping[str, Catalog]
+    spool: OpenedSpool | None
 
     def follow(self, wake: Callable[[], None] = lambda: None) -> ControlPlane:
         """The control plane of a server that answers, whichever leads: its loop never turns.
@@ -101,6 +109,7 @@ class Opened:
             _removals(engine, files),
             expiries={entry.name: PyIcebergExpiry(entry, clock) for entry in self.entries},
             rollbacks={entry.name: PyIcebergRollbacks(entry, clock) for entry in self.entries},
+            properties={entry.name: PyIcebergProperties(entry, clock) for entry in self.entries},
             seconds={entry.name: PyIcebergSecondTables(entry) for entry in rest},
             history=history_progress(self.config),
         )
@@ -136,14 +145,15 @@ class Opened:
         *,
         expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
         rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
+        properties: Mapping[str, TableProperties] = MappingProxyType({}),
         seconds: Mapping[str, SecondTables] = MappingProxyType({}),
         wake: Callable[[], None] | None = None,
         history: HistoryProgress | None = None,
     ) -> ControlPlane:
-        config = self.config
+        config, tables = self.config, SqlTableStore(engine)
         return build_control_plane(
             self.catalogs,
-            SqlTableStore(engine),
+            tables,
             SqlTaskStore(engine),
             SystemClock(),
             SystemIds(),
@@ -159,9 +169,14 @@ class Opened:
             places=self._places,
             claims=SqlClaims(engine),
             rollbacks=rollbacks,
+            properties=properties,
+            recommendations=SqlRecommendations(engine),
             seconds=seconds,
             event_prefixes={**_without_prefix(self.entries), **config.events.prefixes},
             wake=wake,
+            queries=build_query_log(
+                config, self.catalogs.keys(), tables, SystemClock(), self.spool, SqlQuerySums(engine)
+            ),
         )
 
 
@@ -231,6 +246,8 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     try:
         with open_leader_election(engine, lease_ms) as election:
             catalogs = {entry.name: PyIcebergCatalog(entry, entries) for entry in entries}
-            yield Opened(config, environ, entries, engine, election, catalogs)
+            key = partial(lasting_secret, config.server.state_dir, "queries-key")
+            with open_spool(config, environ, SystemClock(), key) as spool:
+                yield Opened(config, environ, entries, engine, election, catalogs, spool)
     finally:
         engine.dispose()

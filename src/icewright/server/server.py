@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
@@ -19,7 +17,7 @@ from sqlalchemy import Engine
 from icewright import __version__
 from icewright.config.model import Config, ServerConfig
 from icewright.config.secrets import resolve
-from icewright.core.errors import InvalidConfiguration, Rejected, Unavailable, Unreadable
+from icewright.core.errors import InvalidConfiguration, Rejected, Unavailable
 from icewright.core.servers import Server
 from icewright.core.system_clock import SystemIds
 from icewright.events.listeners import listening_to_events
@@ -28,6 +26,7 @@ from icewright.identity.authentication import Access
 from icewright.identity.sql import SqlIdentities
 from icewright.identity.wiring import open_logins
 from icewright.notifications.wiring import deliver_messages
+from icewright.queries.wiring import counting_queries
 from icewright.retention.history_wiring import keeping_history
 from icewright.server.cluster.leadership import Leadership
 from icewright.server.cluster.peers import ask
@@ -38,13 +37,18 @@ from icewright.server.http.app import create_app
 from icewright.server.http.metrics import Shown
 from icewright.server.web import limits_of, web_server
 from icewright.store_admin.wait_for_database import Start
-from icewright.terminal.address import ServerAddress, read_private, remove_address, write_address
+from icewright.terminal.address import (
+    SECRET_LENGTH_MIN,
+    ServerAddress,
+    lasting_secret,
+    remove_address,
+    write_address,
+)
 
 _log = structlog.get_logger("icewright.server")
 
 PORTS_TRIED: Final = 20
 _PORT_MAX: Final = 65_535
-_TOKEN_LENGTH_MIN: Final = 32
 FIRST_CODE_MS: Final = 24 * 3_600_000
 """How long the link can be used that is printed when the server starts."""
 
@@ -102,6 +106,7 @@ def _serve(
             lease_ms=server.leader_lease_ms,
         )
         control = opened.follow(leadership.wake)
+        counting = counting_queries(config, environ, control.queries, control.clock)
         logins = open_logins(config.oidc, environ, opened.identities, opened.audit, control.clock, address.token)
         access = build_access(
             server, port, address.token, opened.identities, opened.audit, opened.answers, logins=logins
@@ -119,7 +124,7 @@ def _serve(
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
             for catalog, problem in quarantine_problems(config.catalogs).items():
                 _log.warning("quarantine cannot be used", catalog=catalog, detail=problem)
-            with leadership:
+            with leadership, counting:
                 web.run(sockets=[listening])
             if leadership.failure is not None:
                 raise leadership.failure
@@ -172,47 +177,16 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def own_token(server: ServerConfig, environ: Mapping[str, str]) -> str:
-    """The owner's bearer token: the one that the configuration refers to, or else :func:`lasting_token`.
+    """The owner's bearer token: the one that the configuration refers to, or else :func:`lasting_secret`.
 
     Raises :class:`InvalidConfiguration` for one that is not there, or too short to be a secret, and as that does.
     """
     if server.token is None:
-        return lasting_token(server.state_dir)
+        return lasting_secret(server.state_dir, "token")
     token = resolve(server.token, key="server.token", environ=environ).strip()
-    if len(token) < _TOKEN_LENGTH_MIN or not token.isascii() or not token.isprintable() or " " in token:
+    if len(token) < SECRET_LENGTH_MIN or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidConfiguration(
-            f"server.token: {server.token} holds no token of {_TOKEN_LENGTH_MIN} or more visible characters",
+            f"server.token: {server.token} holds no token of {SECRET_LENGTH_MIN} or more visible characters",
             hint="make one: `openssl rand -hex 32`",
         )
-    return token
-
-
-def lasting_token(state_dir: Path) -> str:
-    """The bearer token of this state directory, made at the first start and kept with mode 0600.
-
-    It outlives the process, so that an optimizer in the middle of a task can report to a server that was restarted.
-    Raises :class:`Unreadable` for one that others can read, or that is none.
-    """
-    path = state_dir / "token"
-    state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with suppress(FileNotFoundError):
-        return _read_token(path)
-    # Written whole, then named: a crash in between must not leave an empty token behind.
-    fresh = state_dir / f"token.{os.getpid()}"
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(secrets.token_urlsafe(32))
-        file.flush()
-        os.fsync(file.fileno())
-    with suppress(FileExistsError):  # another server of this directory was faster: its token counts
-        path.hardlink_to(fresh)
-    fresh.unlink()
-    return _read_token(path)
-
-
-def _read_token(path: Path) -> str:
-    token = read_private(path).strip()
-    if len(token) < _TOKEN_LENGTH_MIN:
-        raise Unreadable(f"{path} holds no token", hint="delete it and start again")
     return token

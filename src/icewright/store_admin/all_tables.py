@@ -7,6 +7,8 @@ import icewright.actions.undo.undo_records_schema
 import icewright.events.schema
 import icewright.feed.schema
 import icewright.policy.rules.schema
+import icewright.queries.schema
+import icewright.recommendations.schema
 import icewright.store.schema
 import icewright.store.schema_access
 import icewright.store.servers_schema

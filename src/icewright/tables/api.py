@@ -22,6 +22,7 @@ from icewright.model.plans.requests import PlanRequest
 from icewright.model.work.figures import SeriesPoint
 from icewright.model.work.why import Why
 from icewright.observation.figures import PartitionView, partition_view
+from icewright.observation.lookups import NOT_FOUND, OfCatalog
 from icewright.ownership.location_views import PlaceView
 from icewright.plans.views import PlanView
 from icewright.policy.apply import PolicyBook
@@ -29,7 +30,7 @@ from icewright.policy.rules.cases import PolicyTest
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import PlanPlace, TableRecord, TableStore
 from icewright.tables.api_views import HealthView, LookAnswer, ObservationView, TableDocument
-from icewright.tables.lookups import NOT_FOUND, Looked, OfCatalog
+from icewright.tables.lookups import Looked
 from icewright.tables.views import RefView, SnapshotPlace, SnapshotView, ref_views, snapshot_views
 from icewright.web.deps import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY, Caller, Led, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render

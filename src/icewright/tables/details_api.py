@@ -12,6 +12,7 @@ from icewright.footprint.storage_views import StorageReader, StorageView
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
 from icewright.model.iceberg.files import Partition
+from icewright.observation.lookups import NOT_FOUND, OfCatalog
 from icewright.observation.observer import Observer
 from icewright.ports.store import TableStore
 from icewright.tables.detail_views import (
@@ -35,7 +36,7 @@ from icewright.tables.details import (
     metadata_view,
     spans_asked,
 )
-from icewright.tables.lookups import NOT_FOUND, Looked, OfCatalog
+from icewright.tables.lookups import Looked
 from icewright.web.bounded_reads import BoundedRead, Reads, Until
 from icewright.web.deps import BY_LEADER_FOR_LONG, Led, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, encode_cursor, render

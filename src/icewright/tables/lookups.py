@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, TypeVar, cast
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Request
 
 from icewright.core.clock import Clock
 from icewright.core.errors import TableReplaced
@@ -213,8 +213,3 @@ def _lookups(request: Request) -> Lookups:
 
 
 Looked = Annotated[Lookups, Depends(_lookups)]
-OfCatalog = Annotated[
-    str | None, Query(description="Needed only where several catalogs have a table with the same uuid.")
-]
-NOT_FOUND: Final = {404: "No such table or catalog."}
-"""Why a route of one table finds nothing."""

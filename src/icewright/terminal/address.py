@@ -1,14 +1,19 @@
-"""Where the server of this machine listens: a file that only its owner can read, for the CLI and the optimizer."""
+"""Files that only the owner of a server can read: where it listens, for the CLI and the optimizer, and its secrets."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from icewright.core.codec import from_json, to_json
 from icewright.core.errors import InvalidMessage, NotFound, Unreadable
+
+SECRET_LENGTH_MIN: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,37 @@ def read_private(path: Path) -> str:
         raise
     except (OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"{path} cannot be read: {error}") from error
+
+
+def lasting_secret(state_dir: Path, name: str) -> str:
+    """A secret of this state directory, made when it is first asked for and kept with mode 0600.
+
+    The bearer token outlives the process, so that an optimizer in the middle of a task can report to a server that was
+    restarted. Raises :class:`Unreadable` for one that others can read, or that is none.
+    """
+    path = state_dir / name
+    state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with suppress(FileNotFoundError):
+        return _read_secret(path)
+    # Written whole, then named: a crash in between must not leave an empty secret behind.
+    fresh = state_dir / f"{name}.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(32))
+        file.flush()
+        os.fsync(file.fileno())
+    with suppress(FileExistsError):  # another server of this directory was faster: its secret counts
+        path.hardlink_to(fresh)
+    fresh.unlink()
+    return _read_secret(path)
+
+
+def _read_secret(path: Path) -> str:
+    secret = read_private(path).strip()
+    if len(secret) < SECRET_LENGTH_MIN:
+        raise Unreadable(f"{path} holds no {path.name}", hint="delete it and start again")
+    return secret
 
 
 def remove_address(path: Path, address: ServerAddress) -> None:

@@ -53,6 +53,7 @@ TAGS: Final = [
     {"name": "quarantine", "description": "Removed files that can be restored."},
     {"name": "feed", "description": "What happened, in its order."},
     {"name": "events", "description": "What others say that they committed."},
+    {"name": "queries", "description": "Queries that engines ran, and what they recommend."},
     {"name": "optimizers", "description": "The side of those who carry tasks out."},
 ]
 

@@ -23,7 +23,7 @@ from icewright.model.actions.expire_data import ExpiringFile
 from icewright.model.actions.rewrite_position_deletes import DeleteGroup
 from icewright.model.iceberg.files import FileFormat, Partition
 from icewright.model.iceberg.layouts import Curve, Layout
-from icewright.model.iceberg.names import TableName, identifier
+from icewright.model.iceberg.names import TableName, sql_name
 from icewright.model.iceberg.tables import ATTEMPT_KEY, TASK_ID_KEY, Operation, SortField, SortOrder
 from icewright_spark.executors.merge.output import OutputFile
 from icewright_spark.parquet.lineage import LINEAGE_FIELDS
@@ -47,10 +47,9 @@ class SparkTable:
     def __init__(self, spark: SparkSession, name: TableName) -> None:
         """Raises :class:`NotFound`, and :class:`Unavailable` when the catalog does not answer."""
         self.jvm: Any = java_gateway(spark)
-        full_name = ".".join(identifier(part) for part in (name.catalog, *name.path))
         session = spark._jsparkSession  # noqa: SLF001 - what Spark3Util takes
         try:
-            self.java: Any = self.jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, full_name)
+            self.java: Any = self.jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, sql_name(name))
         except (Py4JJavaError, PySparkException) as error:
             raise _load_error(name, error) from error
         self._parser = self.jvm.org.apache.iceberg.ScanTaskParser

@@ -14,12 +14,14 @@ from pyspark.sql import SparkSession
 
 from icewright.core.errors import NotAllowed
 from icewright.model.actions.actions import Action, RewriteDataFiles, UndoExpireData
+from icewright.model.actions.analyze_queries import AnalyzeQueries
 from icewright.model.actions.compute_statistics import ComputeStatistics
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.model.actions.rewrite_manifests import RewriteManifests
 from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
 from icewright.model.work.jobs import GroupFigures, GroupLeft, Receipt, Result, TaskSpec
+from icewright_spark.actions.analyze_queries import analyze_queries
 from icewright_spark.actions.compute_statistics import compute_statistics
 from icewright_spark.actions.driver_job import DriverJob
 from icewright_spark.actions.expire_data import expire_data
@@ -50,7 +52,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How a job ended, and what it did and left."""
+    """How a job ended, what it did and left, and what it found where it only reads."""
 
     result: Result
     receipts: tuple[Receipt, ...] = ()
@@ -58,6 +60,7 @@ class Done:
     left: tuple[GroupLeft, ...] = ()
     driver_cpu_ms: int = 0
     """What of the CPU of the attempt's own thread is in the figures already."""
+    answer: str = ""
 
 
 def _one(_action: Any) -> int:
@@ -118,6 +121,11 @@ def _undo_expire_data(given: Given, action: UndoExpireData) -> Done:
     return Done(back.result, back.receipts, back.figures)
 
 
+def _analyze_queries(given: Given, action: AnalyzeQueries) -> Done:
+    found = analyze_queries(given.spark, given.table, given.spec, action, given.phase)
+    return Done(found.result, (), (found.figures,), driver_cpu_ms=found.driver_cpu_ms, answer=found.answer)
+
+
 def _compute_statistics(given: Given, action: ComputeStatistics) -> Done:
     return _by_driver(
         compute_statistics(given.spark, given.table, given.spec, action, given.phase, given.lease.may_commit)
@@ -130,6 +138,7 @@ _REMOVE_DANGLING_DELETES: Final = ActionJob(RemoveDanglingDeletes, _remove_dangl
 _REWRITE_POSITION_DELETES: Final = ActionJob(RewritePositionDeletes, _rewrite_position_deletes)
 _COMPUTE_STATISTICS: Final = ActionJob(ComputeStatistics, _compute_statistics)
 _EXPIRE_DATA: Final = ActionJob(ExpireData, _expire_data)
+_ANALYZE_QUERIES: Final = ActionJob(AnalyzeQueries, _analyze_queries)
 _UNDO_EXPIRE_DATA: Final = ActionJob(UndoExpireData, _undo_expire_data, lambda action: len(action.groups))
 
 ACTION_JOBS: Final[tuple[ActionJob[Any], ...]] = (
@@ -140,6 +149,7 @@ ACTION_JOBS: Final[tuple[ActionJob[Any], ...]] = (
     _COMPUTE_STATISTICS,
     _EXPIRE_DATA,
     _UNDO_EXPIRE_DATA,
+    _ANALYZE_QUERIES,
 )
 """Each kind once that Spark carries out."""
 

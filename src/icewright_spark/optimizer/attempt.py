@@ -90,6 +90,7 @@ class Attempt:
             wall_ms=int((time.monotonic() - started) * 1000),
             cpu_ms=cpu_ms_of(driver_cpu_ms, done.figures, in_figures_ms=done.driver_cpu_ms),
             left=done.left,
+            answer=done.answer,
         )
 
     def _guarded(self) -> Done:

@@ -20,12 +20,12 @@ from icewright.model.queries.queries import Operator, QueryRecord
 from icewright.model.queries.recommendations import (
     LEAVE,
     Candidate,
+    CandidateTrial,
     Evidence,
     LayoutChange,
     PropertiesChange,
     Rates,
     Recommendation,
-    Trial,
     Verdict,
 )
 from icewright_spark.executors.sort.sample import ROWS_PER_FILE_MIN
@@ -125,7 +125,8 @@ class _Trials:
         older = self._window(self._older)
         entries = [self._entry(candidate, self._older, choice) for candidate in choice.candidates]
         trials = [
-            Trial(entry.candidate, prediction(older, entry.sides, self._options.rates), entry.cost) for entry in entries
+            CandidateTrial(entry.candidate, prediction(older, entry.sides, self._options.rates), entry.cost)
+            for entry in entries
         ]
         winner = pick(entries, older, self._options.rates)
         ordered = sorted(trials, key=lambda trial: -trial.train.saved_s_per_day.mean)
@@ -174,7 +175,9 @@ class _Trials:
             return Reason(SAMPLE_TOO_SMALL, text, {"rows_needed": self._simulation.rows_wanted})
         return None
 
-    def _leave(self, reason: Reason, choice: Choice | None = None, trials: Sequence[Trial] = ()) -> Recommendation:
+    def _leave(
+        self, reason: Reason, choice: Choice | None = None, trials: Sequence[CandidateTrial] = ()
+    ) -> Recommendation:
         return Recommendation(
             table=self._table,
             verdict=Verdict.LEAVE,

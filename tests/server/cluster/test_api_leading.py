@@ -91,6 +91,7 @@ def test_only_what_the_loop_alone_knows_or_does_is_the_leaders(served: Served) -
         ("POST", f"^{V1}/gone-tables/{path.format('name')}/{path.format('uuid')}$", False),
         ("POST", f"^{V1}/gone-tables/{path.format('name')}/{path.format('uuid')}/withdraw$", False),
         ("POST", f"^{V1}/tasks/{task}/undo$", False),
+        ("POST", f"^{V1}/recommendations/{path.format('recommendation_id')}/accept$", False),
         ("POST", f"^{V1}/quarantine/{task}/purge$", False),
         ("POST", f"^{V1}/quarantine/{task}/purge-of-gone-table$", False),
     }

@@ -90,7 +90,7 @@ def test_limits_out_of_bounds(door: Served, limit: str) -> None:
 
 @_SETTINGS
 @given(
-    segment=texts.filter(lambda text: text not in {"", "."}),
+    segment=texts.filter(lambda text: text not in {"", ".", ".."}),  # which clients resolve
     path=st.sampled_from(
         [
             "/tables/{}",

@@ -8,7 +8,7 @@ from icewright.actions.remove_files.service import Remover
 from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import NotAllowed, NotFound, TableReplaced
-from icewright.model.actions.restore_files import RestoreFiles, RestoreFilesPrediction
+from icewright.model.actions.undo import RestoreFiles, RestoreFilesPrediction
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Policy

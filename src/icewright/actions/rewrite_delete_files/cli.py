@@ -8,8 +8,8 @@ from typing import TypeAlias
 from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.model.actions.remove_expired_files import RemoveExpiredFilesPrediction
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesPrediction
-from icewright.model.actions.restore_files import RestoreFilesPrediction
 from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesPrediction
+from icewright.model.actions.undo import RestoreFilesPrediction
 from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.plans.evidence.measures import Measured
 from icewright.plans.views import PlanView

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
+from icewright.actions.analyze_queries.check import ANSWER_LENGTH_MAX, recommendation_problem
 from icewright.actions.compute_statistics.commit import STATISTICS_UNSEEN, computed
 from icewright.actions.compute_statistics.evidence import problem_of_commit, verified_statistics
 from icewright.actions.expire_data.evidence import data_changed, problem_of_data, verified_data
@@ -29,8 +30,11 @@ from icewright.actions.undo.data_undo_evidence import (
 from icewright.actions.undo.expiry_undo import missing_of
 from icewright.catalogs.port import Catalog
 from icewright.core import wording
+from icewright.core.codec import loads
+from icewright.core.errors import InvalidMessage
 from icewright.maintenance.registry.effects import reported_snapshot, snapshot_made_by
 from icewright.model.actions.actions import Action, RewriteDataFiles, UndoExpireData
+from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction
 from icewright.model.actions.compute_statistics import ComputeStatistics
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
@@ -41,6 +45,7 @@ from icewright.model.actions.rollback import Rollback
 from icewright.model.actions.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.model.iceberg.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.model.plans.plans import Reason
+from icewright.model.queries.recommendations import Recommendation
 from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.model.work.jobs import GROUP_CONFLICT, GroupLeft, report_of
 from icewright.model.work.tasks import Outcome, Task
@@ -48,6 +53,7 @@ from icewright.observation.observer import Observer
 from icewright.plans.evidence.service import Changes, changes_between, committed_part, problem_of
 from icewright.ports.store import TaskStore
 from icewright.ports.telemetry import note_optimized
+from icewright.recommendations.sql import SqlRecommendations
 
 COMMIT_NOT_FOUND = "commit-not-found"
 """The code of an outcome that says: reported as committed, and the table knows nothing of it."""
@@ -58,7 +64,7 @@ class Verification:
     """What a table says of a committed task, one method for each way to tell.
 
     ``expiry_problem`` and ``undo_problem`` say what is otherwise than an expiry, or its undo, should leave it;
-    ``files_outcome`` what became of files that were moved.
+    ``files_outcome`` what became of files that were moved. ``recommendations`` is where those that hold are kept.
     """
 
     tasks: TaskStore
@@ -66,6 +72,7 @@ class Verification:
     expiry_problem: Callable[[Task, TableMetadata], Reason | None]
     undo_problem: Callable[[Task, TableMetadata], Reason | None]
     files_outcome: Callable[[Task], Reason]
+    recommendations: SqlRecommendations | None = None
 
     def rewrite(self, task: Task, action: RewriteDataFiles, metadata: TableMetadata) -> Outcome:
         """What the table says of a rewrite, in all parts that were committed."""
@@ -130,6 +137,28 @@ class Verification:
         seen = problem.code != STATISTICS_UNSEEN
         text = problem.text if seen else f"the statistics are there; {problem.text}"
         return Outcome(Reason(VERIFICATION_FAILED if seen else UNVERIFIED, text, problem.figures))
+
+    def analysis(self, task: Task, action: AnalyzeQueries, metadata: TableMetadata) -> Outcome:
+        """What an analysis found: no table knows of it, so that it is checked by itself, and kept where it holds."""
+        attempt = next((a for a in self.tasks.attempts(task.task_id) if a.attempt == task.attempt), None)
+        report = None if attempt is None else report_of(attempt)
+        if report is None or not report.answer:
+            return Outcome(Reason(UNVERIFIED, "the analysis ended, and its report has no answer"))
+        if len(report.answer) > ANSWER_LENGTH_MAX:
+            return Outcome(_failed(f"the answer has {len(report.answer):,} characters"))
+        try:
+            found = loads(Recommendation, report.answer)
+        except (InvalidMessage, OverflowError, RecursionError) as error:
+            return Outcome(_failed(f"the answer is no recommendation: {str(error)[:500]}"))
+        said = task.prediction
+        if not isinstance(said, AnalyzeQueriesPrediction):
+            raise TypeError(f"task {task.task_id} analyzes no queries")
+        problem = recommendation_problem(found, task.table_name, action, said, metadata)
+        if problem is not None:
+            return Outcome(_failed(problem))
+        if self.recommendations is not None:
+            self.recommendations.keep(task.table_id, task.task_id, self.tasks.now(), found)
+        return Outcome(Reason("verified", f"{found.candidate}: {found.reason.text}", {"trials": len(found.trials)}))
 
     def _of_commit(self, task: Task, metadata: TableMetadata, said: _Said) -> Outcome:
         """What the table says of a task that is committed as a whole, compared with the snapshot before it."""

@@ -25,6 +25,7 @@ from icewright.model.work.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.observation.observer import Observer
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.ports.telemetry import watched
+from icewright.recommendations.sql import SqlRecommendations
 
 VERIFY_TIMEOUT_MS = 60 * 60 * 1000
 """How long a commit may stay unverified because its table cannot be read. Meanwhile nothing else is done to it."""
@@ -47,10 +48,13 @@ class Verifier:
         expirer: Expirer,
         undoer: Undoer,
         remover: Remover,
+        recommendations: SqlRecommendations | None = None,
     ) -> None:
         self._tasks, self._tables, self._observer, self._dispatcher = tasks, tables, observer, dispatcher
         self._remover = remover
-        self._verification = Verification(tasks, observer, expirer.problem, undoer.problem, remover.outcome)
+        self._verification = Verification(
+            tasks, observer, expirer.problem, undoer.problem, remover.outcome, recommendations
+        )
 
     def settle(self, task: Task) -> Task:
         """Decide a task in doubt by looking into the table; the task itself when it is too early to say.

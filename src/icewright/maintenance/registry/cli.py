@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from icewright.actions.analyze_queries.cli import WORDS as _ANALYZE_QUERIES
 from icewright.actions.compute_statistics import cli as statistics
 from icewright.actions.expire_data import cli as data
 from icewright.actions.expire_snapshots import cli as expiries
@@ -23,7 +24,6 @@ from icewright.model.actions.remove_dangling_deletes import (
 )
 from icewright.model.actions.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesFigures, RemoveOrphanFilesPrediction
-from icewright.model.actions.restore_files import RestoreFilesFigures, RestoreFilesPrediction
 from icewright.model.actions.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
 from icewright.model.actions.rewrite_position_deletes import (
     RewritePositionDeletesFigures,
@@ -31,6 +31,8 @@ from icewright.model.actions.rewrite_position_deletes import (
 )
 from icewright.model.actions.rollback import RollbackFigures, RollbackPrediction
 from icewright.model.actions.undo import (
+    RestoreFilesFigures,
+    RestoreFilesPrediction,
     UndoExpireDataFigures,
     UndoExpireDataPrediction,
     UndoExpiryFigures,
@@ -164,6 +166,7 @@ ACTION_WORDS: Final[tuple[ActionWords[Any, Any], ...]] = (
     _REMOVE_ORPHAN_FILES,
     _REMOVE_EXPIRED_FILES,
     _RESTORE_FILES,
+    _ANALYZE_QUERIES,
 )
 """Each kind once."""
 

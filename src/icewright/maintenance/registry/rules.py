@@ -29,11 +29,10 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshots
 from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
-from icewright.model.actions.restore_files import RestoreFiles
 from icewright.model.actions.rewrite_manifests import RewriteManifests
 from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
 from icewright.model.actions.rollback import Rollback
-from icewright.model.actions.undo import UndoExpiry
+from icewright.model.actions.undo import RestoreFiles, UndoExpiry
 from icewright.model.plans.plans import Reason
 from icewright.plans import eligibility
 from icewright.plans.action_types import ActionRules, Upkeep

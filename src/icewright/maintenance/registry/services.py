@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from icewright.actions.analyze_queries import service as analyze_queries
 from icewright.catalogs.port import Catalog
 from icewright.maintenance.dispatch.verification import Verification
 from icewright.maintenance.planner import Planner
@@ -108,6 +109,13 @@ _RESTORE_FILES: Final = ActionType(
     never("it was an undo", "remove the files again: `icewright remove-orphan-files`"),
 )
 
+_ANALYZE_QUERIES: Final = ActionType(
+    analyze_queries.RULES,
+    Verification.analysis,
+    never("it changed nothing", "nothing has to be done"),
+    analyze_queries.REQUEST,
+)
+
 _ALL: Final[tuple[ActionType[Any], ...]] = (
     _REWRITE_DATA_FILES,
     _EXPIRE_SNAPSHOTS,
@@ -122,6 +130,7 @@ _ALL: Final[tuple[ActionType[Any], ...]] = (
     _REMOVE_ORPHAN_FILES,
     _REMOVE_EXPIRED_FILES,
     _RESTORE_FILES,
+    _ANALYZE_QUERIES,
 )
 """Each kind once. What happens by itself is told of in this order."""
 

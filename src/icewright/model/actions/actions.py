@@ -14,13 +14,13 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, Self, Typ
 from icewright.core.codec import OneOf
 from icewright.model.access.permissions import Permission
 from icewright.model.actions import (
+    analyze_queries,
     compute_statistics,
     expire_data,
     expire_snapshots,
     remove_dangling_deletes,
     remove_expired_files,
     remove_orphan_files,
-    restore_files,
     rewrite_manifests,
     rewrite_position_deletes,
     rollback,
@@ -295,12 +295,14 @@ class ActionKind(StrEnum):
     REMOVE_ORPHAN_FILES = remove_orphan_files.TRAITS
     REMOVE_EXPIRED_FILES = remove_expired_files.TRAITS
     """What Iceberg's ``expire_snapshots`` does at once, and for good."""
-    RESTORE_FILES = restore_files.TRAITS
+    RESTORE_FILES = undo.RESTORE_FILES_TRAITS
     """No procedure of Iceberg's: what was removed is put back."""
     EXPIRE_DATA = expire_data.TRAITS
     UNDO_EXPIRE_DATA = _UNDO_EXPIRE_DATA
     """Where ``main`` can be set back to before, that is done: this one inserts rows."""
     ROLLBACK_TO_SNAPSHOT = rollback.TRAITS
+    ANALYZE_QUERIES = analyze_queries.TRAITS
+    """No procedure of Iceberg's: layouts are tried on the queries of engines, and nothing is changed."""
 
 
 _FIRST: Final = (

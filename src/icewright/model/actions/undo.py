@@ -1,4 +1,4 @@
-"""Taking expiries back, of snapshots and of data: the actions, what lists show of them, and what they would bring.
+"""Taking back what went, snapshots, data and files: the actions, what lists show of them, and what they would bring.
 
 What a task took of snapshots is kept before it is taken (:class:`Kept`), so that nothing depends on files that writers
 may delete. Where something was committed since data expired, the rows of its files are inserted again, as new files, in
@@ -193,5 +193,58 @@ TRAITS: Final = ActionTraits(
     names=lambda action: len(action.snapshot_ids),
     permission=Permission.UNDO,
     runs_on=RunsOn.SERVER,
+    settings=frozenset(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreFilesFigures:
+    """What lists show of the action. It goes by files, and by no snapshot."""
+
+    kind: ClassVar[Literal["restore_files"]] = "restore_files"
+    undone_task_id: str
+    files: int
+    size_bytes: int
+    base_snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreFiles:
+    """Put back all that a task moved into quarantine and that is still there, each byte for byte to its own place.
+
+    ``files`` and ``size_bytes`` are what was there when it was planned. What cannot come back, since something else is
+    at its place by now, stays in quarantine.
+    """
+
+    kind: ClassVar[Literal["restore_files"]] = "restore_files"
+    undone_task_id: str
+    files: int
+    size_bytes: int
+
+    @property
+    def figures(self) -> RestoreFilesFigures:
+        """The action itself: it names no file."""
+        return RestoreFilesFigures(self.undone_task_id, self.files, self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreFilesPrediction:
+    """What carrying out the action would bring. ``purged_files`` are gone for good; no Spark statement comes near."""
+
+    kind: ClassVar[Literal["restore_files"]] = "restore_files"
+    files: int
+    size_bytes: int
+    purged_files: int
+    call: str = ""
+
+
+RESTORE_FILES_TRAITS: Final = ActionTraits(
+    RestoreFiles,
+    RestoreFilesFigures,
+    RestoreFilesPrediction,
+    names=lambda _action: 0,
+    permission=Permission.UNDO,
+    runs_on=RunsOn.SERVER_FILES,
+    in_mode_observe=True,
     settings=frozenset(),
 )

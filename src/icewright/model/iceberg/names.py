@@ -158,3 +158,9 @@ def _quoted_part(text: str, start: int) -> tuple[str, int]:
         if text[end + 1 : end + 2] != "`":
             return text[start + 1 : end].replace("``", "`"), end + 1
         position = end + 2
+
+
+def sql_name(name: TableName, metadata_table: str | None = None) -> str:
+    """A table, or one of its metadata tables, as Spark's SQL names it: every part in backticks."""
+    parts = (name.catalog, *name.path, *(() if metadata_table is None else (metadata_table,)))
+    return ".".join(map(identifier, parts))

@@ -145,5 +145,7 @@ class QueryRecord:
     tables: tuple[TableRead, ...] = ()
 
 
+LOG_PREFIX = "icewright.queries."
+"""How properties begin in which the table of queries says where it ends, and which column is which."""
 SQL_LENGTH_MAX = 4_000
 """Characters of a query's text that are kept."""

@@ -126,7 +126,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CandidateTrial:
     """A candidate that was tried, on the older queries, by which one is chosen; ``test`` only of the one chosen."""
 
     candidate: Candidate
@@ -194,8 +194,8 @@ class Recommendation:
     candidate: Candidate
     evidence: Evidence
     rates: Rates
-    chosen: Trial | None = None
-    trials: tuple[Trial, ...] = ()
+    chosen: CandidateTrial | None = None
+    trials: tuple[CandidateTrial, ...] = ()
     caveats: tuple[Reason, ...] = field(default=())
 
 

@@ -21,7 +21,7 @@ from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import WorkerEnvironment
 from icewright.model.work.tasks import Attempt, Progress
 
-PROTOCOL_VERSION = 13
+PROTOCOL_VERSION = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,10 @@ Result: TypeAlias = Committed | Conflicted | CommitUnknown | Failed | Cancelled
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What an attempt did. ``receipts`` and ``groups`` are of the groups that were rewritten, committed or not."""
+    """What an attempt did. ``receipts`` and ``groups`` are of the groups that were rewritten, committed or not.
+
+    ``answer`` is what a task found that only reads, as JSON of a document of its own; empty of all others.
+    """
 
     protocol_version: int
     task_id: str
@@ -178,6 +181,7 @@ class TaskReport:
     wall_ms: int
     cpu_ms: int
     left: tuple[GroupLeft, ...] = ()
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,10 @@ class RowKind(StrEnum):
     """Revisions of the policies that are not present any more; aged by when the next one was applied."""
     TABLES = "tables"
     """Tables that were dropped, with all that is known of them; aged by when that was seen."""
+    QUERIES = "queries"
+    """What queries of tables took, summed by weeks; aged by when the week began."""
+    RECOMMENDATIONS = "recommendations"
+    """Recommendations with what was decided; aged by when they were made."""
 
 
 KEEP_DAYS_MAX: Final = 36_500
@@ -60,6 +64,8 @@ KEEP_TABLES_DAYS_MIN: Final = UNDO_KEPT_MS // DAY_MS
 """A catalog may not show a table for a while."""
 KEEP_FINDINGS_DAYS_MIN: Final = 2
 """Tables that are looked after have their storages found out anew once a day."""
+KEEP_QUERIES_DAYS_MIN: Final = 28
+"""What layouts are judged by are the queries of some weeks."""
 KEEP_PLANS_MIN: Final = 5
 """Fewer than that, and nobody could see by what the plan of a table has changed."""
 KEEP_PLANS_MAX: Final = 10_000
@@ -87,6 +93,8 @@ class Retention:
     approvals_ms: int = 1_095 * DAY_MS
     policies_ms: int = 1_095 * DAY_MS
     tables_ms: int = 90 * DAY_MS
+    queries_ms: int = 182 * DAY_MS
+    recommendations_ms: int = 1_095 * DAY_MS
 
     def kept_ms(self, kind: RowKind) -> int | None:
         """How long rows of a kind are kept; None where they do not go by their age."""
@@ -105,6 +113,8 @@ class Retention:
             RowKind.APPROVALS: self.approvals_ms,
             RowKind.POLICIES: self.policies_ms,
             RowKind.TABLES: self.tables_ms,
+            RowKind.QUERIES: self.queries_ms,
+            RowKind.RECOMMENDATIONS: self.recommendations_ms,
         }[kind]
 
 
@@ -125,6 +135,8 @@ SETTING_OF: Final[Mapping[RowKind, str]] = {
     RowKind.APPROVALS: "keep_approvals_days",
     RowKind.POLICIES: "keep_policies_days",
     RowKind.TABLES: "keep_dropped_tables_days",
+    RowKind.QUERIES: "keep_queries_days",
+    RowKind.RECOMMENDATIONS: "keep_recommendations_days",
 }
 """By which setting of ``[server]``; what is not in it has none."""
 

@@ -15,16 +15,18 @@ from icewright.model.queries.queries import (
     LiteralKind,
     LiteralPolicy,
     QueryRecord,
+    QuerySource,
     TableRead,
 )
 from icewright.queries.sources.predicates import date, timestamp
-from icewright.queries.sources.sql_text import NUMBERS, STRINGS, ParsedSql
+from icewright.queries.sources.sql_text import NUMBERS, STRINGS, ParsedSql, SqlDialect, UnreadableSql, parse
 
 KEY_LENGTH_MIN: Final = 16
 VALUES_MAX: Final = 50
 """Literals of one filter that are kept; of more, only their number."""
 _DIGEST_DIGITS: Final = 16
 _HASHED_KINDS: Final = {LiteralKind.STRING, LiteralKind.HASHED}
+_DIALECTS: Final = {QuerySource.SPARK: SqlDialect.SPARK, QuerySource.SQL: SqlDialect.SPARK}
 _TYPES_BEFORE_DATES: Final = {"DATE": date, "TIMESTAMP": timestamp}
 
 
@@ -96,3 +98,11 @@ class LiteralRules:
 
     def _digest(self, text: str) -> str:
         return hmac.new(self.key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:_DIGEST_DIGITS]
+
+
+def parsed_sql(query: QueryRecord) -> ParsedSql | None:
+    """The text of a query, in the dialect of where it comes from; None where it cannot be read."""
+    try:
+        return parse(query.sql, _DIALECTS.get(query.source, SqlDialect.TRINO))
+    except UnreadableSql:
+        return None

@@ -27,9 +27,9 @@ _VALUES_SHOWN_IN_PLANS: Final = 32
 """Of longer lists the plan says their range only."""
 
 
-def read_event(document: bytes | str, rules: LiteralRules) -> QueryRecord | None:
+def read_event(document: bytes | str | Object, rules: LiteralRules) -> QueryRecord | None:
     """The record of a QueryCompletedEvent; None for any other event. Raises :class:`InvalidMessage`."""
-    event = documents.json_object(document)
+    event = documents.json_object(document) if isinstance(document, (bytes, str)) else document
     payload = event.get("eventPayload")  # around it, Kafka's messages may have an envelope
     event = payload if isinstance(payload, dict) else event
     if event.get("statistics") is None or event.get("endTime") is None or event.get("metadata") is None:

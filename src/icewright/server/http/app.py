@@ -17,7 +17,6 @@ from icewright.actions.remove_files import api as quarantine
 from icewright.actions.remove_files import lost_tables
 from icewright.approvals import api as approvals
 from icewright.events import api as events
-from icewright.events.sources import metrics_reports
 from icewright.feed import api as feed
 from icewright.feed.streams import Streams
 from icewright.identity import identities
@@ -44,6 +43,9 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.notifications import api as notifications
 from icewright.policy import api as policies
+from icewright.queries import api as queries
+from icewright.queries import metrics_reports
+from icewright.recommendations import api as recommendations
 from icewright.server.cluster.leading import AlwaysLeads, Leading
 from icewright.server.control import ControlPlane
 from icewright.server.http import catalog_check_api as catalog_checks
@@ -188,6 +190,8 @@ def _routes() -> _Routes:
         feed,
         notifications,
         events,
+        queries,
+        recommendations,
         optimizers,
         metrics,
     )
@@ -238,7 +242,12 @@ def _finders(control: ControlPlane, lookups: Lookups) -> dict[On, Finder]:
         found = control.deletions.run(complete_id(request, caller, "task_id", control.tasks.ids_like))
         return Found(place(found.table_id, found.table_name))
 
-    return {On.TABLE: table, On.PLAN: plan, On.TASK: task, On.RUN: run}
+    def recommendation(request: Request, caller: Principal) -> Found:
+        store = control.recommendations.store
+        found = store.get(complete_id(request, caller, "recommendation_id", store.ids_like))
+        return Found(place(found.table_id, found.recommendation.table))
+
+    return {On.TABLE: table, On.PLAN: plan, On.TASK: task, On.RUN: run, On.RECOMMENDATION: recommendation}
 
 
 def _operation_id(route: APIRoute) -> str:

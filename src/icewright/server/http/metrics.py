@@ -39,6 +39,7 @@ from icewright.model.work.totals import BEYOND, BOUNDS_MS, Total, TotalKey
 from icewright.notifications.service import ReceiverView
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.telemetry import PROCESS
+from icewright.queries.service import QueryLog
 from icewright.server.control import ControlPlane
 from icewright.server.http.status import OPTIMIZER_SEEN_MS
 from icewright.server.loop import Loop
@@ -89,6 +90,7 @@ class Figures:
         if self._shown.state_dir is not None:
             free_bytes = shutil.disk_usage(self._shown.state_dir).free
             yield _one("icewright_state_free_bytes", "Of the server: what is free where its own files are.", free_bytes)
+        yield from _of_queries(control.queries)
         try:
             tasks, tables = control.tasks.census(max(1, self._shown.tables_max)), control.tables.census()
             halts, groups = control.tasks.halts.present(), control.group_views.defined()
@@ -135,6 +137,30 @@ def _of_server(control: ControlPlane, loop: Loop) -> Iterator[Metric]:
         yield _one("icewright_loop_round_age_seconds", about, max(0, now - ended_at) / 1_000)
     about = "Of the server: tables that were never readable, so that they are in no list."
     yield _one("icewright_tables_unreadable", about, len(loop.unreadable))
+
+
+def _of_queries(log: QueryLog) -> Iterator[Metric]:
+    """Queries of engines: those that came in, and those that wait in the spool."""
+    received = CounterMetricFamily(
+        "icewright_queries_received",
+        "Of the process: queries that came in, by what became of them.",
+        labels=("source", "result"),
+    )
+    for (source, result), number in sorted(log.received.items()):
+        received.add_metric((source, result), number)
+    yield received
+    try:
+        figures = log.figures()
+    except IcewrightError as error:
+        _log.warning("no figures of the spool", code=error.code, detail=error.message)
+        return
+    if figures is not None:
+        about = "Of the server: queries that came in and are not counted or logged yet."
+        yield _one("icewright_queries_waiting", about, figures.waiting)
+        about = "Of the server: what the queries that wait take of the spool, in bytes."
+        yield _one("icewright_queries_waiting_bytes", about, figures.waiting_bytes)
+        about = "Of the server: what came as a query and could not be read, of what is kept."
+        yield _one("icewright_queries_set_aside", about, figures.set_aside)
 
 
 def _of_halts(halts: Sequence[Halt]) -> GaugeMetricFamily:

@@ -14,6 +14,8 @@ from icewright.events.schema import inbox
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.approvals import REFUSED_MS
 from icewright.model.work.retention import Retention, RowKind
+from icewright.queries.schema import query_templates
+from icewright.recommendations.schema import recommendations
 from icewright.store import transactions
 from icewright.store.schema import (
     listed_tables,
@@ -50,6 +52,8 @@ OF_TABLES: Final = (
     orphan_passes,
     listed_tables,
     table_series,
+    query_templates,
+    recommendations,
     tables,
 )
 """What goes with a table that was dropped, in the order that constraints ask for."""

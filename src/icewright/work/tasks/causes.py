@@ -39,6 +39,7 @@ CAUSES: Final[Mapping[type[IcewrightError], Cause]] = MappingProxyType(
         errors.InboxFull: Cause.AWAY,
         errors.TooManyRequests: Cause.AWAY,
         errors.InboxShareFull: Cause.AWAY,
+        errors.SpoolFull: Cause.AWAY,
         errors.OutOfMemory: Cause.OUT_OF_MEMORY,
         errors.StorageUnavailable: Cause.AWAY,
         errors.Unreadable: Cause.UNREADABLE,

@@ -1,4 +1,4 @@
-"""Iceberg's own reports of commits and scans, as clients send them to their REST catalog.
+"""Iceberg's own reports of commits and scans, as clients send them to their REST catalog: events, and queries.
 
 They come here where that route is mirrored (docs/events.md). The address is the one of the REST specification, so that
 a proxy need not change it, and is described there and not here; the catalog's own credentials stay with the catalog.
@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from icewright.core.clock import Clock
 from icewright.core.errors import InvalidName, NotFound
 from icewright.events.api import EVENTS_BYTES_MAX
 from icewright.events.intake import Intake
@@ -21,6 +22,8 @@ from icewright.model.access.permissions import EVERYTHING, Permission, Principal
 from icewright.model.events.events import Channel
 from icewright.model.events.messages import parse_report
 from icewright.model.iceberg.names import TableName
+from icewright.queries.service import QueryLog
+from icewright.queries.sources.scan_reports import read_report
 from icewright.web.deps import Caller, Service
 from icewright.web.messages import json_body
 
@@ -30,7 +33,8 @@ _ADDRESS: Final = re.compile(
     rb"/v1/(?:(?P<prefix>[^?]+)/)?namespaces/(?P<namespace>[^/?]+)/tables/(?P<table>[^/?]+)/metrics\Z"
 )
 _SEPARATOR: Final = "\x1f"
-_KNOWN_KINDS: Final = {"commit-report", "scan-report"}
+_SCAN: Final = "scan-report"
+_KNOWN_KINDS: Final = {"commit-report", _SCAN}
 # Levels of a name may have slashes in them, which the web framework has decoded by the time that it compares paths.
 _ROUTE: Final[dict[str, Any]] = {
     "status_code": HTTPStatus.NO_CONTENT,
@@ -44,17 +48,23 @@ _TABLE: Final = "/namespaces/{namespace:path}/tables/{table:path}/metrics"
 @router.post("/{prefix:path}" + _TABLE, **_ROUTE)
 def report_metrics(
     intake: Service[Intake],
+    log: Service[QueryLog],
+    clock: Service[Clock],
     caller: Caller,
     request: Request,
     body: Annotated[Any, Depends(json_body(EVENTS_BYTES_MAX))],
 ) -> Response:
-    """A report of Iceberg's. A commit becomes an event; scans are counted."""
+    """A report of Iceberg's. A commit becomes an event, a scan a query."""
     name = _table_name(intake, caller, request.scope["raw_path"])
     kind, event = parse_report(body, name)
-    if event is None:
-        intake.pass_over(kind if kind in _KNOWN_KINDS else "other-report")
-    else:
+    if event is not None:
         intake.take([event], Channel.METRICS_REPORT, caller.name)
+    else:
+        query = read_report(body, name, caller.name, clock.now(), log.rules) if kind == _SCAN else None
+        if query is None or not log.is_kept:
+            intake.pass_over(kind if kind in _KNOWN_KINDS else "other-report")
+        else:
+            log.take([query])
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 

@@ -1,0 +1,154 @@
+"""The second opinion on a plan to analyze queries, and on what is found; it shares nothing with what made either."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from icewright.core import codec
+from icewright.core.times import Instant
+from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.policy.policy import Policy
+from icewright.model.queries.recommendations import (
+    Candidate,
+    LayoutChange,
+    LeaveAsIs,
+    PropertiesChange,
+    Rates,
+    Recommendation,
+    Verdict,
+)
+from icewright.plans.check_table import Wrong
+
+
+def analysis_violations(
+    action: AnalyzeQueries,
+    said: AnalyzeQueriesPrediction,
+    metadata: TableMetadata,
+    policy: Policy,
+    queries_table: TableName,
+    now: Instant,
+) -> Iterator[Wrong]:
+    """What is wrong with a plan. ``queries_table`` is the one that the configuration names: no other may be read."""
+    if action.queries_table != queries_table:
+        yield "queries-table-other", f"it would read {action.queries_table}, which is not the query log"
+    if action.base_snapshot_id != metadata.current_snapshot_id:
+        yield "snapshot-not-current", f"snapshot {action.base_snapshot_id} is not the current one"
+    if action.since >= now:
+        yield "since-in-future", "it would analyze queries that have not run"
+    if not 0 < action.sample_rows <= action.records:
+        yield "sample-impossible", f"{action.sample_rows:,} of {action.records:,} rows"
+    if action.current != policy.layout:
+        yield "layout-other", "the table is to have another layout than the plan says"
+    if (said.queries, said.sample_rows) != (action.queries, action.sample_rows):
+        yield "figures-wrong", "the prediction is of another plan"
+
+
+ANSWER_LENGTH_MAX: Final = 512 * 1024
+"""Of an answer as JSON: each is kept for years."""
+TRIALS_MAX: Final = 100
+COLUMNS_MAX: Final = 50
+BLOOM_PREFIX: Final = "write.parquet.bloom-filter-enabled.column."
+"""How the only properties begin that may be recommended, all of them ``true``: a report is believed in nothing else."""
+_BYTES_TOLERANCE: Final = 0.05
+
+
+def recommendation_problem(
+    found: Recommendation,
+    table: TableName,
+    action: AnalyzeQueries,
+    said: AnalyzeQueriesPrediction,
+    metadata: TableMetadata,
+) -> str | None:
+    """Why a recommendation must not be shown to anybody; None where it holds.
+
+    It is of the ``table`` of its task and of the size that was planned; what it would set is possible and harmless; and
+    a change clears its own cost by the figures that it states, at the rates of this release: of later queries, by the
+    lower end of their interval.
+    """
+    return next(chain(_of_another_task(found, table, said), _does_not_hold(found, action, metadata)), None)
+
+
+def _of_another_task(found: Recommendation, table: TableName, said: AnalyzeQueriesPrediction) -> Iterator[str]:
+    if found.table != table:
+        yield f"it is of {found.table}, not of {table}"
+    if found.rates != Rates():
+        yield "its rates are not those of this release"
+    if not _is_finite(codec.to_json(found)):
+        yield "it has a figure that is no number"
+    if len(found.trials) > TRIALS_MAX:
+        yield f"it has {len(found.trials):,} trials"
+    evidence = found.evidence
+    if abs(evidence.bytes - said.read_bytes) > _BYTES_TOLERANCE * said.read_bytes:
+        yield f"it is of a table of {evidence.bytes:,} bytes, and this one has {said.read_bytes:,}"
+    if not 0 <= evidence.partitions <= max(1, said.data_files):
+        yield f"it has seen {evidence.partitions:,} partitions in {said.data_files:,} files"
+
+
+def _does_not_hold(found: Recommendation, action: AnalyzeQueries, metadata: TableMetadata) -> Iterator[str]:
+    candidate, chosen = found.candidate, found.chosen
+    if found.verdict is Verdict.LEAVE:
+        if not isinstance(candidate, LeaveAsIs):
+            yield f"it recommends to leave the table, and {candidate}"
+        return
+    yield from impossible(candidate, metadata)
+    if isinstance(candidate, LayoutChange) and candidate.layout == action.current:
+        yield f"the table is to have {candidate.layout} already"
+    if chosen is None or chosen.candidate != candidate or chosen.test is None:
+        yield "it was not tried on later queries"
+        return
+    gained_s, cost_s = chosen.test.saved_s_per_day.low * found.rates.horizon_days, chosen.cost.cpu_s
+    if not (math.isfinite(gained_s) and gained_s > cost_s > 0):
+        yield f"it gains {gained_s:.3g} CPU seconds at least and costs {cost_s:.3g}"
+
+
+def impossible(candidate: Candidate, metadata: TableMetadata) -> Iterator[str]:
+    """Why a change cannot be made to a table as it is, or must not be: nothing where it can."""
+    match candidate:
+        case LayoutChange(layout):
+            if not layout.columns:
+                yield "it recommends no layout at all"
+            for column in layout.columns:
+                if not _has(metadata, column.path):
+                    yield f"the table has no column {column}"
+        case PropertiesChange(properties):
+            if not 0 < len(properties) <= COLUMNS_MAX:
+                yield f"it would set {len(properties):,} properties"
+            for key, value in properties.items():
+                path = key.removeprefix(BLOOM_PREFIX).split(".")
+                if not key.startswith(BLOOM_PREFIX) or value != "true":
+                    yield f"it would set {key[:100]!r}"
+                elif not _has(metadata, path):
+                    yield f"the table has no column {'.'.join(path)[:100]}"
+        case _:
+            yield f"nothing carries out {candidate}"
+
+
+def _is_finite(value: Any) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(map(_is_finite, value.values()))
+        case list():
+            return all(map(_is_finite, value))
+        case _:
+            return True
+
+
+def _has(metadata: TableMetadata, path: Sequence[str]) -> bool:
+    fields: Any = metadata.schema.fields
+    for number, part in enumerate(path, start=1):
+        found = next((field for field in fields if field["name"] == part), None)
+        if found is None:
+            return False
+        inner = found["type"]
+        is_struct = isinstance(inner, dict) and inner.get("type") == "struct"
+        if number < len(path) and not is_struct:
+            return False
+        fields = inner["fields"] if is_struct else ()
+    return True

@@ -1,0 +1,65 @@
+"""What became of a recommendation: it is open until somebody decides, or a newer one of its table takes its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from icewright.core.times import Instant
+from icewright.model.iceberg.names import TableId
+from icewright.model.queries.recommendations import Recommendation
+
+
+class RecommendationState(StrEnum):
+    """Where a recommendation is."""
+
+    OPEN = "open"
+    SNOOZED = "snoozed"
+    """Not now: it is open again from an instant on."""
+    ACCEPTING = "accepting"
+    """Somebody has accepted it, and the properties of the table are being set, or may be: accept it again to know."""
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    REPLACED = "replaced"
+    """A newer one of the same table came before anybody decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What somebody decided. ``until`` is of a snooze alone."""
+
+    state: RecommendationState
+    by: str
+    at: Instant
+    why: str = ""
+    until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRecommendation:
+    """A recommendation with what became of it. ``task_id`` is of the task that made it."""
+
+    recommendation_id: str
+    table_id: TableId
+    task_id: str
+    made_at: Instant
+    recommendation: Recommendation
+    state: RecommendationState = RecommendationState.OPEN
+    decision: Decision | None = None
+
+    def state_at(self, now: Instant) -> RecommendationState:
+        """Where it is at an instant: a snooze that is over leaves it open."""
+        is_over = self.decision is not None and (self.decision.until or 0) <= now
+        return RecommendationState.OPEN if self.state is RecommendationState.SNOOZED and is_over else self.state
+
+
+UNDECIDED: Final = (RecommendationState.OPEN, RecommendationState.SNOOZED)
+"""What somebody may still decide."""
+
+RECOMMENDATION: Final = "recommendation"
+
+
+def recommendation_of(task_id: str) -> str:
+    """The id of what a task recommends: the same for the same task."""
+    return f"{RECOMMENDATION}-{task_id.removeprefix('task-')}"

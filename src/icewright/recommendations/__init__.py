@@ -1,0 +1,1 @@
+"""Recommendations: what the queries of tables suggest, and what people decided about it."""

@@ -1,0 +1,202 @@
+"""What people decide about recommendations. Accepting one sets properties of its table, and nothing of any other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from icewright.actions.analyze_queries.check import impossible
+from icewright.catalogs.port import Catalog
+from icewright.catalogs.properties_port import TableProperties
+from icewright.core.clock import Clock
+from icewright.core.errors import (
+    Conflict,
+    InvalidMessage,
+    NotAllowed,
+    NotFound,
+    Rejected,
+    TableReplaced,
+    Unavailable,
+    Unsupported,
+)
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.policy.policy import Policy
+from icewright.model.queries.decisions import UNDECIDED, Decision, KeptRecommendation, RecommendationState
+from icewright.model.queries.recommendations import Candidate, LayoutChange, PropertiesChange, Recommendation
+from icewright.policy.property_changes import differing, with_changes
+from icewright.policy.settings import BY_KEY, LAYOUT_KEY, LEVEL_1_SIZE_KEY
+from icewright.ports.store import TableStore
+from icewright.recommendations.sql import SqlRecommendations
+
+SNOOZE_DAYS_MAX: Final = 365
+WHY_LENGTH_MAX: Final = 1_000
+LEVEL_1_BYTES_MIN: Final = 1024 * 1024
+"""Level 1 at less would write files again for each commit."""
+_DAY_MS: Final = 24 * 3_600_000
+
+
+class Recommendations:
+    """Recommendations and decisions. Safe for use by several threads."""
+
+    def __init__(
+        self,
+        store: SqlRecommendations | None,
+        catalogs: Mapping[str, Catalog],
+        tables: TableStore,
+        properties: Mapping[str, TableProperties],
+        policy: Callable[[TableMetadata], Policy],
+        clock: Clock,
+        wake: Callable[[TableName], None],
+    ) -> None:
+        """``properties`` change those of tables, by catalog; ``policy`` is the effective one of a table.
+
+        ``wake`` has a table looked at. Without a ``store`` all is :class:`Unsupported`.
+        """
+        self._store, self._catalogs, self._tables, self._properties = store, catalogs, tables, properties
+        self._policy, self._clock, self._wake = policy, clock, wake
+        self._lock = threading.Lock()
+        self._at_work: set[str] = set()
+
+    @property
+    def store(self) -> SqlRecommendations:
+        """Where they are kept. Raises :class:`Unsupported`."""
+        if self._store is None:
+            raise Unsupported("this server keeps no recommendations")
+        return self._store
+
+    def accept(self, recommendation_id: str, by: str) -> KeptRecommendation:
+        """Set the properties that are recommended, and keep who said so.
+
+        Raises ``NotFound``; :class:`NotAllowed` where there is nothing to do or a rule overrules it; ``Conflict`` where
+        it is decided already or right now, or the table or its properties changed meanwhile; and what the catalog
+        raises: then it is as it was, or :class:`~icewright.core.errors.OutcomeUnknown`: then it is accepted again to
+        know. What is accepted already stays so.
+        """
+        with self._lock:
+            if recommendation_id in self._at_work:
+                raise Conflict(f"{recommendation_id} is being accepted", hint="ask again in a moment")
+            self._at_work.add(recommendation_id)
+        try:
+            return self._accept(recommendation_id, by)
+        finally:
+            with self._lock:
+                self._at_work.remove(recommendation_id)
+
+    def _accept(self, recommendation_id: str, by: str) -> KeptRecommendation:
+        kept = self.store.get(recommendation_id)
+        wanted = properties_of(kept.recommendation)
+        if not wanted:
+            raise NotAllowed(
+                f"{recommendation_id} recommends to leave the table as it is", hint="there is nothing to accept"
+            )
+        if kept.state is RecommendationState.ACCEPTED:
+            return kept
+        state = RecommendationState.ACCEPTING
+        begun = Decision(state, by, self._clock.now())
+        # From here on nobody else decides: what is set, or may be, is never said to be rejected.
+        self.store.decide(recommendation_id, begun, of=(*UNDECIDED, state))
+        try:
+            name = self._set(kept, wanted)
+        except (Rejected, Conflict, Unavailable):  # this time nothing was set
+            if kept.state is not state or self._is_unset(kept, wanted):
+                before = None if kept.state is state else kept.decision
+                again = before or Decision(RecommendationState.OPEN, by, begun.at)
+                self.store.decide(recommendation_id, again, of=(state,))
+            raise
+        done = replace(begun, state=RecommendationState.ACCEPTED)
+        accepted = self.store.decide(recommendation_id, done, of=(state, RecommendationState.ACCEPTED))
+        self._wake(name)
+        return accepted
+
+    def reject(self, recommendation_id: str, by: str, why: str) -> KeptRecommendation:
+        """Keep that it is not wanted. Raises ``NotFound``, ``Conflict`` and :class:`InvalidMessage`."""
+        decision = Decision(RecommendationState.REJECTED, by, self._clock.now(), _text(why))
+        return self.store.decide(recommendation_id, decision)
+
+    def snooze(self, recommendation_id: str, by: str, days: int, why: str = "") -> KeptRecommendation:
+        """Keep that it is to come again in so many days. Raises as :meth:`reject`."""
+        if not 1 <= days <= SNOOZE_DAYS_MAX:
+            raise InvalidMessage(f"{days} days", hint=f"1 to {SNOOZE_DAYS_MAX}")
+        now = self._clock.now()
+        until = now + days * _DAY_MS
+        decision = Decision(RecommendationState.SNOOZED, by, now, _text(why) if why else "", until)
+        return self.store.decide(recommendation_id, decision)
+
+    def _set(self, kept: KeptRecommendation, wanted: Mapping[str, str | None]) -> TableName:
+        """Set what is not so already; the name of the table."""
+        metadata = self._load(kept)
+        changes = differing(metadata, self._with_effect(metadata, kept.recommendation.candidate, wanted))
+        if changes:
+            self._properties[metadata.name.catalog].change(metadata, changes)
+        return metadata.name
+
+    def _is_unset(self, kept: KeptRecommendation, wanted: Mapping[str, str | None]) -> bool:
+        """Whether it is known of one whose acceptance was begun before that nothing is set."""
+        try:
+            metadata = self._load(kept)
+        except (NotFound, TableReplaced):
+            return True
+        except (Rejected, Conflict, Unavailable):
+            return False
+        return len(differing(metadata, wanted)) == len(wanted)
+
+    def _load(self, kept: KeptRecommendation) -> TableMetadata:
+        record = self._tables.record(kept.table_id)
+        name = kept.recommendation.table if record is None else record.name
+        catalog = self._catalogs.get(name.catalog)
+        if catalog is None or name.catalog not in self._properties:
+            raise NotAllowed(f"catalog {name.catalog} is not configured", hint="set the properties by the engine")
+        metadata = catalog.load(name)
+        if metadata.table_id != kept.table_id:
+            raise TableReplaced(f"{name} is another table now")
+        return metadata
+
+    def _with_effect(
+        self, metadata: TableMetadata, candidate: Candidate, wanted: Mapping[str, str | None]
+    ) -> dict[str, str | None]:
+        """What is to be set, without a size of Level 1 that is small enough already.
+
+        Raises :class:`NotAllowed` where a rule is above the table's own property, which would change nothing.
+        """
+        problem = next(impossible(candidate, metadata), None)
+        if problem is not None:
+            raise NotAllowed(f"{metadata.name} has changed since: {problem}", hint="have its queries analyzed again")
+        if not isinstance(candidate, LayoutChange):
+            return dict(wanted)
+        now, then = self._policy(metadata), self._policy(with_changes(metadata, wanted))
+        if then.layout != candidate.layout:
+            origin = then.origins.get(LAYOUT_KEY, "a rule")
+            raise NotAllowed(
+                f"{LAYOUT_KEY} of {metadata.name} is overruled by {origin}", hint="change the rule, or reject this"
+            )
+        is_small = now.level_1_size_bytes <= int(wanted.get(LEVEL_1_SIZE_KEY) or 0)
+        return {key: value for key, value in wanted.items() if not (is_small and key == LEVEL_1_SIZE_KEY)}
+
+
+def properties_of(said: Recommendation) -> dict[str, str | None]:
+    """What accepting a recommendation sets; nothing where nothing is to be done.
+
+    Level 1 puts files in order from a size on, which a table of small partitions never reaches by default: it is set to
+    half of what a partition has on average, where that is less.
+    """
+    match said.candidate:
+        case LayoutChange(layout):
+            found: dict[str, str | None] = {LAYOUT_KEY: str(layout)}
+            size_bytes = max(LEVEL_1_BYTES_MIN, said.evidence.bytes // max(1, said.evidence.partitions) // 2)
+            if size_bytes < BY_KEY[LEVEL_1_SIZE_KEY].default:
+                found[LEVEL_1_SIZE_KEY] = str(size_bytes)
+            return found
+        case PropertiesChange(properties):
+            return dict(properties)
+        case _:
+            return {}
+
+
+def _text(why: str) -> str:
+    text = why.strip()
+    if not text or len(text) > WHY_LENGTH_MAX or not text.isprintable():
+        raise InvalidMessage("no reason is given", hint=f"why, in 1 to {WHY_LENGTH_MAX} characters on one line")
+    return text

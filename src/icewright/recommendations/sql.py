@@ -1,0 +1,158 @@
+"""Recommendations in the store: each once, the newest of a table in place of the one before, one decision at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import ColumnElement, Engine, RowMapping, and_, delete, insert, or_, select, update
+
+from icewright.core.errors import Conflict, NotFound
+from icewright.core.times import Instant
+from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.iceberg.names import TableId
+from icewright.model.queries.decisions import (
+    RECOMMENDATION,
+    UNDECIDED,
+    Decision,
+    KeptRecommendation,
+    RecommendationState,
+    recommendation_of,
+)
+from icewright.model.queries.recommendations import Recommendation, Verdict
+from icewright.recommendations.schema import recommendations
+from icewright.store.documents import dump, load, load_optional
+from icewright.store.scope_filters import ids_like, of_tables_in
+from icewright.store.table_rows import is_table
+from icewright.store.transactions import reading, writing
+
+
+class SqlRecommendations:
+    """Recommendations. Safe for use by several threads, and by several servers.
+
+    All methods raise :class:`~icewright.core.errors.Unavailable` when the store does not answer.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def keep(self, table_id: TableId, task_id: str, made_at: Instant, recommendation: Recommendation) -> str:
+        """Keep what a task recommends, and give its id; those of the table that nobody decided on are replaced.
+
+        What the task recommended before stays as it was kept.
+        """
+        found, kept = recommendation_of(task_id), recommendations.c
+        with writing(self._engine) as connection:
+            if connection.scalar(select(kept.task_id).where(kept.recommendation_id == found)) is None:
+                open_ones = (*is_table(recommendations, table_id), _is_in(*UNDECIDED))
+                replaced = update(recommendations).where(*open_ones)
+                connection.execute(replaced.values(state=RecommendationState.REPLACED.value))
+                row = {
+                    "recommendation_id": found,
+                    "catalog": table_id.catalog,
+                    "table_uuid": table_id.uuid,
+                    "task_id": task_id,
+                    "made_at": made_at,
+                    "verdict": recommendation.verdict.value,
+                    "recommendation": dump(recommendation),
+                    "state": RecommendationState.OPEN.value,
+                }
+                connection.execute(insert(recommendations).values(row))
+        return found
+
+    def get(self, recommendation_id: str) -> KeptRecommendation:
+        """One of them. Raises :class:`NotFound`."""
+        query = select(recommendations).where(recommendations.c.recommendation_id == recommendation_id)
+        with reading(self._engine) as connection:
+            row = connection.execute(query).mappings().one_or_none()
+        if row is None:
+            raise NotFound(
+                f"no recommendation {recommendation_id}", hint="`icewright recommendations list` lists those there are"
+            )
+        return _kept(row)
+
+    def list(
+        self,
+        *,
+        limit: int,
+        before: tuple[Instant, str] | None = None,
+        table_id: TableId | None = None,
+        only_open: bool = False,
+        within: Scopes = EVERYWHERE,
+    ) -> Sequence[KeptRecommendation]:
+        """Those of tables in scopes, the newest first.
+
+        ``only_open`` leaves out those that are decided, replaced, or recommend to leave the table as it is; snoozed
+        ones are among the rest, whose state says until when.
+        """
+        kept = recommendations.c
+        query = select(recommendations).where(*of_tables_in(within, recommendations))
+        if table_id is not None:
+            query = query.where(*is_table(recommendations, table_id))
+        if only_open:
+            is_open = _is_in(*UNDECIDED, RecommendationState.ACCEPTING)  # accepted again where nothing ended it
+            query = query.where(is_open, kept.verdict == Verdict.CHANGE.value)
+        if before is not None:
+            at, recommendation_id = before
+            earlier = and_(kept.made_at == at, kept.recommendation_id < recommendation_id)
+            query = query.where(or_(kept.made_at < at, earlier))
+        query = query.order_by(kept.made_at.desc(), kept.recommendation_id.desc()).limit(limit)
+        with reading(self._engine) as connection:
+            return [_kept(row) for row in connection.execute(query).mappings()]
+
+    def decide(
+        self,
+        recommendation_id: str,
+        decision: Decision,
+        *,
+        of: Collection[RecommendationState] = UNDECIDED,
+    ) -> KeptRecommendation:
+        """Keep a decision about one that is in a state ``of`` those.
+
+        Raises :class:`NotFound`, and :class:`Conflict` where it is in another one.
+        """
+        kept = recommendations.c
+        with writing(self._engine) as connection:
+            query = select(recommendations).where(kept.recommendation_id == recommendation_id)
+            row = connection.execute(query).mappings().one_or_none()
+            if row is None:
+                raise NotFound(f"no recommendation {recommendation_id}")
+            before = _kept(row)
+            if before.state not in of:
+                by = "" if before.decision is None else f" by {before.decision.by}"
+                again = f"`icewright recommend {before.recommendation.table}` makes a new one"
+                raise Conflict(f"{recommendation_id} is {before.state}{by}", hint=again)
+            changed = update(recommendations).where(kept.recommendation_id == recommendation_id)
+            connection.execute(changed.values(state=decision.state.value, decision=dump(decision)))
+        return self.get(recommendation_id)
+
+    def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
+        """Ids that begin or end with ``part``, of tables in scopes."""
+        with reading(self._engine) as connection:
+            query = ids_like(recommendations.c.recommendation_id, RECOMMENDATION, part, within, limit)
+            return list(connection.scalars(query))
+
+    def prune(self, before: Instant, limit: int) -> int:
+        """Forget those that were made before then, the oldest first; how many there were."""
+        kept = recommendations.c
+        with writing(self._engine) as connection:
+            query = select(kept.recommendation_id).where(kept.made_at < before).order_by(kept.made_at).limit(limit)
+            found = list(connection.scalars(query))
+            if found:
+                connection.execute(delete(recommendations).where(kept.recommendation_id.in_(found)))
+            return len(found)
+
+
+def _kept(row: RowMapping) -> KeptRecommendation:
+    return KeptRecommendation(
+        row["recommendation_id"],
+        TableId(row["catalog"], row["table_uuid"]),
+        row["task_id"],
+        row["made_at"],
+        load(Recommendation, row["recommendation"]),
+        RecommendationState(row["state"]),
+        load_optional(Decision, row["decision"]),
+    )
+
+
+def _is_in(*states: RecommendationState) -> ColumnElement[bool]:
+    return recommendations.c.state.in_([state.value for state in states])

@@ -1,0 +1,158 @@
+"""``analyze_queries``: read a sample of rows, the list of files and the query log, and try layouts on them.
+
+Nothing is written. The sample has the columns that queries filter by, and those of the present layout.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from icewright.core import codec
+from icewright.core.errors import Conflict, InvalidMessage
+from icewright.model.actions.analyze_queries import AnalyzeQueries
+from icewright.model.iceberg.names import identifier, sql_name
+from icewright.model.queries.queries import Filter, QueryRecord, QuerySource, TableRead
+from icewright.model.work.jobs import Committed, GroupFigures, TaskSpec
+from icewright_spark.actions.driver_job import ONE_GROUP
+from icewright_spark.actions.phase import Phase
+from icewright_spark.actions.planned_table import check_table
+from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.session.driver_cost import DriverCost, jvm_thread_clock
+from icewright_spark.trials.recommend import Options, recommend
+from icewright_spark.trials.table_sample import BYTES, FILE, METRICS, PARTITION, PATH, ROWS, SPEC
+
+QUERIES_MAX: Final = 50_000
+"""Queries that layouts are tried on; of more, a sample by their ids, so that the same ones are taken each time."""
+_SEED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What was found, as JSON of a :class:`~icewright.model.queries.recommendations.Recommendation`, and its cost."""
+
+    result: Committed
+    answer: str
+    figures: GroupFigures
+    driver_cpu_ms: int
+
+
+def analyze_queries(
+    spark: SparkSession, table: SparkTable, spec: TaskSpec, action: AnalyzeQueries, phase: Phase
+) -> Analysis:
+    """Carry out one attempt. Raises :class:`Conflict` when the snapshot has expired."""
+    cost = DriverCost(jvm_thread_clock(table.jvm))
+    check_table(table, spec)
+    if table.java.snapshot(action.base_snapshot_id) is None:
+        raise Conflict(f"snapshot {action.base_snapshot_id} of {spec.table_name} has expired")
+    phase.name = "reading queries"
+    queries = read_queries(spark, spec, action)
+    phase.name = "reading rows"
+    files = _files(spark, spec, action).toArrow()
+    rows = _sample(spark, spec, action, _columns(table, queries, action)).toArrow()
+    phase.name = "trying layouts"
+    options = Options(current=action.current, modes=_modes(table))
+    found = recommend(spec.table_name, rows, files, queries, options)
+    phase.name = "done"
+    figures = GroupFigures(
+        group_id=ONE_GROUP,
+        input_files=files.num_rows,
+        input_bytes=0,
+        output_paths=(),
+        output_bytes=0,
+        records=rows.num_rows,
+        cpu_ms=cost.cpu_ms,
+        wall_ms=cost.wall_ms,
+        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+    return Analysis(Committed(None), codec.dumps(found), figures, cost.python_ms)
+
+
+def read_queries(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries) -> list[QueryRecord]:
+    """The queries of the table that the log has since then, each once, whatever was sent again."""
+    log = spark.table(sql_name(action.queries_table))
+    ours = log.where((sql.col("table_uuid") == spec.table_id.uuid) & (sql.col("catalog") == spec.table_id.catalog))
+    since = sql.timestamp_millis(sql.lit(action.since))
+    found = ours.where((sql.col("started_at") >= since) & sql.col("succeeded"))
+    once = found.dropDuplicates(["source", "query_id", "columns", "filters", "joined_on"])
+    taken = once.orderBy(sql.xxhash64("source", "query_id")).limit(QUERIES_MAX)
+    wanted = taken.withColumn("at_ms", sql.unix_millis("started_at")).drop("sql", "template", "started_at")
+    queries = (_query(row.asDict(), spec) for row in wanted.toLocalIterator())
+    return [query for query in queries if query is not None]
+
+
+def _query(row: Mapping[str, Any], spec: TaskSpec) -> QueryRecord | None:
+    """None for a row that is none: the table is its owner's, who may write to it."""
+    try:
+        return _read(row, spec)
+    except (InvalidMessage, TypeError, ValueError):
+        return None
+
+
+def _read(row: Mapping[str, Any], spec: TaskSpec) -> QueryRecord:
+    def texts(column: str) -> tuple[str, ...]:
+        return codec.loads(tuple[str, ...], row[column])
+
+    read = TableRead(
+        table=spec.table_name,
+        columns=texts("columns"),
+        filters=codec.loads(tuple[Filter, ...], row["filters"]),
+        group_by=texts("group_by"),
+        order_by=texts("order_by"),
+        joined_on=texts("joined_on"),
+        aggregates=texts("aggregates"),
+        snapshot_id=row["snapshot_id"],
+        files_read=row["files_read"],
+        files_skipped=row["files_skipped"],
+        bytes_planned=row["bytes_planned"],
+        bytes_read=row["bytes_read"],
+        rows_read=row["rows_read"],
+        rows_after=row["rows_after"],
+    )
+    return QueryRecord(
+        query_id=row["query_id"],
+        source=QuerySource(row["source"]),
+        engine=row["engine"],
+        user=row["user_name"],
+        started_at=row["at_ms"],
+        duration_ms=row["duration_ms"],
+        cpu_ms=row["cpu_ms"],
+        limit=row["row_limit"],
+        tables=(read,),
+    )
+
+
+def _files(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries) -> DataFrame:
+    """The data files of the snapshot, with what their bounds say."""
+    files = spark.read.option("versionAsOf", action.base_snapshot_id).table(sql_name(spec.table_name, "files"))
+    wanted = (PATH, ROWS, BYTES, PARTITION, SPEC, METRICS)
+    return files.where(sql.col("content") == 0).select(*(name for name in wanted if name in files.columns))
+
+
+def _sample(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries, columns: Iterable[str]) -> DataFrame:
+    rows = spark.read.option("versionAsOf", action.base_snapshot_id).table(sql_name(spec.table_name))
+    share = min(1.0, action.sample_rows / max(1, action.records))
+    taken = rows if share == 1.0 else rows.sample(withReplacement=False, fraction=share, seed=_SEED)
+    return taken.select(*map(identifier, columns), FILE)
+
+
+def _columns(table: SparkTable, queries: Iterable[QueryRecord], action: AnalyzeQueries) -> list[str]:
+    """Columns of the top level that anything of a query's filter, or of the present layout, lies in."""
+    named = {one.column.partition(".")[0].lower() for query in queries for read in query.tables for one in read.filters}
+    named |= {column.path[0].lower() for column in (action.current.columns if action.current is not None else ())}
+    return [str(field["name"]) for field in table.schema_fields() if str(field["name"]).lower() in named]
+
+
+def _modes(table: SparkTable) -> dict[tuple[str, ...], str]:
+    """The metrics mode of each column, by its path."""
+    schema = table.java.schema()
+    return {
+        tuple(str(schema.findColumnName(field_id)).split(".")): mode
+        for field_id, mode in table.metrics_modes().items()
+        if schema.findColumnName(field_id) is not None
+    }

@@ -1,0 +1,180 @@
+"""What is checked of a plan to analyze queries, and of the answer, before anybody sees it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from icewright.actions.analyze_queries.check import analysis_violations, recommendation_problem
+from icewright.actions.analyze_queries.plan import (
+    QUERIES_MIN,
+    SAMPLE_ROWS_MAX,
+    SAMPLE_ROWS_MIN,
+    SAMPLE_ROWS_PER_FILE,
+    decide_analysis,
+    sample_of,
+)
+from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction
+from icewright.model.iceberg.layouts import NO_LAYOUT, Curve, LayoutColumn, LayoutExpression
+from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.queries.recommendations import (
+    LEAVE,
+    Cost,
+    LayoutChange,
+    PropertiesChange,
+    Recommendation,
+    Verdict,
+)
+from icewright.plans.standalone_plan import Decided
+from icewright.policy.effective import effective_policy
+from tests.builders.queries import leave, recommendation
+from tests.builders.served import EVENTS, Served
+from tests.cases import each_case
+
+LOG = TableName("lake", ("icewright",), "queries")
+SINCE = 1_699_000_000_000
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture(scope="module")
+def metadata() -> TableMetadata:
+    served = Served()
+    served.table()
+    return served.lake.load(EVENTS)
+
+
+def decided(metadata: TableMetadata, queries: int = 100, records: int = 50_000) -> Decided:
+    policy = effective_policy(metadata, ())
+    return decide_analysis(
+        metadata,
+        policy,
+        data_files=10,
+        data_bytes=4_000_000,
+        records=records,
+        queries=queries,
+        queries_table=LOG,
+        since=SINCE,
+    )
+
+
+def planned(metadata: TableMetadata) -> tuple[AnalyzeQueries, AnalyzeQueriesPrediction]:
+    found = decided(metadata)
+    assert isinstance(found.action, AnalyzeQueries)
+    assert isinstance(found.prediction, AnalyzeQueriesPrediction)
+    return found.action, found.prediction
+
+
+def test_a_plan_of_the_planner_is_accepted(metadata: TableMetadata) -> None:
+    action, said = planned(metadata)
+    assert list(analysis_violations(action, said, metadata, effective_policy(metadata, ()), LOG, NOW)) == []
+
+
+@each_case(
+    ("changes", "code"),
+    [
+        ({"queries_table": TableName("lake", ("hr",), "salaries")}, "queries-table-other"),
+        ({"base_snapshot_id": 1}, "snapshot-not-current"),
+        ({"since": NOW}, "since-in-future"),
+        ({"sample_rows": 0}, "sample-impossible"),
+        ({"sample_rows": 50_001}, "sample-impossible"),
+        ({"current": NO_LAYOUT}, "layout-other"),
+        ({"queries": 7}, "figures-wrong"),
+    ],
+)
+def test_another_plan_is_not(metadata: TableMetadata, changes: dict[str, object], code: str) -> None:
+    action, said = planned(metadata)
+    wrong = replace(action, **changes)  # type: ignore[arg-type] # cases of several fields
+    found = dict(analysis_violations(wrong, said, metadata, effective_policy(metadata, ()), LOG, NOW))
+    assert code in found
+
+
+def test_too_few_queries_and_no_rows_are_nothing_to_analyze(metadata: TableMetadata) -> None:
+    assert decided(metadata, queries=QUERIES_MIN).action is not None
+    few = decided(metadata, queries=QUERIES_MIN - 1)
+    assert (few.action, few.reason.code) == (None, "too-few-queries")
+    assert decided(metadata, records=0).reason.code == "no-rows"
+
+
+@each_case(
+    ("files", "records", "rows"),
+    [
+        (1, 100, 100),
+        (1, 10**9, SAMPLE_ROWS_MIN),
+        (1_000, 10**9, 1_000 * SAMPLE_ROWS_PER_FILE),
+        (10**6, 10**9, SAMPLE_ROWS_MAX),
+    ],
+)
+def test_the_sample_grows_with_the_files_within_bounds(files: int, records: int, rows: int) -> None:
+    assert sample_of(files, records) == rows
+
+
+def problem_of(answer: Recommendation, metadata: TableMetadata) -> str | None:
+    action, said = planned(metadata)
+    return recommendation_problem(answer, EVENTS, action, said, metadata)
+
+
+def bloom_of(column: str, value: str = "true") -> PropertiesChange:
+    return PropertiesChange({f"write.parquet.bloom-filter-enabled.column.{column}": value})
+
+
+def changed(candidate: object) -> Recommendation:
+    """A recommendation that holds, but for what it recommends."""
+    good = recommendation(EVENTS, "city")
+    assert good.chosen is not None
+    return replace(good, candidate=candidate, chosen=replace(good.chosen, candidate=candidate))  # type: ignore[arg-type] # wrong ones
+
+
+def test_an_answer_that_holds_is_accepted(metadata: TableMetadata) -> None:
+    for answer in (recommendation(EVENTS, "city"), changed(bloom_of("city")), leave(EVENTS)):
+        assert problem_of(answer, metadata) is None
+
+
+def wrong_answers() -> list[tuple[Recommendation, str]]:
+    good = recommendation(EVENTS, "city")
+    assert good.chosen is not None
+    mode = PropertiesChange({"icewright.mode": "auto"})
+    location = PropertiesChange({**bloom_of("city").properties, "write.data.path": "s3://x"})
+    deep = LayoutExpression(Curve.SORT, (LayoutColumn(("city", "inner")),))
+    evidence = good.evidence
+    return [
+        (recommendation(replace(EVENTS, name="other"), "city"), "not of lake.db.events"),
+        (replace(good, rates=replace(good.rates, horizon_days=700)), "its rates"),
+        (replace(good, trials=good.trials * 101), "101 trials"),
+        (replace(good, evidence=replace(evidence, bytes=1)), "a table of 1 bytes"),
+        (replace(good, evidence=replace(evidence, partitions=11)), "11 partitions in 10 files"),
+        (replace(good, evidence=replace(evidence, partitions=-1)), "-1 partitions"),
+        (recommendation(EVENTS, "gone"), "no column gone"),
+        (changed(LayoutChange(deep)), "no column city.inner"),
+        (changed(LayoutChange(NO_LAYOUT)), "no layout at all"),
+        (changed(mode), "'icewright.mode'"),
+        (changed(location), "'write.data.path'"),
+        (changed(bloom_of("gone")), "no column gone"),
+        (changed(bloom_of("city", "false")), "it would set"),
+        (changed(PropertiesChange({})), "0 properties"),
+        (changed(LEAVE), "nothing carries out"),
+        (replace(good, verdict=Verdict.LEAVE), "to leave the table, and sort(city)"),
+        (replace(good, chosen=None), "not tried on later queries"),
+        (replace(good, chosen=replace(good.chosen, test=None)), "not tried on later queries"),
+        (recommendation(EVENTS, "city", saved_s=0.5), "gains 3.5 CPU seconds at least and costs 5"),
+        (replace(good, chosen=replace(good.chosen, cost=Cost(1, 0.0))), "costs 0"),
+        (recommendation(EVENTS, "city", saved_s=float("nan")), "no number"),
+        (replace(good, trials=(replace(good.chosen, cost=Cost(1, float("nan"))),)), "no number"),
+        (recommendation(EVENTS, "city", saved_s=float("inf")), "no number"),
+    ]
+
+
+@each_case(("answer", "why"), wrong_answers())
+def test_an_answer_that_does_not_hold_is_shown_to_nobody(
+    metadata: TableMetadata, answer: Recommendation, why: str
+) -> None:
+    assert why in (problem_of(answer, metadata) or "")
+
+
+def test_the_layout_that_a_table_has_is_no_change(metadata: TableMetadata) -> None:
+    action, said = planned(metadata)
+    answer = recommendation(EVENTS, "city")
+    assert isinstance(answer.candidate, LayoutChange)
+    has_it = replace(action, current=answer.candidate.layout)
+    assert "already" in (recommendation_problem(answer, EVENTS, has_it, said, metadata) or "")

@@ -1,0 +1,68 @@
+"""Queries that engines ran, for tests."""
+
+from __future__ import annotations
+
+from icewright.core.reasons import Reason
+from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
+from icewright.model.iceberg.names import TableName
+from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operator, QueryRecord, QuerySource, TableRead
+from icewright.model.queries.recommendations import (
+    LEAVE,
+    CandidateTrial,
+    ColumnScore,
+    Cost,
+    Evidence,
+    Interval,
+    LayoutChange,
+    Prediction,
+    QueryWindow,
+    Rates,
+    Recommendation,
+    Verdict,
+)
+
+EVENTS = TableName("lake", ("shop",), "events")
+AT = 1_700_000_000_000
+
+
+def equal(column: str, value: str, kind: LiteralKind = LiteralKind.STRING) -> Filter:
+    """``column = value``."""
+    return Filter(column, Operator.EQ, (Literal(kind, value),))
+
+
+def read_of(
+    table: TableName = EVENTS, *filters: Filter, files_read: int | None = 3, bytes_read: int = 100
+) -> TableRead:
+    """A read that opened some files and skipped seven."""
+    skipped = None if files_read is None else 7
+    return TableRead(table, filters=filters, files_read=files_read, files_skipped=skipped, bytes_read=bytes_read)
+
+
+def query(number: int, *reads: TableRead, user: str = "ann", at: int = AT, succeeded: bool = True) -> QueryRecord:
+    """The query of that number; of one table with one filter where nothing is said."""
+    found = reads or (read_of(EVENTS, equal("user_id", str(number))),)
+    return QueryRecord(
+        f"q-{number}", QuerySource.TRINO, "trino 476", user, at, 1_000, 2_000, succeeded=succeeded, tables=found
+    )
+
+
+def recommendation(table: TableName = EVENTS, *columns: str, saved_s: float = 10.0) -> Recommendation:
+    """To sort a table by columns, ``user_id`` where none are named, which saves at least so many CPU seconds a day."""
+    layout = LayoutExpression(Curve.SORT, tuple(LayoutColumn((column,)) for column in columns or ("user_id",)))
+    opened, read = Interval(1.0, 2.0, 3.0), Interval(10.0, 20.0, 30.0)
+    predicted = Prediction(100, 40, 40.0, opened, 1_000.0, read, Interval(saved_s, saved_s + 1, saved_s + 2))
+    chosen = CandidateTrial(LayoutChange(layout), predicted, Cost(1_000_000, 5.0), predicted)
+    window = QueryWindow(AT, AT + 1_000, 100, 100)
+    scores = (ColumnScore("user_id", 100, 99.0, 1.0), ColumnScore("note", 1, 0.1, 1.0, "no filter excludes rows"))
+    evidence = Evidence(window, window, {"no-filter": 2}, 1, 40, 4_000_000, 1, 20_000, 4_000_000, scores)
+    reason = Reason("saves", "Later queries read 2 % of their bytes.")
+    note = Reason("queries-change", "The figures hold as long as queries stay what they are.")
+    return Recommendation(
+        table, Verdict.CHANGE, reason, chosen.candidate, evidence, Rates(), chosen, (chosen,), (note,)
+    )
+
+
+def leave(table: TableName = EVENTS) -> Recommendation:
+    """To leave a table as it is."""
+    evidence = Evidence(None, None, {}, 0, 40, 4_000_000, 1, 20_000, 4_000_000)
+    return Recommendation(table, Verdict.LEAVE, Reason("no-gain", "No candidate pays."), LEAVE, evidence, Rates())

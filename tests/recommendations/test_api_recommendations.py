@@ -1,0 +1,238 @@
+"""Recommendations over HTTP: who sees and decides which, and what accepting one does to its table."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from icewright.core.errors import OutcomeUnknown
+from icewright.model.iceberg.names import TableId
+from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
+from icewright.model.policy.policy import Enforced
+from icewright.model.queries.recommendations import Recommendation
+from tests.builders.queries import leave, recommendation
+from tests.builders.served import EVENTS, V1, Served, problem
+from tests.cases import each_case
+
+
+def kept(served: Served, number: int = 1, said: Recommendation | None = None, uuid: str | None = None) -> str:
+    """A recommendation as an analysis leaves it; its id."""
+    table_id = TableId("lake", uuid or served.table())
+    store = served.control.recommendations.store
+    return store.keep(
+        table_id, f"task-{number:032d}", served.clock.now() + number, said or recommendation(EVENTS, "city")
+    )
+
+
+def properties(served: Served) -> Any:
+    return served.lake.load(EVENTS).properties
+
+
+def test_accepting_sets_the_layout_of_the_table_and_of_no_other() -> None:
+    served = Served()
+    found = kept(served)
+    other = EVENTS.__class__("lake", ("db",), "other")
+    served.table(other)
+    before = served.lake.load(other)
+    shown = served.get(f"/recommendations/{found}")
+    assert shown["properties"]["icewright.layout"] == "sort(city)"
+    assert shown["summary"]["state"] == "open"
+    accepted = served.post(f"/recommendations/{found}/accept")
+    assert accepted["summary"]["state"] == "accepted"
+    assert accepted["summary"]["decision"]["by"]
+    assert properties(served)["icewright.layout"] == "sort(city)"
+    assert served.lake.load(other) == before
+    (event,) = served.control.tables.inbox(9)  # the table is looked at, and planned by its layout
+    assert event.event.table_name == EVENTS
+    assert served.get("/recommendations", open=True)["items"] == []
+
+
+def test_accepting_again_changes_nothing() -> None:
+    served = Served()
+    found = kept(served)
+    first = served.post(f"/recommendations/{found}/accept")
+    metadata = served.lake.load(EVENTS)
+    assert served.post(f"/recommendations/{found}/accept") == first
+    assert served.lake.load(EVENTS) == metadata
+    problem(served.http.post(f"{V1}/recommendations/{found}/reject", json={"why": "late"}), 409, "conflict")
+
+
+def test_what_is_being_accepted_is_rejected_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer of the catalog is lost: the property may be set, and only accepting again tells."""
+    served = Served()
+    found = kept(served)
+    change = served.lake.change
+
+    def lost(*arguments: Any) -> None:
+        change(*arguments)
+        raise OutcomeUnknown("the connection broke")
+
+    monkeypatch.setattr(served.lake, "change", lost)
+    assert served.http.post(f"{V1}/recommendations/{found}/accept").status_code >= 500
+    monkeypatch.undo()
+    (listed,) = served.get("/recommendations", open=True)["items"]
+    assert listed["state"] == "accepting"
+    for other, body in (("reject", {"why": "no"}), ("snooze", {"days": 3})):
+        problem(served.http.post(f"{V1}/recommendations/{found}/{other}", json=body), 409, "conflict")
+    assert served.post(f"/recommendations/{found}/accept")["summary"]["state"] == "accepted"
+    assert properties(served)["icewright.layout"] == "sort(city)"
+
+
+def lost_answer(served: Served, found: str) -> None:
+    """Accept one; the answer of the catalog is lost, and nothing was set."""
+
+    def lost(*_arguments: Any) -> None:
+        raise OutcomeUnknown("the connection broke")
+
+    with pytest.MonkeyPatch.context() as away:
+        away.setattr(served.lake, "change", lost)
+        assert served.http.post(f"{V1}/recommendations/{found}/accept").status_code >= 500
+    assert served.get(f"/recommendations/{found}")["summary"]["state"] == "accepting"
+
+
+def test_what_can_no_longer_be_accepted_is_open_again() -> None:
+    """Its table has none of it, and a rule is above it: people may decide."""
+    served = Served()
+    found = kept(served)
+    lost_answer(served, found)
+    rule = NamedRule("central", RuleMatch(("lake.*.*",)), {"icewright.layout": "none"}, enforce=Enforced.YES)
+    served.control.policies.apply(NewRevision(Policies((rule,)), "ann"), 0)
+    problem(served.http.post(f"{V1}/recommendations/{found}/accept"), 409, "not-allowed")
+    assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"
+    assert served.post(f"/recommendations/{found}/reject", {"why": "ruled out"})["summary"]["state"] == "rejected"
+
+
+def test_who_accepts_while_another_does_changes_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Served()
+    found = kept(served)
+    change, said = served.lake.change, list[int]()
+
+    def between(*arguments: Any) -> None:
+        said.append(served.http.post(f"{V1}/recommendations/{found}/accept").status_code)
+        change(*arguments)
+
+    monkeypatch.setattr(served.lake, "change", between)
+    assert served.post(f"/recommendations/{found}/accept")["summary"]["state"] == "accepted"
+    assert said == [409]
+    assert properties(served)["icewright.layout"] == "sort(city)"
+
+
+def test_level_1_comes_at_a_size_that_the_partitions_reach() -> None:
+    served = Served()
+    found = kept(served)
+    served.post(f"/recommendations/{found}/accept")
+    assert properties(served)["icewright.level-1.size-bytes"] == "2000000"  # half of 4 MB in one partition
+
+
+def test_a_size_of_level_1_that_is_smaller_stays() -> None:
+    served = Served()
+    found = kept(served)
+    served.lake.change(served.lake.load(EVENTS), {"icewright.level-1.size-bytes": "1000"})
+    served.post(f"/recommendations/{found}/accept")
+    assert properties(served)["icewright.level-1.size-bytes"] == "1000"
+
+
+@each_case("second", ["accept", "reject", "snooze"])
+def test_what_is_decided_stays_so(second: str) -> None:
+    served = Served()
+    found = kept(served)
+    served.post(f"/recommendations/{found}/reject", {"why": "the table moves"})
+    body = {"reject": {"why": "again"}, "snooze": {"days": 3}}.get(second)
+    refused = served.http.post(f"{V1}/recommendations/{found}/{second}", json=body)
+    assert "rejected" in problem(refused, 409, "conflict")["detail"]
+    assert "icewright.layout" not in properties(served)
+    assert served.get(f"/recommendations/{found}")["summary"]["decision"]["why"] == "the table moves"
+
+
+def test_of_two_who_decide_at_once_one_is_heard() -> None:
+    served = Served()
+    found = kept(served)
+    start = threading.Barrier(4)
+    said: list[int] = []
+
+    def decide(number: int) -> None:
+        start.wait()
+        body = {"why": f"because {number}"}
+        said.append(served.http.post(f"{V1}/recommendations/{found}/reject", json=body).status_code)
+
+    threads = [threading.Thread(target=decide, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == [200, 409, 409, 409]
+
+
+def test_a_snooze_ends() -> None:
+    served = Served()
+    found = kept(served)
+    assert served.post(f"/recommendations/{found}/snooze", {"days": 2})["summary"]["state"] == "snoozed"
+    served.clock.advance(2 * 86_400_000)
+    assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"
+    assert served.post(f"/recommendations/{found}/accept")["summary"]["state"] == "accepted"
+
+
+def test_a_newer_one_replaces_what_nobody_decided_on() -> None:
+    served = Served()
+    uuid = served.table()
+    first = kept(served, 1, uuid=uuid)
+    second = kept(served, 2, uuid=uuid)
+    states = {one["recommendation_id"]: one["state"] for one in served.get("/recommendations")["items"]}
+    assert states == {first: "replaced", second: "open"}
+    problem(served.http.post(f"{V1}/recommendations/{first}/accept"), 409, "conflict")
+    assert "icewright.layout" not in properties(served)
+    assert kept(served, 1, uuid=uuid) == first  # said again: nothing changes
+    assert served.get(f"/recommendations/{second}")["summary"]["state"] == "open"
+
+
+def test_to_leave_a_table_as_it_is_is_nothing_to_accept() -> None:
+    served = Served()
+    found = kept(served, said=leave(EVENTS))
+    refused = served.http.post(f"{V1}/recommendations/{found}/accept")
+    assert "leave the table" in problem(refused, 409, "not-allowed")["detail"]
+    assert served.get("/recommendations", open=True)["items"] == []
+    assert len(served.get("/recommendations")["items"]) == 1
+
+
+def test_a_column_that_went_since_is_refused_and_nothing_is_set() -> None:
+    served = Served()
+    found = kept(served, said=recommendation(EVENTS, "gone"))
+    refused = served.http.post(f"{V1}/recommendations/{found}/accept")
+    assert "no column gone" in problem(refused, 409, "not-allowed")["detail"]
+    assert "icewright.layout" not in properties(served)
+    assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"
+
+
+def test_a_rule_above_the_table_is_said_and_nothing_is_set() -> None:
+    served = Served()
+    found = kept(served)
+    rule = NamedRule("central", RuleMatch(("lake.*.*",)), {"icewright.layout": "none"}, enforce=Enforced.YES)
+    served.control.policies.apply(NewRevision(Policies((rule,)), "ann"), 0)
+    refused = served.http.post(f"{V1}/recommendations/{found}/accept")
+    assert "central" in problem(refused, 409, "not-allowed")["detail"]
+    assert "icewright.layout" not in properties(served)
+    assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"
+
+
+def test_what_is_set_already_is_accepted_again_behind_an_answer_that_was_lost() -> None:
+    served = Served()
+    found = kept(served)
+    served.lake.change(served.lake.load(EVENTS), {"icewright.layout": "sort(city)"})
+    assert served.post(f"/recommendations/{found}/accept")["summary"]["state"] == "accepted"
+
+
+def test_a_short_id_is_enough_and_an_unknown_one_is_not_found() -> None:
+    served = Served()
+    found = kept(served)
+    assert served.get(f"/recommendations/{found[-8:]}")["summary"]["recommendation_id"] == found
+    problem(served.http.get(f"{V1}/recommendations/recommendation-nothing"), 404, "not-found")
+
+
+@pytest.mark.parametrize("body", [{}, {"why": ""}, {"why": "a\nb"}, {"why": "x" * 1_001}, {"more": 1, "why": "x"}])
+def test_a_reason_is_a_line_of_text(body: Any) -> None:
+    served = Served()
+    found = kept(served)
+    assert served.http.post(f"{V1}/recommendations/{found}/reject", json=body).status_code in (400, 422)
+    assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"

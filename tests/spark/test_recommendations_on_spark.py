@@ -1,0 +1,148 @@
+"""Queries in, layout out, on real Spark: what is recommended is accepted and carried out, and reads less."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icewright.core.errors import Conflict
+from icewright.model.actions.actions import ActionKind, RewriteDataFiles
+from icewright.model.actions.analyze_queries import AnalyzeQueriesRequest
+from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.iceberg.names import TableName
+from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
+from icewright.model.queries.queries import LiteralKind, QueryRecord
+from icewright.model.queries.recommendations import LayoutChange, LeaveAsIs, Verdict
+from icewright.model.work.tasks import TaskState
+from icewright.queries.log_table import QueryLogTable
+from icewright.queries.spool import QuerySpool
+from tests.builders.queries import equal, query, read_of
+from tests.doubles.clock import ManualClock
+from tests.spark.loop import SparkLoop
+from tests.spark.tables import contents, missing_files
+
+pytestmark = pytest.mark.spark
+
+DAY_MS = 86_400_000
+FILES, ROWS = 40, 2_000
+USERS = 5_000
+
+
+@pytest.fixture
+def loop(spark: SparkSession, lake: CatalogEntry, tmp_path: Path) -> Iterator[SparkLoop]:
+    with closing(QuerySpool(tmp_path / "queries.db", 1 << 26, ManualClock())) as spool:
+        yield SparkLoop(spark, lake, spool=spool)
+
+
+@pytest.fixture
+def events(loop: SparkLoop) -> TableName:
+    """Files of one size, in each of which any user may be; large enough that opening one costs."""
+    name = loop.name("db", "events")
+    spark, full = loop.spark, f"{name.catalog}.db.events"
+    spark.sql(
+        f"CREATE TABLE {full} (user_id BIGINT, amount DOUBLE, note STRING) USING iceberg "
+        "TBLPROPERTIES ('icewright.mode' = 'auto', 'write.target-file-size-bytes' = '65536')"
+    )
+    made = spark.range(FILES * ROWS).selectExpr(
+        f"CAST(pmod(xxhash64(id), {USERS}) AS BIGINT) AS user_id", "rand(1) AS amount", "sha2(string(id), 256) AS note"
+    )
+    made.repartition(FILES).writeTo(full).option("distribution-mode", "none").append()
+    return name
+
+
+def send(loop: SparkLoop, queries: list[QueryRecord]) -> None:
+    """What engines report, counted and in the table of queries."""
+    log = loop.control.queries
+    log.take([log.named(one) for one in queries])
+    while log.count():
+        pass
+    table = log.table
+    assert table is not None
+    log.append_to(QueryLogTable(loop.entry, table))
+
+
+def lookups(loop: SparkLoop, name: TableName, column: str, number: int, seed: int = 1) -> list[QueryRecord]:
+    """Queries of single values over four weeks, which open every file."""
+    chance, now = random.Random(seed), loop.clock.now()  # noqa: S311 - which value is looked for
+    found = []
+    for n in range(number):
+        wanted = equal(column, str(chance.randrange(USERS)), LiteralKind.NUMBER)
+        found.append(query(n + 1_000 * seed, read_of(name, wanted), at=now - (number - n) * 28 * DAY_MS // number))
+    return found
+
+
+def analyze(loop: SparkLoop, name: TableName) -> KeptRecommendation:
+    """Plan, carry out, report, verify; the recommendation."""
+    control = loop.control
+    plan = control.maintainer.plan_asked(name, AnalyzeQueriesRequest())
+    assert plan.actions, plan.reason
+    task = control.dispatcher.apply(plan.plan_id)
+    spec = control.dispatcher.claim("optimizer-test")
+    assert spec is not None
+    assert spec.task_id == task.task_id
+    report = loop.attempt(spec)
+    control.dispatcher.report(report)
+    control.loop.round()
+    ended = control.tasks.get(task.task_id)
+    assert ended.state is TaskState.SUCCEEDED, (ended.outcome, report.result)
+    return control.recommendations.store.list(limit=1)[0]
+
+
+def opened(loop: SparkLoop, name: TableName) -> float:
+    """How many files bounds leave for a lookup of one value, on the mean of some."""
+    bounds = loop.spark.table(f"{name.catalog}.db.events.files").select("readable_metrics.user_id.*").collect()
+    wanted = range(0, USERS, USERS // 50)
+    return sum(1 for row in bounds for user in wanted if row.lower_bound <= user <= row.upper_bound) / len(wanted)
+
+
+def test_a_layout_is_recommended_accepted_and_carried_out(
+    loop: SparkLoop, events: TableName, spark: SparkSession
+) -> None:
+    before, control = contents(spark, events), loop.control
+    snapshot_id = loop.catalog.load(events).current_snapshot_id
+    control.maintainer.look(events)
+    send(loop, lookups(loop, events, "user_id", 400))
+    kept = analyze(loop, events)
+    said = kept.recommendation
+    assert said.verdict is Verdict.CHANGE, said.reason
+    assert isinstance(said.candidate, LayoutChange)
+    assert str(said.candidate) == "sort(user_id)"
+    assert opened(loop, events) > FILES - 1
+    assert said.chosen is not None
+    assert said.chosen.test is not None
+    assert loop.catalog.load(events).current_snapshot_id == snapshot_id  # it only read
+    accepted = control.recommendations.accept(kept.recommendation_id, "ann")
+    assert accepted.state is RecommendationState.ACCEPTED
+    assert loop.catalog.load(events).properties["icewright.layout"] == "sort(user_id)"
+    with pytest.raises(Conflict, match="accepted by ann"):
+        control.recommendations.reject(kept.recommendation_id, "bob", "too late")
+    task = loop.rewrite(events)
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert isinstance(task.action, RewriteDataFiles)
+    assert task.action.layout is not None
+    assert contents(spark, events) == before
+    assert missing_files(spark, events) == []
+    assert said.chosen.test.files_opened_now > FILES - 1
+    assert opened(loop, events) <= said.chosen.test.files_opened.high + 1
+
+
+def test_where_nothing_helps_the_table_is_left_as_it_is(loop: SparkLoop, events: TableName) -> None:
+    """Each query reads a column of chance by a range that is in every file, however rows are put."""
+    loop.control.maintainer.look(events)
+    now = loop.clock.now()
+    queries = [
+        query(n, read_of(events), at=now - (200 - n) * DAY_MS // 10)
+        for n in range(200)  # no filter at all
+    ]
+    send(loop, queries)
+    kept = analyze(loop, events)
+    assert kept.recommendation.verdict is Verdict.LEAVE
+    assert isinstance(kept.recommendation.candidate, LeaveAsIs)
+    assert loop.control.recommendations.store.list(limit=9, only_open=True) == []
+    kinds = [task.action.kind for task in loop.tasks()]
+    assert ActionKind.ANALYZE_QUERIES in kinds
