@@ -15,7 +15,7 @@ AXE = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "resultTypes": ["violations"],
 }
-TABS = ("health", "layout", "files", "snapshots", "storage", "tasks", "policy", "why")
+TABS = ("health", "layout", "queries", "files", "snapshots", "storage", "tasks", "policy", "why")
 
 
 def violations(page: Any) -> list[tuple[str, str]]:

@@ -170,6 +170,45 @@ export const storage = (ref: TableRef) =>
     staleTime: SELDOM, // all metadata is read for it
   });
 
+export const tableQueries = (ref: TableRef) =>
+  queryOptions({
+    queryKey: ofTable(ref, "queries"),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/queries", { params: of(ref), signal })),
+    refetchInterval: NOW_AND_THEN,
+  });
+
+export const recommendationsOf = ({ uuid, catalog }: TableRef) =>
+  queryOptions({
+    queryKey: ["recommendations", "of", uuid, catalog ?? ""],
+    queryFn: ({ signal }) =>
+      answer(
+        api.GET("/api/v1/recommendations", {
+          params: { query: { table: uuid, limit: 10, ...(catalog === undefined ? {} : { catalog }) } },
+          signal,
+        }),
+      ),
+    refetchInterval: NOW_AND_THEN,
+  });
+
+export const openRecommendations = queryOptions({
+  queryKey: ["recommendations", "open"],
+  queryFn: ({ signal }) =>
+    answer(api.GET("/api/v1/recommendations", { params: { query: { open: true, limit: 50 } }, signal })),
+  refetchInterval: NOW_AND_THEN,
+});
+
+export const recommendation = (id: string) =>
+  queryOptions({
+    queryKey: ["recommendations", "one", id],
+    queryFn: ({ signal }) =>
+      answer(
+        api.GET("/api/v1/recommendations/{recommendation_id}", {
+          params: { path: { recommendation_id: id } },
+          signal,
+        }),
+      ),
+  });
+
 export const series = (ref: TableRef) =>
   queryOptions({
     queryKey: ofTable(ref, "series"),

@@ -80,7 +80,17 @@ export function fleetSearch(raw: Raw): FleetSearch {
   };
 }
 
-export const TABLE_TABS = ["health", "layout", "files", "snapshots", "storage", "tasks", "policy", "why"] as const;
+export const TABLE_TABS = [
+  "health",
+  "layout",
+  "queries",
+  "files",
+  "snapshots",
+  "storage",
+  "tasks",
+  "policy",
+  "why",
+] as const;
 
 export interface TableSearch {
   catalog?: string | undefined;

@@ -3,6 +3,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import * as queries from "../api/queries";
 import { PlanLink, TableLink } from "../components/links";
+import { OpenRecommendations } from "../components/recommendations";
 import { Refuse } from "../components/refuse";
 import { Badge, Button, Card, Empty, Loaded, Name, PageHeading, Time } from "../components/ui";
 import { count, words } from "../lib/format";
@@ -60,6 +61,7 @@ export function InboxPage() {
           )
         }
       </Loaded>
+      <OpenRecommendations />
     </>
   );
 }

@@ -18,6 +18,7 @@ import {
   StoragePicture,
 } from "../components/pictures";
 import { RollBack } from "../components/rollback";
+import { TableQueries } from "../components/table-queries";
 import {
   Badge,
   Button,
@@ -55,6 +56,7 @@ const HOUR_MS = 3_600_000;
 const NAMES: Record<Tab, string> = {
   health: "Health",
   layout: "Layout",
+  queries: "Queries",
   files: "Files",
   snapshots: "Snapshots",
   storage: "Storage",
@@ -149,6 +151,7 @@ function TableView({
       />
       {tab === "health" ? <Health table={ref} document={document} /> : null}
       {tab === "layout" ? <Layout table={ref} document={document} columns={search.column ?? []} /> : null}
+      {tab === "queries" ? <TableQueries table={ref} /> : null}
       {tab === "files" ? <Files table={ref} search={search} /> : null}
       {tab === "snapshots" ? <Snapshots table={ref} search={search} of={table} /> : null}
       {tab === "storage" ? <StorageTab table={ref} /> : null}
