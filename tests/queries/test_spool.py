@@ -19,7 +19,7 @@ from icewright.core.errors import SpoolFull, Unavailable, Unreadable
 from icewright.model.queries.queries import QuerySource
 from icewright.queries import spool as module
 from icewright.queries.spool import IDS_KEPT_MS, LOG_IDS_KEPT_MS, SET_ASIDE_MAX, QuerySpool, Spooled
-from tests.builders.queries import query
+from tests.builders.queries import EVENTS, query, read_of
 from tests.doubles.clock import ManualClock
 
 MIB = 1 << 20
@@ -57,6 +57,14 @@ def test_the_same_query_is_one_whatever_became_of_it(spool: QuerySpool, clock: M
     clock.advance(2)
     spool.done(0)
     assert spool.put([query(1)]) == 1  # so late that it counts again: docs/queries.md says so
+
+
+def test_an_id_that_somebody_else_made_up_hides_no_query_of_another_table(spool: QuerySpool) -> None:
+    """Who may report of one table chooses ids, and may guess those of engines."""
+    theirs, ours = query(1, read_of(replace(EVENTS, name="theirs"))), query(1, read_of(EVENTS))
+    assert spool.put([theirs]) == 1
+    assert spool.put([ours]) == 1
+    assert [one.query for one in spool.after(0, 10)] == [theirs, ours]
 
 
 def test_a_name_that_utf_8_cannot_say_is_kept(spool: QuerySpool) -> None:
@@ -156,7 +164,7 @@ _SENDER = """
 import sys
 from pathlib import Path
 from icewright.queries.spool import QuerySpool
-from tests.builders.queries import query
+from tests.builders.queries import EVENTS, query, read_of
 from tests.doubles.clock import ManualClock
 spool = QuerySpool(Path(sys.argv[1]), 1 << 30, ManualClock())
 for number in range(100_000):

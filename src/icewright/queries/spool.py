@@ -1,7 +1,7 @@
 """The spool: queries that came in and are not counted yet, on the server's own disk.
 
 An SQLite file beside the store, so that ten thousand queries a second are no load for the store. What was accepted is
-on the disk before it is answered. The same query twice is one: by its id, for as long as ids are kept.
+on the disk before it is answered. The same query twice is one: by its id and tables, for as long as ids are kept.
 """
 
 from __future__ import annotations
@@ -257,5 +257,9 @@ def _locked(path: Path) -> int:
 
 
 def key_of(query: QueryRecord) -> bytes:
-    """By what a query is known: 16 bytes of a digest of its source and id."""
-    return hashlib.sha256(f"{query.source}\0{query.query_id}".encode("utf-8", "surrogatepass")).digest()[:16]
+    """By what a query is known: 16 bytes of a digest of its source, its id and the tables that it reads.
+
+    Of the tables too, since senders choose ids: who may report of one table hides no query of another.
+    """
+    parts = (query.source, query.query_id, *sorted({str(read.table) for read in query.tables}))
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()[:16]
