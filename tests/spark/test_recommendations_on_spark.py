@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
 from icewright.core.errors import Conflict
 from icewright.model.actions.actions import ActionKind, RewriteDataFiles
 from icewright.model.actions.analyze_queries import AnalyzeQueriesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
-from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.names import TableName, sql_name
 from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
 from icewright.model.queries.queries import LiteralKind, QueryRecord
 from icewright.model.queries.recommendations import LayoutChange, LeaveAsIs, Verdict
@@ -140,7 +141,13 @@ def test_where_nothing_helps_the_table_is_left_as_it_is(loop: SparkLoop, events:
         for n in range(200)  # no filter at all
     ]
     send(loop, queries)
+    log = loop.control.queries.table
+    assert log is not None
+    rows = loop.spark.table(sql_name(log))
+    broken = rows.limit(1).withColumn("query_id", sql.lit("broken")).withColumn("filters", sql.lit("[not json"))
+    broken.writeTo(sql_name(log)).append()  # its owner may write to it
     kept = analyze(loop, events)
+    assert kept.recommendation.evidence.unusable["unreadable-row"] == 1
     assert kept.recommendation.verdict is Verdict.LEAVE
     assert isinstance(kept.recommendation.candidate, LeaveAsIs)
     assert loop.control.recommendations.store.list(limit=9, only_open=True) == []

@@ -51,12 +51,14 @@ def analyze_queries(
     if table.java.snapshot(action.base_snapshot_id) is None:
         raise Conflict(f"snapshot {action.base_snapshot_id} of {spec.table_name} has expired")
     phase.name = "reading queries"
-    queries = read_queries(spark, spec, action)
+    found_queries = read_queries(spark, spec, action)
+    queries = [query for query in found_queries if query is not None]
     phase.name = "reading rows"
     files = _files(spark, spec, action).toArrow()
     rows = _sample(spark, spec, action, _columns(table, queries, action)).toArrow()
     phase.name = "trying layouts"
-    options = Options(current=action.current, modes=_modes(table))
+    unreadable = len(found_queries) - len(queries)
+    options = Options(current=action.current, modes=_modes(table), unreadable=unreadable)
     found = recommend(spec.table_name, rows, files, queries, options)
     phase.name = "done"
     figures = GroupFigures(
@@ -73,8 +75,11 @@ def analyze_queries(
     return Analysis(Committed(None), codec.dumps(found), figures, cost.python_ms)
 
 
-def read_queries(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries) -> list[QueryRecord]:
-    """The queries of the table that the log has since then, each once, whatever was sent again."""
+def read_queries(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries) -> list[QueryRecord | None]:
+    """The queries of the table that the log has since then, each once, whatever was sent again.
+
+    None for a row that is no query: the table is its owner's, who may write to it.
+    """
     log = spark.table(sql_name(action.queries_table))
     ours = log.where((sql.col("table_uuid") == spec.table_id.uuid) & (sql.col("catalog") == spec.table_id.catalog))
     since = sql.timestamp_millis(sql.lit(action.since))
@@ -82,12 +87,10 @@ def read_queries(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries) ->
     once = found.dropDuplicates(["source", "query_id", "columns", "filters", "joined_on"])
     taken = once.orderBy(sql.xxhash64("source", "query_id")).limit(QUERIES_MAX)
     wanted = taken.withColumn("at_ms", sql.unix_millis("started_at")).drop("sql", "template", "started_at")
-    queries = (_query(row.asDict(), spec) for row in wanted.toLocalIterator())
-    return [query for query in queries if query is not None]
+    return [_query(row.asDict(), spec) for row in wanted.toLocalIterator()]
 
 
 def _query(row: Mapping[str, Any], spec: TaskSpec) -> QueryRecord | None:
-    """None for a row that is none: the table is its owner's, who may write to it."""
     try:
         return _read(row, spec)
     except (InvalidMessage, TypeError, ValueError):

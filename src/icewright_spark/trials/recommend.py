@@ -52,6 +52,7 @@ from icewright_spark.trials.tournament import (
 from icewright_spark.trials.workload import (
     EFFECTIVE_MIN,
     QUERIES_MIN,
+    UNREADABLE_ROW,
     Workload,
     effective,
     reads_of,
@@ -69,11 +70,15 @@ TOO_FEW_QUERIES, SAMPLE_TOO_SMALL = "too-few-queries", "sample-too-small"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``current`` is the layout that the table is to have now; ``modes`` its metrics modes, by column."""
+    """``current`` is the layout that the table is to have now; ``modes`` its metrics modes, by column.
+
+    ``unreadable`` counts queries that could not be read, and are not among those that are given.
+    """
 
     rates: Rates = field(default_factory=Rates)
     current: LayoutExpression | None = None
     modes: Mapping[Path, str] = field(default_factory=dict)
+    unreadable: int = 0
 
 
 def recommend(
@@ -110,7 +115,8 @@ class _Trials:
         older, newer = split_by_time(reads)
         self._older, of_older = workload_of(older, self._sample.columns)
         self._newer, of_newer = workload_of(newer, self._sample.columns)
-        self._unusable = dict(Counter(unusable) + Counter(of_older) + Counter(of_newer))
+        unreadable = Counter({UNREADABLE_ROW: options.unreadable})
+        self._unusable = dict(Counter(unusable) + Counter(of_older) + Counter(of_newer) + unreadable)
         self._simulation = Simulation(self._sample)
         self._cost = cost_of(self._simulation.simulated_bytes, options.rates)
 

@@ -28,6 +28,8 @@ EFFECTIVE_MIN: Final = 5
 """Of each window, as :func:`effective` counts: with fewer, one query that ran most often decides all."""
 
 FAILED, UNKNOWN_COLUMN, UNREADABLE = "failed", "unknown-column", "unreadable-literal"
+UNREADABLE_ROW = "unreadable-row"
+"""Of the table of queries, to which its owner may write."""
 """Why a query is of no use: it failed, filters by a column that the table has not (or several), or by a literal that is
 no value of the column's type."""
 
