@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from icewright.core.codec import to_json
+from icewright.core.system_clock import SystemClock
 from icewright.model.iceberg.names import TableId
 from icewright.queries.spool import QuerySpool
 from tests.builders.command_line import at_home, icewright, on_screen
@@ -22,7 +23,7 @@ WIDTH = 80
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    clock = ManualClock()
+    clock = ManualClock(SystemClock().now())  # about that of the command, which leaves out what is too long ago
     with closing(QuerySpool(tmp_path / "queries.db", 1 << 20, clock)) as spool:
         made = Served(clock=clock, spool=spool)
         with at_a_port(made.control) as url:
@@ -66,7 +67,7 @@ def test_a_file_of_sql_is_sent_once_however_often(served: Served, tmp_path: Path
         "this is no SQL at all (",
     )
     file.write_text("".join(f"{one};\n" for one in statements))
-    os.utime(file, (served.clock.now() / 1_000,) * 2)
+    os.utime(file, (SystemClock().now() / 1_000,) * 2)
     sent = icewright("send-queries", str(file), "--format", "sql", "--catalog", "lake")
     assert sent.status == 0, sent.err
     assert "2 queries accepted, 0 of them known before" in sent.out
@@ -78,6 +79,29 @@ def test_a_file_of_sql_is_sent_once_however_often(served: Served, tmp_path: Path
     assert template["text"] == "city eq, id gt"
     kept = served.control.queries.spool.after(0, 9)
     assert "Ann Example" not in str(kept)
+
+
+def test_long_statements_are_sent_in_requests_that_the_server_takes(served: Served, tmp_path: Path) -> None:
+    served.table()
+    file = tmp_path / "report.sql"
+    long = ", ".join(f"'{number:060}'" for number in range(70))
+    statement = f"select id from lake.db.events where city in ({long}) and id > "  # noqa: S608 - a statement of a report, which nobody runs
+    file.write_text("".join(f"{statement}{number};\n" for number in range(300)))
+    os.utime(file, (SystemClock().now() / 1_000,) * 2)
+    sent = icewright("send-queries", str(file), "--format", "sql", "--catalog", "lake")
+    assert (sent.status, sent.out.splitlines()[0][:20]) == (0, "300 queries accepted"), sent.err
+
+
+def test_what_the_server_would_refuse_is_left_out_alone(served: Served, tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    for name, at in (("old.sql", 0), ("now.sql", SystemClock().now() / 1_000)):
+        (folder / name).write_text("select id from lake.db.events;\n")
+        os.utime(folder / name, (at, at))
+    sent = icewright("send-queries", str(folder), "--format", "sql", "--catalog", "lake")
+    assert (sent.status, sent.out.splitlines()[0][:16]) == (0, "1 query accepted"), sent.err
+    assert "too long ago" in sent.err
+    assert served.control.queries.spool.figures().waiting == 1
 
 
 def test_recommendations_are_listed_shown_and_decided(served: Served) -> None:

@@ -19,7 +19,8 @@ from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import Invocation, Limit, api_command, table_name
 from icewright.terminal.tables import headings
 
-_AT_ONCE: Final = 500
+_AT_ONCE: Final = 200
+"""Queries of a request: the server takes 1 MiB of SQL at once, and 4,000 characters of each."""
 _TABLES: Final = headings("table", "#queries", "#bytes read")
 _COLUMNS: Final = headings("column", "#queries", "#bytes read", "compared by", below=("compared by",))
 _TEMPLATES: Final = headings(
@@ -89,7 +90,8 @@ def send_queries(
         else sending.sql_queries(path, catalog, dialect, _refused)
     )
     accepted, repeated, ignored = 0, 0, 0
-    while batch := [*islice(found, _AT_ONCE)]:
+    bounded = sending.bounded_queries(found, _refused)
+    while batch := [*islice(bounded, _AT_ONCE)]:
         answer = from_json(Accepted, invocation.client.send_queries(batch))
         accepted, repeated, ignored = (
             accepted + answer.accepted,
