@@ -100,7 +100,7 @@ def test_what_the_server_would_refuse_is_left_out_alone(served: Served, tmp_path
         os.utime(folder / name, (at, at))
     sent = icewright("send-queries", str(folder), "--format", "sql", "--catalog", "lake")
     assert (sent.status, sent.out.splitlines()[0][:16]) == (0, "1 query accepted"), sent.err
-    assert "too long ago" in sent.err
+    assert "more than 400 days ago" in sent.err
     assert served.control.queries.spool.figures().waiting == 1
 
 

@@ -79,7 +79,7 @@ def _of_another_task(found: Recommendation, table: TableName, said: AnalyzeQueri
     if found.rates != Rates():
         yield "its rates are not those of this release"
     if not _is_finite(codec.to_json(found)):
-        yield "it has a figure that is no number"
+        yield "it has a figure that is not a finite number"
     if len(found.trials) > TRIALS_MAX:
         yield f"it has {len(found.trials):,} trials"
     evidence = found.evidence
@@ -111,7 +111,7 @@ def impossible(candidate: Candidate, metadata: TableMetadata) -> Iterator[str]:
     match candidate:
         case LayoutChange(layout):
             if not layout.columns:
-                yield "it recommends no layout at all"
+                yield "it recommends a layout without columns"
             for column in layout.columns:
                 if not _has(metadata, column.path):
                     yield f"the table has no column {column}"
@@ -125,7 +125,7 @@ def impossible(candidate: Candidate, metadata: TableMetadata) -> Iterator[str]:
                 elif not _has(metadata, path):
                     yield f"the table has no column {'.'.join(path)[:100]}"
         case _:
-            yield f"nothing carries out {candidate}"
+            yield f"no action carries out {candidate}"
 
 
 def _is_finite(value: Any) -> bool:

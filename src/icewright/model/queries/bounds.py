@@ -34,8 +34,8 @@ def bounded(query: QueryRecord, now: Instant) -> QueryRecord:
         raise InvalidMessage(f"the id of a query has 1 to {NAME_LENGTH_MAX} characters")
     if not now - AGE_MS_MAX <= query.started_at <= now + AHEAD_MS_MAX:
         raise InvalidMessage(
-            f"query {query.query_id} began at {query.started_at}, which is too long ago, or has not come yet",
-            hint="started_at is in milliseconds since the epoch",
+            f"query {query.query_id} has started_at {query.started_at}: more than 400 days ago, or a day in the future",
+            hint="send newer queries; started_at is in milliseconds since 1970-01-01 UTC",
         )
     _check_figures(query.query_id, query)
     for read in query.tables:
