@@ -17,7 +17,8 @@ MODULES = sorted(SRC.rglob("*.py"))
 
 
 def calls(path: Path, name: str) -> Iterator[ast.Call]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if name in text else ():
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == name:
             yield node
 

@@ -34,6 +34,9 @@ from tests.work.tasks.test_api_tasks import claimed, report
 
 pytestmark = pytest.mark.browser
 
+READ_ANEW_MS = 10_000
+"""After so long by its own clock a page has asked for its lists again."""
+
 
 def new_table(served: Served, name: str) -> None:
     """A table without files, seen at once: no time passes, so that nobody's log-in ends."""
@@ -363,6 +366,7 @@ def test_the_keyboard_finds_a_table_and_the_focus_stays_while_all_is_read_anew(
     chromium: Any, served: Served, url: str
 ) -> None:
     opened = Opened(chromium)
+    opened.page.clock.install()
     page = opened.log_in(url)
     row(page, "clicks").wait_for()
     link = page.get_by_role("region", name="Tables", exact=True).get_by_role("link", name="lake.db.clicks", exact=True)
@@ -370,6 +374,7 @@ def test_the_keyboard_finds_a_table_and_the_focus_stays_while_all_is_read_anew(
     focused = "document.activeElement.textContent"
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     new_table(served, "born_meanwhile")
+    page.clock.fast_forward(READ_ANEW_MS)
     row(page, "born_meanwhile").wait_for(timeout=30_000)
     assert page.evaluate(focused) == "lake.db.clicks"
     page.keyboard.press("/")
@@ -443,7 +448,9 @@ def test_a_plan_is_refused_with_a_reason_that_its_page_shows(chromium: Any, serv
 
 
 def test_who_refuses_what_somebody_approved_meanwhile_is_told(chromium: Any, served: Served, url: str) -> None:
-    page = Opened(chromium).log_in(url)
+    opened = Opened(chromium)
+    opened.context.route("**/feed/stream", lambda route: route.abort())  # the page has not heard of it yet
+    page = opened.log_in(url)
     waiting = served.get("/plans/waiting")["items"][0]
     page.goto(f"{url}/ui/plans/{waiting['plan_id']}")
     page.get_by_role("button", name="Refuse").click()
@@ -604,14 +611,17 @@ def test_a_halt_is_shown_and_let_go_on(chromium: Any, served: Served, url: str) 
 
 def test_what_happens_is_told_once(chromium: Any, served: Served, url: str) -> None:
     opened = Opened(chromium)
-    page = opened.log_in(url)
-    page.wait_for_timeout(1_000)  # the feed is followed from then on
+    opened.page.clock.install()
+    with opened.page.expect_response("**/feed/stream"):  # the feed is followed from then on
+        page = opened.log_in(url)
     task = task_of(served, "logs")
     served.post(f"/tasks/{task['task_id']}/cancel")
     news = page.locator("p[aria-live=polite]")
     eventually(page, lambda: "lake.db.logs: cancelled" in news.text_content(), wanted=True)
     said = news.text_content()
-    page.wait_for_timeout(3_000)  # the feed and the lists are asked again meanwhile
+    with page.expect_response("**/api/v1/status*"), page.expect_response("**/api/v1/tasks?*"):
+        page.clock.fast_forward(READ_ANEW_MS)  # the feed and the lists are asked again meanwhile
+    page.wait_for_timeout(1_000)
     assert news.text_content() == said
     assert said.count("lake.db.logs: cancelled") == 1
     assert opened.troubles == []
@@ -638,6 +648,7 @@ def test_a_server_that_goes_away_is_told_of_and_what_was_shown_goes_on_when_it_i
     chromium: Any, served: Served, url: str
 ) -> None:
     opened = Opened(chromium)
+    opened.page.clock.install()
     page = opened.log_in(url)
     row(page, "clicks").wait_for()
     page.mouse.wheel(0, 10_000)
@@ -650,6 +661,7 @@ def test_a_server_that_goes_away_is_told_of_and_what_was_shown_goes_on_when_it_i
     assert violations(page) == []
     new_table(served, "born_meanwhile")
     opened.context.set_offline(False)
+    page.clock.fast_forward(READ_ANEW_MS)
     page.wait_for_selector("#connection[data-state=live]", state="attached")
     row(page, "born_meanwhile").wait_for(timeout=30_000)
     assert {one for one in opened.troubles if "ERR_INTERNET_DISCONNECTED" not in one} == set()

@@ -183,6 +183,7 @@ def at_a_port(control: ControlPlane, port: int = 0) -> Iterator[str]:
         taken = int(listening.getsockname()[1])
         app = create_app(control, access(new_store(), control.clock, "127.0.0.1", taken))
         web = web_server(app)
+        app.state.streams.is_ending = lambda: web.should_exit  # else a page that is open keeps it for three seconds
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

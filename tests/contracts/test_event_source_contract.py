@@ -81,7 +81,7 @@ def brokers_and_topic(request: pytest.FixtureRequest, kind: str, partitions: int
 def member(brokers: str, topic: str) -> EventSource:
     """A new member of the topic's one group."""
     quick = {
-        "session.timeout.ms": "6000",
+        "session.timeout.ms": "6000" if LONG else "2000",
         "heartbeat.interval.ms": "200",
         "topic.metadata.refresh.fast.interval.ms": "50",
     }

@@ -27,6 +27,8 @@ from tests.spark.loop import SparkLoop
 
 pytestmark = pytest.mark.spark
 
+ASKED_AGAIN = "dfs.client.block.write.locateFollowingBlock.initial.delay.ms"
+
 
 @pytest.fixture(scope="module")
 def cluster(hdfs_cluster: Hdfs) -> Hdfs:
@@ -38,6 +40,8 @@ def loop(cluster: Hdfs, spark: SparkSession, tmp_path: Path) -> SparkLoop:
     entry = with_tables(CatalogEntry("onhdfs", CatalogKind.SQL, f"sqlite:///{tmp_path}/c.db", f"{cluster.uri}/wh"))
     for key, value in entry.spark_properties().items():
         spark.conf.set(key, value)
+    # A file is closed once its data node has told of it, a moment later; else Hadoop asks again after 0.4 s.
+    spark.conf.set(f"spark.sql.catalog.onhdfs.hadoop.{ASKED_AGAIN}", "10")
     return SparkLoop(spark, entry)
 
 

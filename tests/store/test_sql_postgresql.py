@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -217,14 +218,15 @@ class TestBadDays:
             connection.execute(update(counters).values(value=6))
         assert token(engine) == 0
 
-    def test_a_client_that_stops_within_a_transaction_lets_go_of_the_lock(self, engine: Engine, url: str) -> None:
-        patient = open_store(url)
-        with pytest.raises(StoreUnavailable), writing(engine) as connection:  # noqa: PT012 - one transaction; its idle_ms is short
+    def test_a_client_that_stops_within_a_transaction_lets_go_of_the_lock(self, url: str) -> None:
+        patient, stopping = open_store(url), open_store(url, patience=replace(IMPATIENT, write_ms=1_000))
+        with pytest.raises(StoreUnavailable), writing(stopping) as connection:  # noqa: PT012 - one transaction, which stops
             connection.execute(update(counters).values(value=5))
             set_token(patient, 7)
             connection.execute(update(counters).values(value=6))
         assert token(patient) == 7
         patient.dispose()
+        stopping.dispose()
 
 
 @contextmanager

@@ -279,7 +279,7 @@ def test_who_leaves_before_the_job_begins_is_not_in_it(spark: Spark, pool: Threa
 
 def test_who_leaves_while_the_others_go_alone_does_not_go(spark: Spark, pool: ThreadPoolExecutor) -> None:
     spark.bad = frozenset({1})
-    batch = Batch(spark, "batch-1")
+    batch = Batch(spark, "batch-1", wait_s=1.0)
     members = [batch.member() for _ in range(2)]
     batch.close()
     with batch._being_alone(batch.member()):

@@ -45,14 +45,16 @@ function RefuseDialog({
           body: { why, refused_by: name },
         }),
       ),
-    // Also where somebody else was faster: what the page shows is old then.
-    onSettled: () => {
-      for (const key of ["plans", "tables"]) void client.invalidateQueries({ queryKey: [key] });
-    },
-    onSuccess: onClose,
+    onSuccess: () => close(),
   });
+  // Also where somebody else was faster: what the page shows is old then. But only once that was read here: a page
+  // that knows of it has no such dialog.
+  const close = () => {
+    onClose();
+    for (const key of ["plans", "tables"]) void client.invalidateQueries({ queryKey: [key] });
+  };
   return (
-    <Dialog title="Refuse this plan" onClose={onClose}>
+    <Dialog title="Refuse this plan" onClose={close}>
       <form
         className="flex flex-col gap-3"
         onSubmit={(event) => {
@@ -81,7 +83,7 @@ function RefuseDialog({
         </Field>
         {refusal.error ? <Trouble error={refusal.error} /> : null}
         <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Not now</Button>
+          <Button onClick={close}>Not now</Button>
           <Button look="danger" type="submit" disabled={refusal.isPending || !why.trim() || !name.trim()}>
             Refuse
           </Button>
