@@ -143,4 +143,5 @@ def approved(said: Said) -> str:
     done = icewright("approve", plan["plan_id"], "--by", "Ada", "--json")
     assert done.status == 0, done.out
     assert "installation of one person" in icewright("approvals", "list").out
+    assert "installation of one person" in icewright("audit", "list", "--json").out
     return str(done.json["task_id"])

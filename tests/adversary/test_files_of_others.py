@@ -9,8 +9,10 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.expressions import AlwaysTrue
@@ -430,7 +432,9 @@ def spoil(lake: Lake, table: Table, kind: str) -> None:
 
 @pytest.fixture
 def no_s3(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where S3 is asked for, nobody listens."""
+    """Where S3 is asked for, nobody listens, and it is asked once instead of three times, some seconds apart."""
+    once = partial(pyarrow.fs.S3FileSystem, retry_strategy=pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=1))
+    monkeypatch.setattr(pyarrow.fs, "S3FileSystem", once)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(key, "nobody")
@@ -479,3 +483,27 @@ def test_removal_that_is_blocked_is_no_success(tmp_path: Path, monkeypatch: pyte
             assert icewright(command[0], "lake.db.a", *command[1:], "--json").status == 1
         assert icewright("orphans", "lake.db.a").out.startswith("lake.far.lost is not known")
         assert icewright("scan").status == 1
+
+
+def test_o13_what_is_declared_lost_by_command_is_asked_for_and_is_in_the_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path)
+    write_configuration(tmp_path, lake.house.entry)
+    at_home(tmp_path, monkeypatch)
+    declare = ("table", "declare-lost", "lake.far.lost")
+    with serving(lake.house):
+        lake.house.round()
+        unreadable(lake)
+        assert icewright("orphans", "lake.db.a").status == 1
+        said = icewright(*declare)
+        assert (said.status, "--yes declares it lost" in said.out) == (1, True)
+        assert lake.house.control.registry.book().lost() == ()
+        assert icewright(*declare, "--yes", "--by", "Ada").status == 0
+        assert [one.lost_by for one in lake.house.control.registry.book().lost()] == ["owner (Ada)"]
+        assert icewright("orphans", "lake.db.a").status == 0
+        assert icewright(*declare, "--withdraw").status == 0
+        assert icewright("orphans", "lake.db.a").status == 1
+        entries = icewright("audit", "list", "--json").json["items"]
+    told = [entry["resource"] for entry in entries if "lake.far.lost" in str(entry["detail"])]
+    assert told == ["POST /lost-tables/{name}/withdraw", "POST /lost-tables/{name}"]

@@ -17,6 +17,7 @@ import httpx2
 import psutil
 import pytest
 from starlette.types import Receive, Scope, Send
+from structlog.testing import capture_logs
 
 from icewright.server.exposure import Certificate
 from icewright.server.server import listen
@@ -169,6 +170,27 @@ def test_s2_health_is_answered_when_all_are_at_work_and_all_else_is_told_so() ->
             ending.enter_context(stranger(port))
         assert get(port, "/api/v1/healthz") == b"HTTP/1.1 200"
         assert get(port) == b"HTTP/1.1 503"
+
+
+def test_s2_accepts_that_fail_are_one_line_of_log_and_who_comes_later_is_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The event loop itself writes a line for each of them, and tries dozens in a row."""
+    with capture_logs() as logs, serving(Limits(64)) as port, ExitStack() as ending:
+        assert get(port) == b"HTTP/1.1 200"
+        waiting = [ending.enter_context(socket.socket()) for _ in range(8)]
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(one.fileno() for one in waiting), hard))
+        try:
+            for one in waiting:  # they need no descriptor more, but the server one for each
+                one.connect(("127.0.0.1", port))
+            until(lambda: any("not_accepted" in one for one in logs))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert get(port) == b"HTTP/1.1 200"
+    told, *_ = [one for one in logs if "not_accepted" in one]
+    said(f"{told['not_accepted']} accepts that failed are one line of log")
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_s2_by_a_trusted_proxy_each_client_counts_for_itself() -> None:

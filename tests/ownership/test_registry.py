@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from icewright.catalogs.parallel_catalogs import SideBySide
 from icewright.catalogs.port import TablePointers
 from icewright.core.completeness import Complete, Known, Partial
 from icewright.core.errors import NotFound, StoreUnavailable, Unreadable
@@ -268,6 +271,40 @@ def test_a_catalog_that_does_not_answer_is_not_asked_for_each_of_its_tables(worl
     world.pond.loads.clear()
     assert gaps(world.registry.place_now(metadata)) == ["pond"]
     assert world.pond.loads == []
+
+
+@contextmanager
+def hanging(world: World) -> Iterator[list[str]]:
+    """The pond takes questions and does not answer before this ends; tells by which threads it was asked."""
+    asked: list[str] = []
+    released = threading.Event()
+    answers = world.pond.pointers
+
+    def pointers() -> TablePointers:
+        asked.append(threading.current_thread().name)
+        released.wait(60)
+        return answers()
+
+    world.registry._side_by_side = SideBySide(0.2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.pond, "pointers", pointers)
+        try:
+            yield asked
+        finally:
+            released.set()
+            for thread in world.registry._side_by_side._hanging.values():
+                thread.join(60)
+
+
+def test_o13_a_catalog_that_hangs_is_not_known_and_keeps_no_other_waiting(world: World) -> None:
+    assert world.owns()
+    with hanging(world) as asked:
+        assert gaps(world.place()) == ["pond"]
+        assert len(asked) == 1
+        world.lake.set_properties(U, {"x": "y"})
+        assert gaps(world.place()) == ["pond"], "it still owes the first answer"
+        assert (len(asked), world.lake.loads) == (1, [U]), "the others are asked as ever"
+    assert world.owns()
 
 
 def test_a_table_that_is_not_shown_any_more_keeps_its_files_for_a_time_or_until_a_person_says_so(world: World) -> None:
@@ -534,6 +571,19 @@ class TestOtherFormats:
         known = world.registry.place_now(metadata)
         assert isinstance(known, Complete)
         assert known.value.roots == ()
+
+    def test_nor_are_they_elsewhere_because_their_catalog_hangs(self, world: World) -> None:
+        """As a metastore does that takes the question and never answers: it is as unknown as one that is away."""
+        world.pond.others = {V: [f"{world.location(T)}/data/x"]}
+        world.rules = PlaceRules(allowed={"pond": ("file:///memory/pond/",)})
+        world.started()
+        with hanging(world):
+            assert gaps(world.place()) == ["pond"]
+        assert not world.owns()
+        with hanging(world):
+            known = world.place()
+            assert isinstance(known, Complete), "where they were by its last answer"
+            assert known.value.roots == ()
 
     def test_a_late_answer_does_not_replace_a_later_one(self) -> None:
         book, one = ClaimBook(None), Claim(V, None, ("s3://b/t/",))

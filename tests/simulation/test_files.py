@@ -78,7 +78,7 @@ def simulated(seeds: Iterable[int], mutation: Any = None) -> Counter[str]:
     return happened
 
 
-@pytest.mark.timeout(3600 if CAMPAIGN else 300)
+@pytest.mark.timeout(2 * 3600 if CAMPAIGN else 300)
 def test_g1_g18_no_needed_file_goes_and_garbage_does() -> None:
     happened = simulated(SEEDS)
     if SEED is not None:

@@ -40,7 +40,7 @@ class Unfenced(SeveralServers):
     is_fenced = False
 
 
-@pytest.mark.timeout(3600 if CAMPAIGN else 900)
+@pytest.mark.timeout(2 * 3600 if CAMPAIGN else 900)
 def test_i14_i15_i16_i17_i19_whoever_leads_nothing_is_lost_repeated_or_forgotten() -> None:
     happened: Counter[str] = Counter()
     for seed in SEEDS if SEED is not None else chain(SEEDS, SPARE_SEEDS):

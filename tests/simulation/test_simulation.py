@@ -146,7 +146,7 @@ def dying_where_it_says(seed: int) -> Mutation | None:
     return dies
 
 
-@pytest.mark.timeout(3600 if CAMPAIGN else 900)
+@pytest.mark.timeout(8 * 3600 if CAMPAIGN else 900)
 def test_nothing_is_lost_repeated_or_forgotten() -> None:
     happened: Counter[str] = Counter()
     for seed in SEEDS if SEED is not None else chain(SEEDS, spare_seeds(happened)):

@@ -49,6 +49,7 @@ READ_AGAIN_MS: Final = 3_600_000
 """How soon all snapshots of a table are read again to see whether it needs files elsewhere no more, since some went."""
 ASKED_S_MAX: Final = 60
 """How long a catalog and its changed tables may take to answer; without an answer, all its tables are unknown."""
+NO_ANSWER: Final = Reason("no-answer", f"it did not answer within {ASKED_S_MAX} s")
 TRIES_MAX: Final = 3
 """How often all is asked again when tables were committed to while they were read."""
 
@@ -299,7 +300,7 @@ class Registry:
         """
         self._load()
         for tries_left in reversed(range(TRIES_MAX)):
-            asked = self._side_by_side.ask(self._catalogs, self._ask, _no_answer)
+            asked = self._side_by_side.ask(self._catalogs, self._ask, self._no_answer)
             with self._lock:
                 moved = [
                     Missing(name.catalog, str(name), MOVED)
@@ -382,8 +383,7 @@ class Registry:
             with self._lock:
                 self._listed_at.pop(catalog.name, None)
                 self._not_listed[catalog.name] = reason
-                anywhere = catalog.has_other_formats and not self._book.knows_others(catalog.name)
-            return CatalogPointers(missing=(Missing("" if anywhere else catalog.name, catalog.name, reason),))
+            return self._no_answer(catalog.name, reason)
         pointers, aliases = shown.tables, self._rules.aliases_of(catalog.name)
         made = (claim_of_other(*one, aliases) for one in sorted(shown.others.items()))
         others = tuple(followed(one, self._rules.real) for one in made)
@@ -412,6 +412,12 @@ class Registry:
                     self._book.put(seen)
         same = {name: at for name, at in pointers.items() if at is not None and name in known}
         return CatalogPointers({**same, **read}, tuple(unknown))
+
+    def _no_answer(self, catalog: str, reason: Reason = NO_ANSWER) -> CatalogPointers:
+        """A catalog that does not answer: until it has once, its tables of other formats may be anywhere."""
+        with self._lock:
+            anywhere = self._catalogs[catalog].has_other_formats and not self._book.knows_others(catalog)
+        return CatalogPointers(missing=(Missing("" if anywhere else catalog, catalog, reason),))
 
     def _read_now(
         self, catalog: Catalog, behind: Iterable[TableName]
@@ -442,8 +448,3 @@ class Registry:
                 else:
                     missing[name] = self._why.get(name, HALF_READ)
         return found, missing
-
-
-def _no_answer(catalog: str) -> CatalogPointers:
-    reason = Reason("no-answer", f"it did not answer within {ASKED_S_MAX} s")
-    return CatalogPointers(missing=(Missing(catalog, catalog, reason),))
