@@ -236,7 +236,7 @@ class MemoryTaskStore:
                 self.get(task_id), fencing_token, progress=progress, now=self.now(), lease_ms=lease_ms
             )
             self._tasks[task_id] = task
-            self._put_attempt(lifecycle.with_progress(self._attempts[task_id][-1], progress))
+            self._put_attempt(replace(self._attempts[task_id][-1], progress=progress))
             return task
 
     def check_lease(self, task_id: str, fencing_token: int) -> Task:

@@ -11,12 +11,16 @@ from typing import Any, Final
 
 from sqlalchemy import (
     CTE,
+    BigInteger,
     BindParameter,
+    Column,
     ColumnElement,
     Connection,
     FromClause,
     Integer,
+    PrimaryKeyConstraint,
     Select,
+    Table,
     and_,
     bindparam,
     case,
@@ -38,13 +42,22 @@ from icewright.model.work.lifecycle import LEASED_STATES
 from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, ListedTask, Task, TaskState
 from icewright.ports.admissions import AHEAD_MAX, LANES_MAX, TOOK_MAX
 from icewright.store.schema import SINGLE_SLOTS, attempts, holds, state_is, tasks
-from icewright.store.write_lock_schema import turns
+from icewright.store.schema_access import Key, metadata
 from icewright.work.groups.admission import HELD_MS
 from icewright.work.groups.rank import AGED_MS, rank
 from icewright.work.halts.rules import catalogs_going_on
 from icewright.work.halts.sql import halted_parts, is_group_halted, is_halted
 from icewright.work.store.task_rows import lane_of, lane_text
 
+# The fencing token of the last task that was started for a tenant of a resource group: who had their turn when.
+turns = Table(
+    "turns",
+    metadata,
+    Column("resource_group", Key, nullable=False),
+    Column("tenant", Key, nullable=False),
+    Column("fencing_token", BigInteger, nullable=False),
+    PrimaryKeyConstraint("resource_group", "tenant", name="pk_turns"),
+)
 _ACTIVE: Final = tasks.alias("active")
 _HEAD: Final = tasks.alias("head")
 _NEXT: Final = tasks.alias("next")
