@@ -19,8 +19,9 @@ from icewright.maintenance.tasks_cli import read_task
 from icewright.model.actions.actions import ActionKind
 from icewright.model.work.tasks import TaskState
 from icewright.model.work.why import Stance, Why
+from icewright.plans.views import TaskView
 from icewright.terminal.address import read_address
-from icewright.work.tasks.task_views import TaskDocument, TaskView
+from icewright.work.tasks.task_views import TaskDocument
 from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.cases import each_case
 from tests.lakes.sqlite import append, make_lake, make_table

@@ -1,6 +1,24 @@
 """Values that the contract tests put into stores."""
 
-from icewright.model.actions.actions import OPTIMIZER_ACTIONS, FileGroup, InputFile, RewriteDataFiles
+from collections.abc import Mapping
+from dataclasses import replace
+
+from icewright.model.actions.actions import (
+    OPTIMIZER_ACTIONS,
+    Action,
+    ActionKind,
+    FileGroup,
+    InputFile,
+    RewriteDataFiles,
+)
+from icewright.model.actions.compute_statistics import (
+    ComputeStatistics,
+    ComputeStatisticsPrediction,
+    StatisticsColumn,
+)
+from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
+from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsPrediction
+from icewright.model.actions.undo import RestoreFiles, RestoreFilesPrediction
 from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.model.iceberg.inventory import (
     ManifestKey,
@@ -12,7 +30,7 @@ from icewright.model.iceberg.inventory import (
     SizeHistogram,
 )
 from icewright.model.iceberg.names import PART_LENGTH_MAX, TableId, TableName
-from icewright.model.plans.plans import PartitionVerdict, Plan, Reason, RewritePrediction, Verdict
+from icewright.model.plans.plans import PartitionVerdict, Plan, Prediction, Reason, RewritePrediction, Verdict
 from icewright.model.policy.policy import Mode
 from icewright.model.work.jobs import PROTOCOL_VERSION, OptimizerHello
 from icewright.model.work.tasks import NewTask, Outcome, Progress
@@ -138,3 +156,36 @@ def hello(optimizer_id: str, slots: int = 1) -> OptimizerHello:
         "1.12.0",
         actions=OPTIMIZER_ACTIONS,
     )
+
+
+EXPIRY = ExpireSnapshots("m", 2, (1,), (), (), (2,), ExpiryRule(0, 1), 0)
+OF_EXPIRY = ExpireSnapshotsPrediction(2, 1, (), 1, "", can_be_undone=False, undo="")
+OF_SLOTS: Mapping[ActionKind, tuple[Action, Prediction]] = {
+    ActionKind.REWRITE_DATA_FILES: (action(), RewritePrediction(40, 1, 40, 1, 400, 80)),
+    ActionKind.REWRITE_MANIFESTS: (
+        RewriteManifests(1, (), (), (), 512),
+        RewriteManifestsPrediction(2, 1, 20, 10, 9, (), ""),
+    ),
+    ActionKind.COMPUTE_STATISTICS: (
+        ComputeStatistics(1, "m", 0, (StatisticsColumn(1, "a"),), 9),
+        ComputeStatisticsPrediction(
+            ("a",),
+            of_partitions=False,
+            read_files=1,
+            read_records=9,
+            read_bytes=9,
+            data_bytes=9,
+            manifests=1,
+            gain="",
+            call="",
+        ),
+    ),
+    ActionKind.EXPIRE_SNAPSHOTS: (EXPIRY, OF_EXPIRY),
+    ActionKind.RESTORE_FILES: (RestoreFiles("task-0", 1, 1), RestoreFilesPrediction(1, 1, 0)),
+}
+"""Actions of each slot, and what is predicted of them."""
+
+
+def of_kind(task_id: str, kind: ActionKind, *, table: int) -> NewTask:
+    action, prediction = OF_SLOTS[kind]
+    return replace(new_task(task_id, table=table), action=action, prediction=prediction)

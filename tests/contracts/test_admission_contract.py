@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from icewright.core.errors import NotAllowed, NotFound
+from icewright.model.actions.actions import ActionKind
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
 from icewright.model.work.admission import (
@@ -32,7 +33,7 @@ from icewright.work.groups.admission import HELD_MS
 from icewright.work.groups.rank import AGED_MS
 from icewright.work.store import claiming
 from icewright.work.store import task_queries as queries
-from tests.contracts.samples import OUTCOME, REASON, new_task
+from tests.contracts.samples import OUTCOME, REASON, new_task, of_kind
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
 
@@ -142,6 +143,29 @@ class TestCaps:
         queues = [task.lane.queue for task in found if task is not None]
         assert (queues.count(Queue.NORMAL), queues.count(Queue.LARGE)) == (8, 2)
         assert found[-1] is None
+
+    def test_the_share_of_the_large_queue_is_kept_for_what_an_optimizer_understands(self, store: TaskStore) -> None:
+        manifests = ActionKind.REWRITE_MANIFESTS
+        for number in range(1, 12):
+            put(store, f"task-{number:02d}", number)
+        store.enqueue(replace(of_kind("task-12", manifests, table=12), lane=LARGE))
+        rewrites = frozenset({ActionKind.REWRITE_DATA_FILES})
+        terms = Terms(ResourceGroup("default", tasks_max=10))
+
+        def taken(terms: Terms, at_most: int) -> int:
+            claims = (
+                store.claim("o-1", resource_group="default", catalogs=LAKE, lease_ms=9, terms=terms, kinds=rewrites)
+                for _ in range(at_most)
+            )
+            return sum(task is not None for task in claims)
+
+        assert store.facts("default").waiting == {Lane(), LARGE}
+        assert store.facts("default", rewrites).waiting == {Lane()}
+        alone = replace(terms, holding=Holding(is_resident=False))
+        assert store.claimable("default", LAKE, alone, rewrites) == 8
+        assert store.claimable("default", LAKE, replace(alone, understood=rewrites), rewrites) == 10
+        assert taken(replace(terms, understood=rewrites | {manifests}), 9) == 8
+        assert taken(replace(terms, understood=rewrites), 9) == 2
 
     def test_a_task_that_joins_others_takes_nothing_beside_them(self, store: TaskStore) -> None:
         put(store, "task-1", 1)

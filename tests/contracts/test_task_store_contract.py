@@ -2,7 +2,6 @@
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
@@ -11,18 +10,13 @@ from typing import Any
 import pytest
 
 from icewright.core.errors import Conflict, LeaseLost, NotAllowed, NotFound
-from icewright.model.actions.actions import Action, ActionKind, Executor, rewrite_of
-from icewright.model.actions.compute_statistics import (
-    ComputeStatistics,
-    ComputeStatisticsPrediction,
-    StatisticsColumn,
-)
-from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
-from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsPrediction
+from icewright.model.actions.actions import ActionKind, Executor, rewrite_of
 from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.actions.undo import RestoreFiles, RestoreFilesPrediction
 from icewright.model.iceberg.names import TableName
-from icewright.model.plans.plans import Prediction, Reason, RewritePrediction
+from icewright.model.plans.plans import Reason
+from icewright.model.policy.resource_groups import SERVER
+from icewright.model.work.halts import HaltState, NewHalt, Part, PartKind
 from icewright.model.work.history import Ending
 from icewright.model.work.tasks import (
     ACTIVE_STATES,
@@ -38,7 +32,16 @@ from icewright.model.work.tasks import (
 from icewright.ports.store import AttemptOfTask, Change, TaskFilter, TaskStore
 from icewright.work.groups.rank import AGEING_MS
 from tests.cases import for_each
-from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, PROGRESS, REASON, action, new_task, table_id
+from tests.contracts.samples import (
+    HOSTILE_PARTS,
+    OF_SLOTS,
+    OUTCOME,
+    PROGRESS,
+    REASON,
+    new_task,
+    of_kind,
+    table_id,
+)
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
 
@@ -57,10 +60,6 @@ ENDS = {
 @pytest.fixture
 def store(stores: Stores) -> TaskStore:
     return stores.tasks()
-
-
-EXPIRY = ExpireSnapshots("m", 2, (1,), (), (), (2,), ExpiryRule(0, 1), 0)
-OF_EXPIRY = ExpireSnapshotsPrediction(2, 1, (), 1, "", can_be_undone=False, undo="")
 
 
 def claim(
@@ -90,37 +89,6 @@ def sized(task_id: str, size_bytes: int, *executors: Executor, table: int = 1) -
         for number, executor in enumerate(executors or (Executor.MERGE,))
     )
     return replace(new, action=replace(action, groups=groups))
-
-
-OF_SLOTS: Mapping[ActionKind, tuple[Action, Prediction]] = {
-    ActionKind.REWRITE_DATA_FILES: (action(), RewritePrediction(40, 1, 40, 1, 400, 80)),
-    ActionKind.REWRITE_MANIFESTS: (
-        RewriteManifests(1, (), (), (), 512),
-        RewriteManifestsPrediction(2, 1, 20, 10, 9, (), ""),
-    ),
-    ActionKind.COMPUTE_STATISTICS: (
-        ComputeStatistics(1, "m", 0, (StatisticsColumn(1, "a"),), 9),
-        ComputeStatisticsPrediction(
-            ("a",),
-            of_partitions=False,
-            read_files=1,
-            read_records=9,
-            read_bytes=9,
-            data_bytes=9,
-            manifests=1,
-            gain="",
-            call="",
-        ),
-    ),
-    ActionKind.EXPIRE_SNAPSHOTS: (EXPIRY, OF_EXPIRY),
-    ActionKind.RESTORE_FILES: (RestoreFiles("task-0", 1, 1), RestoreFilesPrediction(1, 1, 0)),
-}
-"""Actions of each slot, and what is predicted of them."""
-
-
-def of_kind(task_id: str, kind: ActionKind, *, table: int) -> NewTask:
-    action, prediction = OF_SLOTS[kind]
-    return replace(new_task(task_id, table=table), action=action, prediction=prediction)
 
 
 def started(store: TaskStore, task_id: str = "task-1", *, table: int = 1) -> Task:
@@ -390,6 +358,58 @@ class TestClaim:
                 met.append((first.traits.slot, second.traits.slot))
         beside = [(TableSlot.DATA, TableSlot.METADATA), (TableSlot.METADATA, TableSlot.DATA)]
         assert Counter(met) == dict.fromkeys(beside, 2)
+
+    def test_what_needs_its_table_alone_goes_before_metadata_tasks_that_are_younger(
+        self, store: TaskStore, clock: ManualClock
+    ) -> None:
+        """However many kinds there are: an expiry waits for those at work and the older ones, and for no other."""
+
+        def put(task_id: str, kind: ActionKind, group: str = "default", delay_ms: int = 0) -> None:
+            clock.advance(1)
+            new = replace(of_kind(task_id, kind, table=1), resource_group=group, delay_ms=delay_ms)
+            store.enqueue(new)
+
+        put("statistics-1", ActionKind.COMPUTE_STATISTICS)
+        put("expiry", ActionKind.EXPIRE_SNAPSHOTS, SERVER)
+        first = claim(store)
+        assert first is not None
+        assert first.task_id == "statistics-1", "it is older"
+        move(store, first, TaskState.FAILED)
+        put("statistics-2", ActionKind.COMPUTE_STATISTICS)
+        put("rewrite", ActionKind.REWRITE_DATA_FILES)
+        assert [blocker.task_id for blocker in store.blockers("statistics-2")] == ["expiry"]
+        assert store.blockers("rewrite") == store.blockers("expiry") == []
+        assert store.claimable("default", LAKE) == 1
+        rewrite = claim(store)
+        assert rewrite is not None
+        assert rewrite.task_id == "rewrite", "it holds another slot, and may start"
+        assert claim(store) is None
+        assert [blocker.is_active for blocker in store.blockers("statistics-2")] == [False]
+        assert [blocker.is_active for blocker in store.blockers("expiry")] == [True]
+        store.halts.halt(NewHalt(Part(PartKind.GROUP, SERVER), HaltState.PAUSED))
+        assert store.blockers("statistics-2") == [], "what is halted goes nowhere first"
+        store.halts.resume(Part(PartKind.GROUP, SERVER), "")
+        move(store, rewrite, TaskState.FAILED)
+        expiry = claim(store, resource_group=SERVER)
+        assert expiry is not None
+        assert claim(store) is None
+        move(store, expiry, TaskState.QUEUED, delay_ms=1_000)
+        clock.advance(999)
+        assert store.blockers("statistics-2") == [], "nor what pauses after a try"
+        clock.advance(1)
+        assert [blocker.task_id for blocker in store.blockers("statistics-2")] == ["expiry"]
+        clock.advance(-1)
+        second = claim(store)
+        assert second is not None
+        assert second.task_id == "statistics-2"
+
+    def test_no_task_of_an_optimizer_keeps_metadata_tasks_waiting(self, store: TaskStore, clock: ManualClock) -> None:
+        """It may wait for a cap, a window or an optimizer that never comes."""
+        store.enqueue(of_kind("expiry", ActionKind.EXPIRE_SNAPSHOTS, table=1))
+        clock.advance(1)
+        store.enqueue(replace(of_kind("statistics", ActionKind.COMPUTE_STATISTICS, table=1), resource_group="other"))
+        assert store.blockers("statistics") == []
+        assert claim(store, resource_group="other") is not None
 
     def test_what_has_ended_is_taken_up_beside_a_task_of_the_other_slot(self, store: TaskStore) -> None:
         """As a commit that comes late would have it."""
@@ -816,7 +836,7 @@ class TestReading:
 
     def test_kinds_of_actions_are_told_apart(self, store: TaskStore) -> None:
         store.enqueue(new_task("task-1"))
-        store.enqueue(replace(new_task("task-2"), action=EXPIRY, prediction=OF_EXPIRY))
+        store.enqueue(of_kind("task-2", ActionKind.EXPIRE_SNAPSHOTS, table=1))
         for kind, task_id in ((ActionKind.REWRITE_DATA_FILES, "task-1"), (ActionKind.EXPIRE_SNAPSHOTS, "task-2")):
             only = TaskFilter(table_id=table_id(1), kind=kind)
             assert [task.task_id for task in store.tasks(only, limit=9)] == [task_id]

@@ -27,9 +27,8 @@ from icewright.model.work.tasks import ACTIVE_STATES, Attempt, AttemptState, His
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.work.groups.rank import AGEING_MS
 from tests.conftest import CAMPAIGN
-from tests.contracts.samples import OUTCOME, REASON, new_task
+from tests.contracts.samples import OF_SLOTS, OUTCOME, REASON, new_task
 from tests.contracts.stores import Stores, stores_on
-from tests.contracts.test_task_store_contract import OF_SLOTS
 from tests.doubles.clock import ManualClock
 from tests.doubles.task_store import MemoryTaskStore
 

@@ -18,12 +18,13 @@ from icewright.core.times import Instant
 from icewright.feed.task_events import fact_of
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
 from icewright.model.actions.actions import EVERY_KIND, ActionKind, shareable_bytes
-from icewright.model.actions.traits import BESIDE
+from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
+from icewright.model.policy.resource_groups import OWN, Queue
 from icewright.model.work import lifecycle
-from icewright.model.work.admission import FREE, Facts, InLane, Lane, Line, Terms, Took
-from icewright.model.work.halts import halt_over
+from icewright.model.work.admission import FREE, Blocker, Facts, InLane, Lane, Line, Terms, Took
+from icewright.model.work.halts import Part, PartKind, halt_over
 from icewright.model.work.history import Ending
 from icewright.model.work.tasks import (
     ACTIVE_STATES,
@@ -102,7 +103,7 @@ class MemoryTaskStore:
         with self._lock:
             now = self.now()
             ready = self._ready(now, resource_group, catalogs, shareable_bytes_max, kinds)
-            admission = Admission(terms, optimizer_id, self.facts(resource_group))
+            admission = Admission(terms, optimizer_id, self.facts(resource_group, terms.understood))
             best = next(iter(in_turn(admission, ready, now)), None)
             if best is None:
                 return None
@@ -130,10 +131,10 @@ class MemoryTaskStore:
         with self._lock:
             now = self.now()
             ready = self._ready(now, resource_group, catalogs, None, kinds)
-            found = chosen(terms, self.facts(resource_group), ready, now)
+            found = chosen(terms, self.facts(resource_group, terms.understood), ready, now)
             return sum(1 for _ in islice(found, CLAIMABLE_MAX))
 
-    def facts(self, resource_group: str) -> Facts:
+    def facts(self, resource_group: str, understood: frozenset[ActionKind] = EVERY_KIND) -> Facts:
         """See the port."""
         with self._lock:
             now = self.now()
@@ -143,7 +144,11 @@ class MemoryTaskStore:
                 for task in own
                 if task.lease is not None and (task.state is TaskState.RUNNING or task.lease.expires_at + HELD_MS > now)
             )
-            waiting = frozenset(task.lane for task in own if task.state is TaskState.QUEUED)
+            waiting = frozenset(
+                task.lane
+                for task in own
+                if task.state is TaskState.QUEUED and (task.lane.queue is not Queue.LARGE or task.kind in understood)
+            )
             last = {tenant: token for (group, tenant), token in self._turns.items() if group == resource_group}
             return Facts(uses, waiting, last)
 
@@ -219,7 +224,7 @@ class MemoryTaskStore:
             and task.table_id.catalog in catalogs
             and task.kind in kinds
             and task.not_before_at <= now
-            and not self._is_busy(task)
+            and not self._blockers(task)
             and halt_over(halts, task.resource_group, task.table_id) is None
             and (shareable_bytes_max is None or _fits_batch(task, shareable_bytes_max))
         ]
@@ -231,7 +236,7 @@ class MemoryTaskStore:
                 self.get(task_id), fencing_token, progress=progress, now=self.now(), lease_ms=lease_ms
             )
             self._tasks[task_id] = task
-            self._put_attempt(lifecycle.with_progress(self._attempts[task_id][-1], progress))
+            self._put_attempt(replace(self._attempts[task_id][-1], progress=progress))
             return task
 
     def check_lease(self, task_id: str, fencing_token: int) -> Task:
@@ -259,7 +264,11 @@ class MemoryTaskStore:
             live = self._live(task.table_id, task.action.kind)
             if step.task.state in lifecycle.LIVE_STATES and live is not None and live.task_id != task.task_id:
                 raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id))
-            if step.task.state in ACTIVE_STATES and task.state not in ACTIVE_STATES and self._is_busy(task):
+            if (
+                step.task.state in ACTIVE_STATES
+                and task.state not in ACTIVE_STATES
+                and any(one.is_active for one in self._blockers(task))
+            ):
                 raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id))
             return self._write(step)
 
@@ -403,9 +412,30 @@ class MemoryTaskStore:
         with self._lock:
             return any(task.table_id == table_id for task in self._tasks.values())
 
-    def _is_busy(self, task: Task) -> bool:
-        active = (one for one in self._tasks.values() if one.table_id == task.table_id and one.state in ACTIVE_STATES)
-        return any(one.kind.traits.slot not in BESIDE[task.kind.traits.slot] for one in active)
+    def blockers(self, task_id: str) -> Sequence[Blocker]:
+        """See the port."""
+        with self._lock:
+            return self._blockers(self.get(task_id))
+
+    def _blockers(self, task: Task) -> Sequence[Blocker]:
+        wanted = task.kind.traits.slot
+        found = []
+        for one in self._tasks.values():
+            slot, is_active = one.kind.traits.slot, one.state in ACTIVE_STATES
+            is_other = one.table_id == task.table_id and one.task_id != task.task_id
+            if is_other and (slot not in BESIDE[wanted] if is_active else self._goes_first(one, task)):
+                found.append(Blocker(one.task_id, one.kind.value, slot, wanted, is_active=is_active))
+        return sorted(found, key=lambda blocker: blocker.task_id)
+
+    def _goes_first(self, one: Task, task: Task) -> bool:
+        return (
+            (one.kind.traits.slot, task.kind.traits.slot) == (TableSlot.TABLE, TableSlot.METADATA)
+            and one.state is TaskState.QUEUED
+            and one.resource_group in OWN
+            and one.not_before_at <= self.now()
+            and (one.created_at, one.task_id) < (task.created_at, task.task_id)
+            and not any(halt.part == Part(PartKind.GROUP, one.resource_group) for halt in self._halts.present())
+        )
 
     def _live(self, table_id: TableId, kind: str) -> Task | None:
         return next(

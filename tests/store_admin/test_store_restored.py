@@ -20,6 +20,7 @@ from icewright.core.errors import Conflict, InvalidConfiguration, LeaseLost, Not
 from icewright.identity.sql import SqlIdentities
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import Role
+from icewright.model.actions.actions import ActionKind
 from icewright.model.events.feed import FeedFilter
 from icewright.model.plans.approvals import Approval
 from icewright.model.policy.resource_groups import Queue
@@ -40,8 +41,7 @@ from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import Lakehouse
 from tests.builders.worker import Worker
 from tests.cases import ROOT
-from tests.contracts.samples import REASON, new_task, record
-from tests.contracts.test_task_store_contract import EXPIRY, OF_EXPIRY
+from tests.contracts.samples import REASON, new_task, of_kind, record
 from tests.lakes.stores import next_version
 from tests.servers.postgres import PostgresServer
 
@@ -170,7 +170,7 @@ def test_q9_what_takes_something_away_is_asked_to_stop_and_a_rewrite_may_be_trie
 ) -> None:
     with opened(config) as engine:
         queue(engine, 1)
-        SqlTaskStore(engine).enqueue(replace(new_task("task-2", table=2), action=EXPIRY, prediction=OF_EXPIRY))
+        SqlTaskStore(engine).enqueue(of_kind("task-2", ActionKind.EXPIRE_SNAPSHOTS, table=2))
         claimed(engine)
         claimed(engine)
         back_up(config, tmp_path / "copy.db")
@@ -234,8 +234,15 @@ def test_readers_of_the_lists_hear_of_every_table_after_a_restore(config: Config
         heard = tables.lists.last_change()
     restore(config, {}, tmp_path / "copy.db", 1)
     with opened(config) as engine:
-        changes = SqlTableStore(engine).lists.changed(heard, TableQuery(), 9)
+        tables = SqlTableStore(engine)
+        changes = tables.lists.changed(heard, TableQuery(), 9)
         assert sorted(one.table_id.uuid for _, one in changes.tables) == [record(n).table_id.uuid for n in (1, 2)]
+        assert tables.lists.changed(changes.through, TableQuery(), 9).tables == [], "once"
+        known = tables.record(record(2).table_id)
+        assert known is not None
+        tables.save_record(replace(known, observed_at=99, problem=REASON))
+        ((_, later),) = tables.lists.changed(changes.through, TableQuery(), 9).tables
+        assert later.table_id == record(2).table_id
 
 
 def test_the_store_of_before_is_kept_and_there_is_one_at_every_moment(

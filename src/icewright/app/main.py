@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from icewright import __version__
 from icewright.core.errors import IcewrightError
 from icewright.terminal.cli import Terminal
-from icewright.terminal.invocation import Invocation
+from icewright.terminal.invocation import ConfigReader, Invocation
 
 
 class Entry(NamedTuple):
@@ -229,6 +229,12 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 - as typer calls it
         raise typer.Exit
 
 
+def _config_reader() -> ConfigReader:
+    from icewright.configuration import load  # noqa: PLC0415 - `--help` stays quick
+
+    return load
+
+
 @app.callback()
 def options(
     context: typer.Context,
@@ -242,7 +248,7 @@ def options(
     ] = False,
 ) -> None:
     """Read the options that stand before the command."""
-    context.obj = Invocation(context, config, Terminal(as_json=False, verbose=verbose))
+    context.obj = Invocation(context, config, Terminal(as_json=False, verbose=verbose), _config_reader)
 
 
 def main() -> None:

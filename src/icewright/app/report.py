@@ -21,13 +21,13 @@ from icewright.core.wording import safe
 from icewright.maintenance.registry.cli import measured_cells, predicted
 from icewright.model.work.figures import FiguresView, TableHealth
 from icewright.model.work.tasks import TaskState
-from icewright.plans.views import PlanView, WaitingView
+from icewright.plans.views import PlanView, TaskView, WaitingView
 from icewright.ports.table_lists import TableTotals
 from icewright.tables.api_views import HealthView, TableSummary
 from icewright.tables.detail_views import HistogramView
 from icewright.terminal import figures as text
 from icewright.terminal.invocation import Invocation, api_command, table_name
-from icewright.work.tasks.task_views import TaskDocument, TaskView
+from icewright.work.tasks.task_views import TaskDocument
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client

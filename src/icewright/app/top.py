@@ -14,12 +14,11 @@ from icewright.core.errors import Unavailable
 from icewright.core.wording import safe
 from icewright.maintenance.tasks_cli import progress_text, read_task
 from icewright.model.work.tasks import ACTIVE_STATES, TaskState
-from icewright.plans.views import WaitingView
+from icewright.plans.views import TaskView, WaitingView
 from icewright.tables.api_views import TableSummary
 from icewright.terminal import figures as text
 from icewright.terminal.invocation import Invocation, api_command
 from icewright.terminal.tables import Column, fit, headings, row_lines, short_id, title_line
-from icewright.work.tasks.task_views import TaskView
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client

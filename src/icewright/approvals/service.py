@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import structlog
 
@@ -12,8 +12,6 @@ from icewright.core import codec
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, InvalidMessage
 from icewright.feed.publisher import FeedPublisher
-from icewright.maintenance.dispatch.task_gate import unwanted
-from icewright.maintenance.registry.planning import beyond_budget
 from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.actions.actions import ActionKind, cause_of
 from icewright.model.actions.deletion import plan_hash_of
@@ -24,6 +22,7 @@ from icewright.model.plans.approvals import REFUSED_MS, Approval, ApprovalPlace,
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode, Policy
 from icewright.ownership.registry import Registry
+from icewright.plans.action_types import ActionType, beyond_budget, no_longer_wanted
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore, WaitingPlan
 
@@ -57,13 +56,15 @@ class Approvals:
         clock: Clock,
         tidings: FeedPublisher,
         registry: Registry,
+        types: Mapping[str, ActionType[Any]],
     ) -> None:
+        """``types`` are all kinds of actions: each says what is beyond its budget."""
         self._tables, self._deletions, self._clock, self._tidings = tables, deletions, clock, tidings
-        self._registry = registry
+        self._registry, self._types = registry, types
 
     def missing(self, plan: Plan) -> Reason | None:
         """Why a plan must not be carried out before somebody approves it; None when it may be."""
-        reason = beyond_budget(plan)
+        reason = beyond_budget(self._types, plan)
         return None if reason is None or self.given(plan) is not None else reason
 
     def may_be_given(self, plan: Plan) -> bool:
@@ -71,7 +72,7 @@ class Approvals:
 
         Also one that the server made by itself, in whose place another one of its kind waits by now.
         """
-        if beyond_budget(plan) is not None or self.given(plan) is not None:
+        if beyond_budget(self._types, plan) is not None or self.given(plan) is not None:
             return True
         kinds = (ActionKind(action.kind) for action in plan.actions)
         waiting = self._tables.waits(plan.table_id)
@@ -151,7 +152,11 @@ class Approvals:
         """The plan as it is kept with its approval: its first action says of which kind it is."""
         kind = ActionKind(plan.actions[0].kind)
         waiting = self._tables.waits(plan.table_id).get(kind)
-        because = waiting.reason if waiting is not None and waiting.plan_id == plan.plan_id else beyond_budget(plan)
+        because = (
+            waiting.reason
+            if waiting is not None and waiting.plan_id == plan.plan_id
+            else beyond_budget(self._types, plan)
+        )
         return ApprovedPlan(plan.plan_id, plan.table_id, plan.table_name, kind, because, self._places(plan))
 
     def _places(self, plan: Plan) -> tuple[str, ...]:
@@ -198,7 +203,7 @@ class Approvals:
 
     def unwanted(self, plan: Plan, policy: Policy) -> Reason | None:
         """Why the owner does not want any more what a plan was made for by itself; such a plan waits no more."""
-        reason = unwanted(plan, policy)
+        reason = no_longer_wanted(self._types, plan, policy)
         for action in () if reason is None else plan.actions:
             kind = ActionKind(action.kind)
             waiting = self._tables.waits(plan.table_id).get(kind)

@@ -23,11 +23,10 @@ from icewright.feed.views import FactView
 from icewright.model.events.events import Channel, EventState
 from icewright.model.events.feed import FactKind
 from icewright.model.work.tasks import TaskState
-from icewright.plans.views import PlanView, WaitingView
+from icewright.plans.views import PlanView, TaskView, WaitingView
 from icewright.tables.api_views import TableSummary
 from icewright.terminal.found_server import FoundServer, found_server, server_at
 from icewright.work.groups.views import GroupDocument, GroupView
-from icewright.work.tasks.task_views import TaskView
 
 LISTED_MAX = 20
 """So many tables are shown of a lake; :meth:`Lake.tables` has all of them."""

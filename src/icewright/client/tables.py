@@ -17,9 +17,8 @@ from icewright.feed.views import FactView
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.requests import PlanRequest
 from icewright.model.work.tasks import TaskState
-from icewright.plans.views import PlanView, RefusalView, VerdictView
+from icewright.plans.views import PlanView, RefusalView, TaskView, VerdictView
 from icewright.tables.api_views import LookAnswer, ObservationView, TableDocument, TableSummary
-from icewright.work.tasks.task_views import TaskView
 
 
 class Plan:

@@ -13,7 +13,8 @@ from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Unavailable
 from icewright.model.work.tasks import TERMINAL_STATES, TaskState
-from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt, TaskDocument, TaskView
+from icewright.plans.views import TaskView
+from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt, TaskDocument
 
 POLL_S: Final = 1.0
 

@@ -12,8 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from icewright.core import wording
 from icewright.model.actions.actions import InputFile
-from icewright.model.actions.remove_dangling_deletes import own_bytes
+from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesPrediction, own_bytes
+from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesPrediction
+from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
@@ -196,3 +199,19 @@ def _new() -> _BySequenceNumber:
 
 def _order(delete: DeleteFile) -> tuple[int, str, int]:
     return (delete.data_sequence_number, delete.path, delete.content_offset or 0)
+
+
+def delete_costs(metadata: TableMetadata, deletes: Sequence[DeleteFile], data_files: Iterable[DataFile]) -> DeleteCosts:
+    """What these deletes cost a scan of these data files; time grows with both, and with no product of them."""
+    index = DeleteIndex(metadata, deletes)
+    opened = opened_bytes = 0
+    for file in data_files:
+        its = index.opened(file)
+        opened, opened_bytes = opened + its.files, opened_bytes + its.size_bytes
+    return DeleteCosts(len(deletes), opened, opened_bytes)
+
+
+def explain_deletes(said: RemoveDanglingDeletesPrediction | RewritePositionDeletesPrediction) -> tuple[str, ...]:
+    """What work on delete files would bring, in sentences."""
+    listed = wording.count(said.after.listed, "delete file")
+    return (f"The table would have {listed} instead of {said.before.listed:,}.",)

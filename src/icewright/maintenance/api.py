@@ -20,16 +20,17 @@ from icewright.plans.views import (
     PlannedFileView,
     PlanView,
     RefusalView,
+    TaskView,
     WaitingView,
     planned_files,
     refusal_view,
+    task_view,
     waiting_view,
 )
 from icewright.ports.store import TableStore
 from icewright.web.deps import Caller, Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
-from icewright.work.tasks.task_views import TaskView, task_view
 
 router = APIRouter(prefix="/plans", tags=["plans"])
 

@@ -25,7 +25,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Migration, Reason
 from icewright.model.plans.requests import REQUESTS, PlanRequest
 from icewright.model.policy.policy import Mode
-from icewright.plans.views import PlanView, VerdictView
+from icewright.plans.views import PlanView, TaskView, VerdictView
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import (
@@ -37,7 +37,6 @@ from icewright.terminal.invocation import (
     table_name,
 )
 from icewright.terminal.tables import headings
-from icewright.work.tasks.task_views import TaskView
 
 _VERDICTS = headings(
     "partition",

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from icewright.approvals.service import waits_by_mode
 from icewright.core import wording
-from icewright.maintenance.registry.planning import beyond_budget, explain_prediction
+from icewright.maintenance.registry.planning import explain_prediction
+from icewright.maintenance.registry.services import ACTION_TYPES
 from icewright.model.actions.actions import Executor, FileGroup
 from icewright.model.iceberg.files import Partition
 from icewright.model.plans.plans import PartitionVerdict, Plan, Verdict
 from icewright.model.policy.policy import MODE_KEY, Mode
+from icewright.plans.action_types import beyond_budget
 from icewright.plans.views import PlanView, VerdictView
 
 _EXPLAINED_MAX = 10
@@ -94,7 +96,7 @@ def plan_view(plan: Plan) -> PlanView:
         executors={each.value: n for each in Executor if (n := sum(g.executor is each for g in plan.groups))},
         look_again_at=plan.look_again_at,
         migration=plan.migration,
-        to_approve=beyond_budget(plan) or waits_by_mode(plan),
+        to_approve=beyond_budget(ACTION_TYPES, plan) or waits_by_mode(plan),
     )
 
 

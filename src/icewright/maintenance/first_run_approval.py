@@ -13,7 +13,8 @@ from icewright.approvals.service import RESTORED_SINCE, Approvals, waits_by_mode
 from icewright.core.errors import Conflict
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
-from icewright.maintenance.dispatch.task_gate import APPROVED, unwanted
+from icewright.maintenance.dispatch.task_gate import APPROVED
+from icewright.maintenance.registry.services import ACTION_TYPES
 from icewright.model.actions.actions import TAKE_BACK, ActionKind, UndoExpireData
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.undo import UNDO_WINDOW_MS
@@ -24,6 +25,7 @@ from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.work.lifecycle import may_coalesce
 from icewright.model.work.tasks import TERMINAL_STATES, TaskHead, TaskState
+from icewright.plans.action_types import no_longer_wanted
 from icewright.plans.policy_digest import plan_digest
 from icewright.plans.upkeep_due import person_wanted, rolled_back, taken_back
 from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
@@ -107,7 +109,7 @@ class FirstRunApproval:
         if waiting is None:
             return None
         plan = self._tables.plan(waiting.plan_id)
-        if unwanted(plan, policy) is not None:
+        if no_longer_wanted(ACTION_TYPES, plan, policy) is not None:
             self.forget(table_id, kind)
             return None
         if plan.settings_digest != plan_digest(kind, policy):

@@ -14,6 +14,7 @@ from icewright.maintenance.registry.cli import measured_cells, read, undo, work
 from icewright.model.iceberg.tables import Json
 from icewright.model.work.tasks import TERMINAL_STATES, TaskState
 from icewright.model.work.why import StartEstimate, Wait
+from icewright.plans.views import TaskView
 from icewright.terminal import figures as text
 from icewright.terminal.cli import FINE, FOUND, Terminal
 from icewright.terminal.invocation import (
@@ -25,7 +26,7 @@ from icewright.terminal.invocation import (
 )
 from icewright.terminal.tables import headings
 from icewright.work.tasks.attempts import attempts
-from icewright.work.tasks.task_views import ListedAttempt, TaskDocument, TaskView
+from icewright.work.tasks.task_views import ListedAttempt, TaskDocument
 
 if TYPE_CHECKING:
     from icewright.api_client.client import Client

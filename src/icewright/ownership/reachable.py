@@ -6,7 +6,7 @@ stops everything. In neither case is there a complete answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +17,6 @@ from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Gap, Gaps, Known
 from icewright.core.errors import InvalidLocation, Unreadable, Unsupported
 from icewright.core.times import Instant
-from icewright.inventory.complete_listings import LiveCounts, listed_counts, missing_files
 from icewright.inventory.footprint import distinct
 from icewright.inventory.reference_bits import ReferenceBits
 from icewright.model.iceberg.locations import Aliases, is_ambiguous
@@ -39,6 +38,50 @@ _LONG_MAX: Final = (1 << 63) - 1
 """The specification's sizes and instants are longs; JSON has no such limit."""
 _ENTRIES_GUESSED: Final = 1000
 """Of a manifest whose list does not say how many it has."""
+
+
+@dataclass(slots=True)
+class LiveCounts:
+    """Live entries, as a listing says or as they were counted."""
+
+    data_files: int = 0
+    delete_files: int = 0
+
+    def count(self, file_class: FileClass) -> None:
+        """One more entry."""
+        if file_class is FileClass.DATA:
+            self.data_files += 1
+        else:
+            self.delete_files += 1
+
+    def __add__(self, other: LiveCounts) -> LiveCounts:
+        return LiveCounts(self.data_files + other.data_files, self.delete_files + other.delete_files)
+
+
+def listed_counts(manifest: ListedManifest) -> LiveCounts | None:
+    """What a listing says of one manifest; None where it does not."""
+    if manifest.live_files is None or manifest.is_data is None:
+        return None
+    return LiveCounts(manifest.live_files, 0) if manifest.is_data else LiveCounts(0, manifest.live_files)
+
+
+def missing_files(snapshot: Snapshot, counts: Iterable[LiveCounts]) -> Reason | None:
+    """Why the manifests that these counts are of may not be all of a snapshot; None when they are."""
+    found = sum(counts, LiveCounts())
+    for words, key, files in (
+        ("data files", "total-data-files", found.data_files),
+        ("delete files", "total-delete-files", found.delete_files),
+    ):
+        expected = snapshot.number(key)
+        if expected is None:
+            return Reason("unverified-listing", f"snapshot {snapshot.snapshot_id} does not say how many {words} it has")
+        if files < expected:
+            return Reason(
+                "too-few-files",
+                f"snapshot {snapshot.snapshot_id} has {expected} {words}, and its manifests {files}",
+                {"files": files, "files_expected": expected},
+            )
+    return None
 
 
 class Step(StrEnum):

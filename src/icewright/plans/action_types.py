@@ -13,6 +13,7 @@ from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import NotAllowed
 from icewright.core.times import Instant
+from icewright.model.actions.actions import Action
 from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
@@ -187,6 +188,26 @@ class ActionType(Generic[A]):
     def action(self) -> type[A]:
         """The action."""
         return self.rules.action
+
+
+def beyond_budget(types: Mapping[str, ActionType[Any]], plan: Plan) -> Reason | None:
+    """Why a plan needs approval, None where it does not."""
+    found = (types[action.kind].rules.over_budget(action) for action in plan.actions)
+    return next((reason for reason in found if reason is not None), None)
+
+
+def upkeep_obstacle(types: Mapping[str, ActionType[Any]], action: Action, policy: Policy) -> Reason | None:
+    """Why the owner's policy no longer allows an action that was planned without a request."""
+    upkeep = types[action.kind].rules.upkeep
+    if upkeep is None:
+        return None
+    return upkeep.changed(action, policy) if upkeep.is_wanted(policy) else Reason("upkeep-off", upkeep.off)
+
+
+def no_longer_wanted(types: Mapping[str, ActionType[Any]], plan: Plan, policy: Policy) -> Reason | None:
+    """As :func:`upkeep_obstacle`, of a plan, which may have waited for long; None where a person asked for it."""
+    found = () if plan.asked else (upkeep_obstacle(types, action, policy) for action in plan.actions)
+    return next((reason for reason in found if reason is not None), None)
 
 
 def never(because: str, instead: str) -> Callable[[Any, Task, Any], NoReturn]:

@@ -1,4 +1,4 @@
-"""What is shown of plans, and of the answer to "what is wrong with my table?"."""
+"""What is shown of plans, of their tasks, and of the answer to "what is wrong with my table?"."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.approvals import REFUSED_MS, Refusal
 from icewright.model.plans.plans import Migration, Plan, Prediction, Reason, Verdict
 from icewright.model.policy.policy import Mode
+from icewright.model.work.admission import Lane
+from icewright.model.work.tasks import Lease, ListedTask, Outcome, Progress, Task, TaskState
 from icewright.ports.store import WaitingPlan
 
 
@@ -171,4 +173,60 @@ def refusal_view(refusal: Refusal) -> RefusalView:
         refused_at=refusal.refused_at,
         why=refusal.why,
         asked_again_at=refusal.refused_at + REFUSED_MS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task as it stands. ``lease`` is there while it runs; ``outcome`` is that of the last attempt or change."""
+
+    task_id: str
+    table: str
+    table_name: TableName
+    catalog: str
+    uuid: str
+    plan_id: str
+    state: TaskState
+    action: ActionFigures
+    reason: Reason
+    prediction: Prediction
+    priority: int
+    resource_group: str
+    lane: Lane
+    attempt: int
+    attempts_max: int
+    created_at: Instant
+    updated_at: Instant
+    not_before_at: Instant
+    lease: Lease | None
+    progress: Progress | None
+    cancel_requested: bool
+    outcome: Outcome | None
+
+
+def task_view(task: Task | ListedTask) -> TaskView:
+    """The task for display."""
+    return TaskView(
+        task_id=task.task_id,
+        table=str(task.table_name),
+        table_name=task.table_name,
+        catalog=task.table_id.catalog,
+        uuid=task.table_id.uuid,
+        plan_id=task.plan_id,
+        state=task.state,
+        action=task.figures,
+        reason=task.reason,
+        prediction=task.prediction,
+        priority=task.priority,
+        resource_group=task.resource_group,
+        lane=task.lane,
+        attempt=task.attempt,
+        attempts_max=task.attempts_max,
+        created_at=task.created_at,
+        updated_at=task.updated_at,
+        not_before_at=task.not_before_at,
+        lease=task.lease,
+        progress=task.progress,
+        cancel_requested=task.cancel_requested,
+        outcome=task.outcome,
     )

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.plans.plans import Reason
-from icewright.model.work.admission import FREE, Facts, InLane, Line, Terms, Took
+from icewright.model.work.admission import FREE, Blocker, Facts, InLane, Line, Terms, Took
 from icewright.model.work.tasks import Task
 
 CLAIMABLE_MAX: Final = 32
@@ -38,11 +38,10 @@ class Admissions(Protocol):
 
         Only tasks of the resource group, of those catalogs and of these kinds of actions; with ``shareable_bytes_max``,
         only such as were never tried and whose action has at most so many ``shareable_bytes``. May run:
-        ``not_before_at`` has passed, no other task of its table is active beside which it may not be
-        (:data:`icewright.model.actions.traits.BESIDE`), and on these ``terms`` its resource group takes one more, which
-        :class:`icewright.work.groups.admission.Admission` tells from what the tasks that run hold. Whose turn it is:
-        :func:`icewright.work.groups.rank.turn`. Claims by several callers at once never give out the same task, nor
-        two of one table that hold one slot, nor more than a group may hold.
+        ``not_before_at`` has passed, :meth:`blockers` has none, and on these ``terms`` its resource group takes one
+        more, which :class:`icewright.work.groups.admission.Admission` tells from what the tasks that run hold. Whose
+        turn it is: :func:`icewright.work.groups.rank.turn`. Claims by several callers at once never give out the same
+        task, nor two of one table that hold one slot, nor more than a group may hold.
         """
 
     def claimable(
@@ -57,10 +56,19 @@ class Admissions(Protocol):
         Counted up to ``CLAIMABLE_MAX``; nothing changes.
         """
 
-    def facts(self, resource_group: str) -> Facts:
+    def facts(self, resource_group: str, understood: frozenset[ActionKind] = EVERY_KIND) -> Facts:
         """What the running tasks of a resource group hold, and what waits in it.
 
+        ``understood`` are the kinds of actions that its optimizers carry out.
         What an attempt held that was lost counts for ``icewright.work.groups.admission.HELD_MS`` after its lease.
+        """
+
+    def blockers(self, task_id: str) -> Sequence[Blocker]:
+        """The other tasks of its table for which a waiting task may not start now, by their ids.
+
+        Those that are active beside which it may not be (:data:`icewright.model.actions.traits.BESIDE`). And of a task
+        that holds ``metadata`` an older one of the server's own that needs the table alone and may start: that goes
+        first, so that tasks beside each other cannot keep it waiting for ever.
         """
 
     def line(self, task_id: str) -> Line:

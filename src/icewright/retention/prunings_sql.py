@@ -39,9 +39,9 @@ from icewright.store.schema import (
 from icewright.store.schema_access import answers, audit, audit_start, login_codes, sessions, tokens
 from icewright.store.servers_schema import prunings, servers, submitters
 from icewright.store.transactions import reading, writing
-from icewright.store.write_lock_schema import turns
 from icewright.work.halts.schema import halts
 from icewright.work.optimizers.findings_schema import probes
+from icewright.work.store.admission_queries import turns
 from icewright.work.store.table_pruning import OF_TABLES
 
 

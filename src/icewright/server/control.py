@@ -35,7 +35,7 @@ from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
-from icewright.maintenance.registry.services import build_carriers
+from icewright.maintenance.registry.services import ACTION_TYPES, build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.maintenance.undoer import Undoer
@@ -179,7 +179,7 @@ def build_control_plane(
     planner = Planner(observer, tables, clock, ids, source, queries)
     tidings = FeedPublisher(tasks.feed, clock)
 
-    approvals = Approvals(tables, removals.store, clock, tidings, registry)
+    approvals = Approvals(tables, removals.store, clock, tidings, registry, ACTION_TYPES)
     queue = Groups(groups, source)
     queue_waits, starts = QueueWaits(tasks, tables, queue), StartEstimates(tasks, tables, queue)
     dispatcher = Dispatcher(

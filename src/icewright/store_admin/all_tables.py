@@ -12,8 +12,8 @@ import icewright.recommendations.schema
 import icewright.store.schema
 import icewright.store.schema_access
 import icewright.store.servers_schema
-import icewright.store.write_lock_schema
 import icewright.work.halts.schema
 import icewright.work.optimizers.findings_schema
+import icewright.work.store.admission_queries
 
 metadata = icewright.store.schema_access.metadata

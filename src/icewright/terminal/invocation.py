@@ -5,13 +5,13 @@ from __future__ import annotations
 import getpass
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import typer
 
@@ -26,7 +26,7 @@ from icewright.terminal.tables import Column
 if TYPE_CHECKING:
     from icewright.api_client.client import Client
     from icewright.api_client.connection import Page
-    from icewright.config.layers import Given
+    from icewright.config.layers import Given, Key
     from icewright.config.model import Config
     from icewright.model.iceberg.tables import Json
     from icewright.model.policy.policies import Rule
@@ -58,6 +58,20 @@ _AS_JSON = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotatio
 _SHOW_API = Parameter("show_api", Parameter.KEYWORD_ONLY, default=False, annotation=ShowApi)
 
 
+class ConfigReader(Protocol):
+    """Reads configurations: :mod:`icewright.configuration.load`, which knows all rooms and so stands above this one."""
+
+    def load_config(
+        self, path: Path | None, environ: Mapping[str, str], cwd: Path, flags: Mapping[Key, Given] | None = None
+    ) -> Config:
+        """The configuration of this process."""
+
+    def with_one_catalog(
+        self, config: Config, name: str, uri: str, warehouse: str | None, environ: Mapping[str, str]
+    ) -> Config:
+        """The configuration with this catalog alone."""
+
+
 @dataclass
 class Invocation:
     """The options before the command, and what follows from them."""
@@ -65,6 +79,8 @@ class Invocation:
     context: typer.Context
     config_path: Path | None
     terminal: Terminal
+    reader: Callable[[], ConfigReader]
+    """Gives what reads the configuration, on first use: to import it takes time that `--help` does not need."""
     show_api: bool = False
     flags: dict[tuple[str, ...], Given] = field(default_factory=dict)
     """Settings that options of the command give, above all others; set before the configuration is read."""
@@ -77,19 +93,15 @@ class Invocation:
     @cached_property
     def config(self) -> Config:
         """The configuration, read on first use; says where catalogs come from if not from icewright.toml."""
-        from icewright.configuration.load import load_config  # noqa: PLC0415 - `--help` stays quick
-
-        config = load_config(self.config_path, os.environ, Path.cwd(), self.flags)
+        config = self.reader().load_config(self.config_path, os.environ, Path.cwd(), self.flags)
         for note in config.notes:
             self.terminal.note(note)
         return config
 
     def with_one_catalog(self, name: str, uri: str, warehouse: str | None) -> Config:
         """The configuration with a catalog of a command's options alone; raises ``InvalidConfiguration``."""
-        from icewright.configuration.load import load_config, with_one_catalog  # noqa: PLC0415 - see above
-
-        config = load_config(self.config_path, os.environ, Path.cwd())
-        return with_one_catalog(config, name, uri, warehouse, os.environ)
+        config = self.reader().load_config(self.config_path, os.environ, Path.cwd())
+        return self.reader().with_one_catalog(config, name, uri, warehouse, os.environ)
 
     @cached_property
     def client(self) -> Client:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
-from pyspark import InheritableThread
 
 from icewright.core.errors import LeaseLost
 from icewright_spark.actions.groups import Job, Outcome, apart
@@ -181,7 +180,7 @@ class Batch:
 
     def _begin(self, job: _SharedJob) -> None:
         """Run it in a thread of its own: whoever began it may have to leave before it ends."""
-        thread = InheritableThread(target=self._run, args=(job,), name=job.name)
+        thread = threading.Thread(target=self._run, args=(job,), name=job.name)
         try:
             thread.start()
         except Exception:

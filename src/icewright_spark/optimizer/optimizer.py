@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import queue
+import threading
 import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
 import psutil
 import structlog
-from pyspark import InheritableThread
 
 from icewright import __version__
 from icewright.core.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
@@ -82,7 +82,7 @@ class Optimizer:
         self._worn_out = False
         # Not an Event: its lock may be held by the very code that a signal interrupts. A SimpleQueue is reentrant.
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._running: dict[int, list[InheritableThread]] = {}
+        self._running: dict[int, list[threading.Thread]] = {}
         self._finished = 0
         self._taken = 0
         self._found_nothing = False
@@ -222,7 +222,9 @@ class Optimizer:
 
     def _start(self, slot: int, spec: TaskSpec, claimed_s: float, member: BatchMember | None = None) -> None:
         arguments = (spec, claimed_s, slot, member)
-        thread = InheritableThread(target=self._carry_out, args=arguments, name=f"task-{spec.task_id}")
+        # Not PySpark's own thread: that asks the JVM before its target runs, where nothing catches that it has ended. A
+        # thread of any sort has one of the JVM's to itself (PYSPARK_PIN_THREAD).
+        thread = threading.Thread(target=self._carry_out, args=arguments, name=f"task-{spec.task_id}")
         thread.start()
         self._running.setdefault(slot, []).append(thread)
 
@@ -234,7 +236,7 @@ class Optimizer:
         requests = self._server.probes(self._settings.optimizer_id)
         if not requests:
             return False
-        thread = InheritableThread(target=self._probe, args=(requests,), name=f"probes-{slot}")
+        thread = threading.Thread(target=self._probe, args=(requests,), name=f"probes-{slot}")
         thread.start()
         self._running[slot] = [thread]
         return True

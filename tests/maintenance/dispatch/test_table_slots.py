@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
+from sqlalchemy import update
 
 from icewright.core.clock import Clock
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.compute_statistics import ComputeStatistics, ComputeStatisticsRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.actions.traits import TableSlot
 from icewright.model.iceberg.statistics_files import (
     NDV_KEY,
     THETA_SKETCH,
@@ -20,6 +22,9 @@ from icewright.model.iceberg.statistics_files import (
 from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TableStore, TaskStore
+from icewright.store.schema import tasks as rows_of_tasks
+from icewright.store.transactions import writing
+from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import BONN, NAME, SECOND_MS, Lakehouse
 from tests.builders.worker import Worker
 from tests.contracts.stores import stores_on
@@ -114,6 +119,31 @@ def test_whoever_wants_both_slots_waits_for_both(house: Lakehouse) -> None:
     expiry = house.control.dispatcher.apply(plan.plan_id)
     waits = house.control.queue_waits.of(house.tasks.get(expiry.task_id))
     assert {wait.reason.figures["task_id"] for wait in waits} == {spec.task_id for _, spec in at_work.values()}
+
+
+def test_why_tells_slots_by_the_rows_of_the_queue_as_claims_do(request: pytest.FixtureRequest) -> None:
+    """A server of another release may have queued a task of the same kind under another slot."""
+    found: list[SqlTaskStore] = []
+
+    def stores(clock: Clock) -> tuple[TableStore, TaskStore]:
+        both = stores_on("sqlite", request, clock)
+        tasks = both.tasks()
+        assert isinstance(tasks, SqlTaskStore)
+        found.append(tasks)
+        return both.tables(), tasks
+
+    house = Lakehouse(stores=stores)
+    house.ready_table()
+    house.rounds(1)
+    statistics = ask_for_statistics(house)
+    with writing(found[0]._engine) as connection:
+        of_task = rows_of_tasks.c.task_id == statistics.task_id
+        connection.execute(update(rows_of_tasks).where(of_task).values(table_slot=TableSlot.TABLE.value))
+    assert Worker(house, "optimizer-a").claimed().task_id == statistics.task_id
+    assert Worker(house, "optimizer-b").claim_if_any() is None
+    (wait,) = house.control.queue_waits.of(task_of(house, ActionKind.REWRITE_DATA_FILES))
+    assert (wait.reason.code, wait.reason.figures["task_id"]) == ("table-busy", statistics.task_id)
+    assert wait.reason.text.endswith("is at work: compute_statistics runs alone with its table")
 
 
 def test_no_snapshot_expires_beside_them(house: Lakehouse) -> None:

@@ -9,7 +9,7 @@ from icewright.model.plans.plans import Reason
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work import lifecycle
 from icewright.model.work.admission import Lane
-from icewright.model.work.large import queue_after
+from icewright.model.work.lifecycle import queue_after
 from icewright.model.work.tasks import ListedTask, Outcome, TaskState
 from tests.cases import each_case
 from tests.contracts.samples import new_task

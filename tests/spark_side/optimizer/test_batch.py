@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
@@ -337,7 +338,7 @@ def test_a_thread_that_cannot_be_had_leaves_nobody_waiting(
     batch = Batch(spark, "batch-1")
     members = [batch.member(), batch.member()]
     batch.close()
-    monkeypatch.setattr("icewright_spark.optimizer.batch.InheritableThread", NoThread)
+    monkeypatch.setattr("icewright_spark.optimizer.batch.threading", SimpleNamespace(Thread=NoThread))
     futures = [hands_in(pool, member, number) for number, member in enumerate(members)]
     errors = [future.exception(60) for future in futures]
     assert sorted(str(error) for error in errors) == ["None", "can't start new thread"]

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
+from py4j.clientserver import ClientServer
+from pyspark import SparkContext
 from structlog.testing import capture_logs
 
 from icewright.core.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
@@ -208,6 +210,21 @@ def test_it_says_who_it_is_and_carries_out_what_it_gets() -> None:
     )
     assert sorted(server.reports, key=lambda report: report.task_id) == [report_of(spec) for spec in tasks(5)]
     assert set(engine.claimed) == {clock.now_s}
+
+
+def test_a_jvm_that_ends_between_claim_and_attempt_is_reported_by_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of the task asks the JVM for nothing before the attempt does, which says what became of it."""
+
+    class Ended:
+        @property
+        def _jsc(self) -> NoReturn:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(SparkContext, "_gateway", object.__new__(ClientServer))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", Ended())
+    server, engine = Server(*tasks(1)), Engine()
+    Optimizer(engine, server, settings_of(tasks_max=1)).run()
+    assert [report.task_id for report in server.reports] == ["task-0"]
 
 
 def test_it_claims_no_more_than_it_has_slots_and_uses_few_pools() -> None:

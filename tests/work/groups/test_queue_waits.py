@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from icewright.core.times import Window
-from icewright.model.actions.actions import OPTIMIZER_ACTIONS
+from icewright.model.actions.actions import OPTIMIZER_ACTIONS, ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
-from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.model.policy.resource_groups import SERVER, Queue, ResourceGroup, TenantCaps
+from icewright.model.work.admission import Lane
 from icewright.model.work.halts import HaltState, PartKind
 from icewright.model.work.jobs import ANY_TASK
 from icewright.model.work.optimizers import BacklogRequest, Submitting
@@ -14,6 +15,7 @@ from icewright.model.work.tasks import Task, TaskState
 from icewright.model.work.why import Wait
 from tests.builders.lakehouse import AUTO, HOUR_MS, MINUTE_MS, Lakehouse
 from tests.builders.worker import RETRYABLE, Worker, hello
+from tests.contracts.samples import of_kind
 
 
 def lakehouse(*groups: ResourceGroup, tables: int = 2, **properties: str) -> Lakehouse:
@@ -218,9 +220,47 @@ def test_another_task_of_the_table() -> None:
     house = lakehouse(tables=1)
     run_one(house)
     (running,) = house.all_tasks()
-    waiting = replace(running, task_id="other", state=TaskState.QUEUED, lease=None)
+    manifests = replace(of_kind("other", ActionKind.REWRITE_MANIFESTS, table=1), table_id=running.table_id)
+    waiting = house.tasks.enqueue(manifests).task
     assert house.control.queue_waits.of(waiting)[0].reason == Reason(
         "table-busy",
         f"task {running.task_id} (rewrite_data_files) of the same table is at work: one at a time",
         {"task_id": running.task_id},
     )
+
+
+def test_a_task_that_needs_the_table_alone_and_goes_first() -> None:
+    house = lakehouse(tables=1)
+    introduce(house)
+    (rewrite,) = house.all_tasks()
+    expiry = replace(
+        of_kind("expiry", ActionKind.EXPIRE_SNAPSHOTS, table=1), table_id=rewrite.table_id, resource_group=SERVER
+    )
+    house.tasks.enqueue(expiry)
+    house.clock.advance(1)
+    statistics = replace(of_kind("statistics", ActionKind.COMPUTE_STATISTICS, table=1), table_id=rewrite.table_id)
+    ((wait),) = house.control.queue_waits.of(house.tasks.enqueue(statistics).task)
+    assert wait.reason == Reason(
+        "table-reserved",
+        "task expiry (expire_snapshots) of the same table waits for longer and runs alone: it starts first",
+        {"task_id": "expiry"},
+    )
+
+
+def test_no_share_is_kept_for_large_tasks_that_no_optimizer_understands() -> None:
+    """Of two tasks at once, half are the large queue's: kept for a kind that somebody understands, and for no other."""
+    rewrites = {ActionKind.REWRITE_DATA_FILES.value: OPTIMIZER_ACTIONS[ActionKind.REWRITE_DATA_FILES.value]}
+    house = lakehouse(ResourceGroup("default", tasks_max=2, large_share=0.5), tables=2)
+    large = of_kind("large", ActionKind.REWRITE_MANIFESTS, table=9)
+    house.tasks.enqueue(replace(large, lane=Lane(Queue.LARGE)))
+    introduce(house, actions=rewrites)
+    others = replace(hello("optimizer-b"), actions=OPTIMIZER_ACTIONS)
+    house.control.dispatcher.hello(others)
+    assert house.control.dispatcher.claim("optimizer-a", ANY_TASK) is not None
+    assert house.control.dispatcher.claim("optimizer-a", ANY_TASK) is None
+    assert [found[0].reason.code for found in waits(house) if found] == ["large-share"]
+    house.clock.advance(4 * MINUTE_MS)
+    introduce(house, actions=rewrites)
+    house.clock.advance(2 * MINUTE_MS)  # the other one was not heard of for six minutes
+    assert [found[0].reason.code for found in waits(house) if found] == ["not-understood"]
+    assert house.control.dispatcher.claim("optimizer-a", ANY_TASK) is not None

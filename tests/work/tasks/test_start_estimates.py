@@ -18,8 +18,7 @@ from icewright.work.tasks.expected_start import MEASURED_MIN
 from tests.builders.lakehouse import HOUR_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.builders.worker import RETRYABLE, Worker
 from tests.cases import each_case
-from tests.contracts.samples import OUTCOME, new_task
-from tests.contracts.test_task_store_contract import OF_SLOTS
+from tests.contracts.samples import OF_SLOTS, OUTCOME, new_task
 from tests.work.groups.test_queue_waits import ask, introduce, lakehouse, run_one
 
 TOOK_MS = 4 * MINUTE_MS

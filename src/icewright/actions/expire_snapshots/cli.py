@@ -6,9 +6,8 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.model.actions.rollback import Commits, RollbackPrediction
 from icewright.model.actions.undo import UNDO_WINDOW_MS, UndoExpiryPrediction
 from icewright.model.work.tasks import TaskState
-from icewright.plans.views import PlanView
+from icewright.plans.views import PlanView, TaskView
 from icewright.terminal import figures as text
-from icewright.work.tasks.task_views import TaskView
 
 
 def expiry_pairs(said: ExpireSnapshotsPrediction, view: PlanView) -> list[tuple[str, str]]:

@@ -7,9 +7,8 @@ from icewright.model.actions.actions import RewriteFigures
 from icewright.model.actions.rewrite_manifests import Opened, RewriteManifestsPrediction
 from icewright.model.plans.plans import Estimate, RewritePrediction
 from icewright.plans.evidence.measures import Measured
-from icewright.plans.views import PlanView
+from icewright.plans.views import PlanView, TaskView
 from icewright.terminal import figures as text
-from icewright.work.tasks.task_views import TaskView
 
 
 def rewrite_pairs(said: RewritePrediction, view: PlanView) -> list[tuple[str, str]]:

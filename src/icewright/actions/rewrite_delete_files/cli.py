@@ -12,9 +12,8 @@ from icewright.model.actions.rewrite_position_deletes import RewritePositionDele
 from icewright.model.actions.undo import RestoreFilesPrediction
 from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.plans.evidence.measures import Measured
-from icewright.plans.views import PlanView
+from icewright.plans.views import PlanView, TaskView
 from icewright.terminal import figures as text
-from icewright.work.tasks.task_views import TaskView
 
 
 def delete_costs_pairs(before: DeleteCosts, after: DeleteCosts) -> list[tuple[str, str]]:

@@ -14,8 +14,7 @@ from typing import Final
 
 from icewright.core import wording
 from icewright.core.reasons import Reason
-from icewright.inventory.applied_deletes import is_deletion_vector, only_data_file
-from icewright.inventory.delete_cost_sums import delete_costs
+from icewright.inventory.applied_deletes import delete_costs, is_deletion_vector, only_data_file
 from icewright.inventory.placement import column_types, takes_delete_files
 from icewright.model.actions.remove_dangling_deletes import (
     DANGLING_MAX,

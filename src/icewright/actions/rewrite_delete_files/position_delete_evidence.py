@@ -15,8 +15,7 @@ from icewright.actions.rewrite_delete_files.evidence import data_problem, listed
 from icewright.catalogs.port import Catalog
 from icewright.core import wording
 from icewright.core.reasons import Reason
-from icewright.inventory.applied_deletes import only_data_file
-from icewright.inventory.delete_cost_sums import delete_costs
+from icewright.inventory.applied_deletes import delete_costs, only_data_file
 from icewright.model.actions.rewrite_position_deletes import METHOD, RewritePositionDeletes
 from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition

@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 
 from icewright.core import wording
 from icewright.core.reasons import Reason
-from icewright.inventory.applied_deletes import only_data_file
-from icewright.inventory.delete_cost_sums import delete_costs
+from icewright.inventory.applied_deletes import delete_costs, only_data_file
 from icewright.inventory.partitions import partition_path
 from icewright.inventory.placement import column_types, takes_delete_files
 from icewright.model.actions.rewrite_position_deletes import (

@@ -71,6 +71,7 @@ from icewright.ports.store import Change, Enqueued, TableStore, TaskFilter, Task
 from icewright.ports.telemetry import watched
 from icewright.work.groups.queue_places import QueuePlaces
 from icewright.work.halts.rules import catalogs_going_on, halted_within
+from icewright.work.optimizers.backlog import understood_in
 from icewright.work.tasks.attempt_outcomes import AttemptOutcomes
 
 OUTAGE_MS_MIN: Final = 3 * BEAT_MS
@@ -218,6 +219,8 @@ class Dispatcher:
         most = request.shareable_bytes_max
         terms = self._groups.terms_of(hello, self._tasks.now, joins=most is not None)
         kinds = understood(hello.actions)
+        known = understood_in(self._tables, hello.resource_group, self._tasks.now, hello.actions)
+        terms = replace(terms, understood=known)
         task = self._next(optimizer_id, hello.resource_group, reached, kinds, most, terms)
         return None if task is None or task.lease is None else self._spec(task, task.lease)
 

@@ -11,14 +11,16 @@ from typing import Final
 from icewright.actions.rewrite_data_files.executors import executor_obstacle
 from icewright.core.errors import NotFound
 from icewright.core.times import Instant
-from icewright.maintenance.registry.planning import obstacle_of, still_applies, upkeep_obstacle
+from icewright.maintenance.registry.planning import obstacle_of, still_applies
+from icewright.maintenance.registry.services import ACTION_TYPES
 from icewright.model.actions.actions import RewriteDataFiles, traits_of
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.model.plans.plans import Plan, Reason
+from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.policy.time_windows import window_of
 from icewright.model.work.tasks import Task
 from icewright.observation.observer import Observer
+from icewright.plans.action_types import upkeep_obstacle
 from icewright.plans.policy_digest import SETTINGS_DIGEST, policy_changed
 from icewright.plans.window import closed
 from icewright.policy.effective import policy_of
@@ -117,10 +119,4 @@ def _is_upkeep(task: Task) -> bool:
 
 def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
     """Why the owner does not want any more what was planned by itself; that a person approved it does not matter."""
-    return None if task.was_asked_for else upkeep_obstacle(task.action, policy)
-
-
-def unwanted(plan: Plan, policy: Policy) -> Reason | None:
-    """Why the owner does not want any more what a plan was made for by itself; it may have waited for long."""
-    found = () if plan.asked else (upkeep_obstacle(action, policy) for action in plan.actions)
-    return next((reason for reason in found if reason is not None), None)
+    return None if task.was_asked_for else upkeep_obstacle(ACTION_TYPES, task.action, policy)

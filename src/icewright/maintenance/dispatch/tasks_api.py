@@ -17,7 +17,7 @@ from icewright.model.access.permissions import Permission
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply, TaskReport
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.observation.lookups import ByUuid
-from icewright.plans.views import PlanView
+from icewright.plans.views import PlanView, TaskView, task_view
 from icewright.ports.store import TaskFilter, TaskStore
 from icewright.web.conditional import IfMatch, changed, expected_version, tag_of
 from icewright.web.deps import BY_LEADER, Caller, Led, Service
@@ -30,12 +30,10 @@ from icewright.work.tasks.task_views import (
     AttemptOfTaskView,
     ListedAttempt,
     TaskDocument,
-    TaskView,
     attempt_document,
     attempt_of_task_view,
     listed_attempt,
     task_document,
-    task_view,
 )
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])

@@ -41,9 +41,8 @@ from icewright.model.actions.undo import (
 from icewright.model.plans.plans import RewritePrediction
 from icewright.plans.action_types import ActionWords
 from icewright.plans.evidence.measures import Measured
-from icewright.plans.views import PlanView
+from icewright.plans.views import PlanView, TaskView
 from icewright.terminal import figures as text
-from icewright.work.tasks.task_views import TaskView
 
 
 def _said_beforehand(said: ExpireDataPrediction | RollbackPrediction, task: TaskView) -> str:

@@ -10,7 +10,7 @@ from icewright.maintenance.registry.services import ACTION_TYPES
 from icewright.model.actions.actions import Action, ActionKind
 from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.model.plans.plans import Plan, Prediction, Reason
+from icewright.model.plans.plans import Prediction, Reason
 from icewright.model.policy.policy import Policy
 from icewright.model.work.tasks import Task
 from icewright.plans.action_types import ActionRules, Effect
@@ -61,17 +61,3 @@ def by_itself(policy: Policy) -> frozenset[ActionKind]:
     """What the owner lets happen by itself, beside work on data files."""
     upkeep = ((kind, its.rules.upkeep) for kind, its in ACTION_TYPES.items() if its.rules.upkeep is not None)
     return frozenset(ActionKind(kind) for kind, its in upkeep if its.is_wanted(policy))
-
-
-def upkeep_obstacle(action: Action, policy: Policy) -> Reason | None:
-    """Why the owner does not let happen by itself any more what was planned by itself."""
-    upkeep = _rules(action.kind).upkeep
-    if upkeep is None:
-        return None
-    return upkeep.changed(action, policy) if upkeep.is_wanted(policy) else Reason("upkeep-off", upkeep.off)
-
-
-def beyond_budget(plan: Plan) -> Reason | None:
-    """Why somebody has to approve a plan, None when nobody has to."""
-    found = (_rules(action.kind).over_budget(action) for action in plan.actions)
-    return next((reason for reason in found if reason is not None), None)

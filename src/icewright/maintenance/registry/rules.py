@@ -20,7 +20,7 @@ from icewright.actions.rewrite_manifests import plan as rewrite_manifests
 from icewright.actions.rewrite_manifests.settings import REWRITES_KEY
 from icewright.actions.rollback.plan import rollback_conflict
 from icewright.actions.undo.data_undo_plan import data_undo_conflict
-from icewright.inventory import delete_cost_sums as delete_costs
+from icewright.inventory import applied_deletes
 from icewright.maintenance.registry import applies, effects
 from icewright.model.actions.actions import RewriteDataFiles, UndoExpireData
 from icewright.model.actions.compute_statistics import ComputeStatistics
@@ -77,7 +77,7 @@ REMOVE_DANGLING_DELETES: Final = ActionRules(
     obstacle=eligibility.manifests_action_obstacle,
     conflict=applies.deletes_conflict,
     effect=effects.snapshot_effect,
-    explain=delete_costs.explain_deletes,
+    explain=applied_deletes.explain_deletes,
 )
 
 REWRITE_POSITION_DELETES: Final = ActionRules(
@@ -85,7 +85,7 @@ REWRITE_POSITION_DELETES: Final = ActionRules(
     obstacle=eligibility.manifests_action_obstacle,
     conflict=applies.deletes_conflict,
     effect=effects.snapshot_effect,
-    explain=delete_costs.explain_deletes,
+    explain=applied_deletes.explain_deletes,
 )
 
 COMPUTE_STATISTICS: Final = ActionRules(

@@ -9,6 +9,8 @@ from typing import Final
 
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
+from icewright.model.actions.actions import EVERY_KIND, ActionKind
+from icewright.model.actions.traits import TableSlot
 from icewright.model.policy.resource_groups import EVERY_QUEUE, Queue, ResourceGroup
 
 
@@ -64,7 +66,9 @@ class Use:
 class Facts:
     """What is true of a resource group, all at the same moment.
 
-    ``last`` has for each tenant a number that grows with each task that is started, that of the last one of theirs.
+    ``waiting`` are the lanes in which tasks wait; of the large queue those in which an optimizer of the group
+    understands one of them. ``last`` has for each tenant a number that grows with each task that is started, that of
+    the last one of theirs.
     """
 
     uses: tuple[Use, ...] = ()
@@ -101,6 +105,21 @@ class Took:
     took_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Another task of its table for which a waiting task may not start.
+
+    It holds ``slot``, where the waiting one wants ``wanted``; or, where it is not ``is_active``, it waits itself, and
+    goes first since it needs the table alone and is older.
+    """
+
+    task_id: str
+    kind: str
+    slot: TableSlot
+    wanted: TableSlot
+    is_active: bool
+
+
 class RefusalKind(StrEnum):
     """Why a resource group takes no task now."""
 
@@ -133,7 +152,8 @@ class Terms:
 
     Without a ``group`` there are no caps: the server's own threads claim so. ``joins`` tells that the task is to share
     the Spark job of others: it takes nothing beside them where its optimizer has a task already. ``refused`` is why
-    the group as a whole gives out no task at this moment.
+    the group as a whole gives out no task at this moment. ``understood`` are the kinds of actions that an optimizer of
+    the group understands: the share of the large queue is kept free for those alone.
     """
 
     group: ResourceGroup | None = None
@@ -141,6 +161,7 @@ class Terms:
     queues: frozenset[Queue] = field(default=EVERY_QUEUE)
     joins: bool = False
     refused: Refusal | None = None
+    understood: frozenset[ActionKind] = EVERY_KIND
 
 
 FREE: Final = Terms()

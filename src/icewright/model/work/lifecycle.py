@@ -6,14 +6,15 @@ the task still has the version that was read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
-from icewright.core.errors import Conflict, LeaseLost, NotAllowed
+from icewright.core.errors import Conflict, LeaseLost, NotAllowed, OutOfMemory
 from icewright.core.times import Instant
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.admission import NOTHING, Holding, Lane, Urgency
-from icewright.model.work.large import ran_out_of_memory
 from icewright.model.work.tasks import (
     TERMINAL_STATES,
     TRANSITIONS,
@@ -177,11 +178,6 @@ def beat(task: Task, fencing_token: int, *, progress: Progress, now: Instant, le
     return replace(task, lease=replace(lease, expires_at=max(lease.expires_at, now + lease_ms)), progress=progress)
 
 
-def with_progress(attempt: Attempt, progress: Progress) -> Attempt:
-    """The attempt with how far it is."""
-    return replace(attempt, progress=progress)
-
-
 def change(
     task: Task,
     attempt: Attempt | None,
@@ -259,3 +255,32 @@ def _ended(task: Task, attempt: Attempt | None, end: AttemptEnd, now: Instant) -
 
 def _entry(task: Task, reason: Reason) -> HistoryEntry:
     return HistoryEntry(task.task_id, task.version, task.state, task.attempt, task.updated_at, reason)
+
+
+TASKS_LOOKED_AT: Final = 20
+"""Beside as many as have to succeed: so many that ended otherwise may lie between them."""
+
+
+def ran_out_of_memory(outcome: Outcome | None) -> bool:
+    """Whether an attempt, or a task, came to nothing since a process at work got no more memory."""
+    return outcome is not None and outcome.reason.code == OutOfMemory.code
+
+
+def queue_after(latest: Iterable[TaskHead], successes: int) -> Queue:
+    """In which queue the next task of a table and kind of action waits.
+
+    ``latest`` are those before it, the newest first, as far back as they count; ``successes`` is how many have to
+    succeed in the large queue, after the last one that ran out of memory, for the table to come back.
+    """
+    was_large, succeeded = False, 0
+    for task in latest:
+        if ran_out_of_memory(task.outcome):
+            return Queue.LARGE
+        if task.lane.queue is Queue.LARGE:
+            was_large = True
+            succeeded += task.state is TaskState.SUCCEEDED
+            if succeeded >= successes:
+                return Queue.NORMAL
+        elif task.state is TaskState.SUCCEEDED:
+            break
+    return Queue.LARGE if was_large else Queue.NORMAL

@@ -9,7 +9,7 @@ from icewright.model.actions.actions import Action, ActionKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.resource_groups import OWN, resource_group
-from icewright.model.work.large import TASKS_LOOKED_AT, queue_after
+from icewright.model.work.lifecycle import TASKS_LOOKED_AT, queue_after
 from icewright.model.work.tasks import NewTask
 from icewright.plans.policy_digest import SETTINGS_DIGEST
 from icewright.policy.effective import policy_of

@@ -9,19 +9,19 @@ from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.actions.actions import understood
-from icewright.model.actions.traits import BESIDE, TableSlot
+from icewright.model.actions.traits import TableSlot
 from icewright.model.policy.resource_groups import OWN
 from icewright.model.work.admission import Holding, Lane, Refusal, RefusalKind, Terms
 from icewright.model.work.halts import halts_over
 from icewright.model.work.lifecycle import LEASED_STATES
 from icewright.model.work.optimizers import SeenSubmitter, Submitter
-from icewright.model.work.tasks import ACTIVE_STATES, ListedTask, Task, TaskState
+from icewright.model.work.tasks import ListedTask, Task, TaskState
 from icewright.model.work.why import Wait
 from icewright.policy.groups.definitions import Groups
 from icewright.ports.admissions import AHEAD_MAX
 from icewright.ports.store import OptimizerRecord, TableStore, TaskFilter, TaskStore
 from icewright.work.groups.admission import Admission
-from icewright.work.optimizers.backlog import SEEN_MS, submitters_of
+from icewright.work.optimizers.backlog import SEEN_MS, submitters_of, understood_in
 
 _HOLDERS_SHOWN: Final = 5
 HOLDERS_LOOKED_AT: Final = 200
@@ -29,6 +29,8 @@ LINE: Final = "line"
 """The code of others of its lane that go first."""
 TABLE_BUSY: Final = "table-busy"
 """The code of another task of its table that is at work, beside which it may not run."""
+TABLE_RESERVED: Final = "table-reserved"
+"""The code of another task of its table that waits for longer, and goes first since it needs the table alone."""
 NOT_UNDERSTOOD: Final = "not-understood"
 """The code of optimizers that are there, of which none understands its action."""
 TO_BE_SUBMITTED: Final = "to-be-submitted"
@@ -59,16 +61,16 @@ class QueueWaits:
             yield Wait(halt.reason())
 
     def _busy(self, task: Task | ListedTask) -> Iterator[Wait]:
-        """Tasks of its table that are at work, beside which it may not run: two where it wants both slots."""
-        slot = task.kind.traits.slot
-        for active in self._tasks.listed(TaskFilter(ACTIVE_STATES, task.table_id), limit=len(TableSlot)):
-            held = active.kind.traits.slot
-            if held in BESIDE[slot]:
+        """The tasks of its table for which it may not start: more than one where it wants both slots."""
+        for one in self._tasks.blockers(task.task_id):
+            other, figures = f"task {one.task_id} ({one.kind}) of the same table", {"task_id": one.task_id}
+            if not one.is_active:
+                text = f"{other} waits for longer and runs alone: it starts first"
+                yield Wait(Reason(TABLE_RESERVED, text, {**figures}))
                 continue
-            alone = active if held is TableSlot.TABLE else task
-            why = "one at a time" if held is slot else f"{alone.kind.value} runs alone with its table"
-            text = f"task {active.task_id} ({active.kind.value}) of the same table is at work: {why}"
-            yield Wait(Reason(TABLE_BUSY, text, {"task_id": active.task_id}))
+            alone = one.kind if one.slot is TableSlot.TABLE else task.kind.value
+            why = "one at a time" if one.slot is one.wanted else f"{alone} runs alone with its table"
+            yield Wait(Reason(TABLE_BUSY, f"{other} is at work: {why}", {**figures}))
 
     def _of_its_group(self, task: Task | ListedTask, now: Instant) -> Iterator[Wait]:
         """What whoever could take it is told, if all of them are told to wait."""
@@ -84,7 +86,8 @@ class QueueWaits:
         ]
         if not found:
             yield self._without_optimizer(task, now)
-        facts = self._tasks.facts(task.resource_group)
+        known = understood_in(self._tables, task.resource_group, lambda: now)
+        facts = self._tasks.facts(task.resource_group, known)
         refusals: list[Refusal] = []
         for who, terms in found:
             refusal = Admission(terms, who, facts).obstacle(task.lane)

@@ -85,6 +85,12 @@ def is_halted(of: FromClause) -> ColumnElement[bool]:
     return query.correlate(of).exists()
 
 
+def is_group_halted(of: FromClause) -> ColumnElement[bool]:
+    """The condition that the resource group of a task, or of an alias of them, is halted by itself."""
+    query = select(halts.c.kind).where(halts.c.kind == PartKind.GROUP.value, halts.c.name == of.c.resource_group)
+    return query.correlate(of).exists()
+
+
 def _find(connection: Connection, part: Part) -> Halt | None:
     found = connection.scalar(select(halts.c.halt).where(_is(part)))
     return None if found is None else load(Halt, found)

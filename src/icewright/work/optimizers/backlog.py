@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from icewright.core.times import Instant
-from icewright.model.actions.actions import understood
+from icewright.model.actions.actions import EVERY_KIND, OPTIMIZER_ACTIONS, ActionKind, understood
 from icewright.model.work.admission import Holding
 from icewright.model.work.optimizers import Backlog, BacklogRequest, SeenSubmitter, Submitter
 from icewright.observation.access import AccessBook
@@ -17,7 +19,8 @@ from icewright.work.halts.rules import catalogs_going_on
 SEEN_MS: Final = 300_000
 """How lately an optimizer must have been heard of to be told of; those that live say hello every few seconds."""
 
-
+_NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
+_BY_OPTIMIZERS: Final = understood(OPTIMIZER_ACTIONS)
 NOTED_MS: Final = 10_000
 """How old it may be when a submitter is said to have asked: they ask every two seconds, and each note is a write."""
 
@@ -40,6 +43,7 @@ class Backlogs:
         seen = [one for one in self._tables.optimizers() if one.hello.resource_group == group]
         holding = Holding(asked.cores, asked.memory_bytes, is_resident=False)
         since_at, terms = now - SEEN_MS, self._groups.terms(group, holding, frozenset(asked.queues), self._tasks.now)
+        terms = replace(terms, understood=understood_in(self._tables, group, self._tasks.now, asked.actions))
         return Backlog(
             self._tasks.claimable(group, reached, terms, understood(asked.actions)),
             self._access.count_questions(reached),
@@ -63,3 +67,19 @@ def submitters_of(tables: TableStore, group: str, now: Instant) -> Sequence[Seen
     """Those that asked lately what waits in a resource group, the one that asked last first."""
     found = [one for one in tables.submitters.noted() if one.submitter.resource_group == group]
     return sorted((one for one in found if one.asked_at > now - SEEN_MS), key=lambda one: -one.asked_at)
+
+
+def understood_in(
+    tables: TableStore, group: str, now: Callable[[], Instant], asking: Mapping[str, int] = _NOTHING
+) -> frozenset[ActionKind]:
+    """The kinds of actions that a resource group carries out: whoever asks, and all that were heard of lately.
+
+    Every kind where the one who asks announces all that optimizers carry out, which takes no look into the store.
+    """
+    found = understood(asking)
+    if found < _BY_OPTIMIZERS:
+        at = now()
+        others = [one.hello for one in tables.optimizers() if one.seen_at > at - SEEN_MS]
+        found = found.union(*(understood(one.actions) for one in others if one.resource_group == group))
+        found = found.union(*(understood(one.submitter.actions) for one in submitters_of(tables, group, at)))
+    return EVERY_KIND if found >= _BY_OPTIMIZERS else found

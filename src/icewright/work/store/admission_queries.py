@@ -11,12 +11,16 @@ from typing import Any, Final
 
 from sqlalchemy import (
     CTE,
+    BigInteger,
     BindParameter,
+    Column,
     ColumnElement,
     Connection,
     FromClause,
     Integer,
+    PrimaryKeyConstraint,
     Select,
+    Table,
     and_,
     bindparam,
     case,
@@ -29,24 +33,35 @@ from sqlalchemy import (
 )
 
 from icewright.core.times import Instant
-from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.traits import TableSlot
+from icewright.model.actions.actions import EVERY_KIND, ActionKind
+from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.iceberg.names import TableId
-from icewright.model.work.admission import NO_LANE, Facts, InLane, Lane, Line, Took, Use
+from icewright.model.policy.resource_groups import OWN, Queue
+from icewright.model.work.admission import NO_LANE, Blocker, Facts, InLane, Lane, Line, Took, Use
 from icewright.model.work.lifecycle import LEASED_STATES
 from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, ListedTask, Task, TaskState
 from icewright.ports.admissions import AHEAD_MAX, LANES_MAX, TOOK_MAX
 from icewright.store.schema import SINGLE_SLOTS, attempts, holds, state_is, tasks
-from icewright.store.write_lock_schema import turns
+from icewright.store.schema_access import Key, metadata
 from icewright.work.groups.admission import HELD_MS
 from icewright.work.groups.rank import AGED_MS, rank
 from icewright.work.halts.rules import catalogs_going_on
-from icewright.work.halts.sql import halted_parts, is_halted
+from icewright.work.halts.sql import halted_parts, is_group_halted, is_halted
 from icewright.work.store.task_rows import lane_of, lane_text
 
+# The fencing token of the last task that was started for a tenant of a resource group: who had their turn when.
+turns = Table(
+    "turns",
+    metadata,
+    Column("resource_group", Key, nullable=False),
+    Column("tenant", Key, nullable=False),
+    Column("fencing_token", BigInteger, nullable=False),
+    PrimaryKeyConstraint("resource_group", "tenant", name="pk_turns"),
+)
 _ACTIVE: Final = tasks.alias("active")
 _HEAD: Final = tasks.alias("head")
 _NEXT: Final = tasks.alias("next")
+_OTHER: Final = tasks.alias("other")
 _GROUP: Final[BindParameter[str]] = bindparam("resource_group")
 _LANE: Final[BindParameter[str]] = bindparam("of_lane")
 
@@ -85,8 +100,14 @@ class Head:
     slot: TableSlot = TableSlot.TABLE
 
 
-def facts(connection: Connection, resource_group: str, now: Instant, waiting: Iterable[Lane] | None = None) -> Facts:
-    """See :meth:`icewright.ports.store.TaskStore.facts`; ``waiting`` where that is known already."""
+def facts(
+    connection: Connection,
+    resource_group: str,
+    now: Instant,
+    understood: frozenset[ActionKind] = EVERY_KIND,
+    waiting: Iterable[Lane] | None = None,
+) -> Facts:
+    """See :meth:`icewright.ports.admissions.Admissions.facts`; ``waiting`` are the lanes, where these are known."""
     of_group = {"resource_group": resource_group}
     uses = []
     held = connection.execute(_HELD, {**of_group, "held_after": now - HELD_MS})
@@ -95,8 +116,26 @@ def facts(connection: Connection, resource_group: str, now: Instant, waiting: It
         uses.append(Use(optimizer_id, lane.tenant, lane.queue, count, int(cores), int(memory_bytes), bool(resident)))
     if waiting is None:
         waiting = [lane_of(name) for name in connection.scalars(_WAITING, of_group)]
+    if understood != EVERY_KIND:
+        known = {**of_group, "kinds": sorted(understood)}
+        waiting = [
+            lane
+            for lane in waiting
+            if lane.queue is not Queue.LARGE
+            or connection.scalar(_UNDERSTOOD, {**known, "of_lane": lane_text(lane)}) is not None
+        ]
     last = {tenant: token for tenant, token in connection.execute(_TURNS, of_group)}  # noqa: C416 - rows are no pairs to mypy
     return Facts(tuple(uses), frozenset(waiting), last)
+
+
+def blockers(connection: Connection, task_id: str, now: Instant) -> Sequence[Blocker]:
+    """See :meth:`icewright.ports.admissions.Admissions.blockers`: told by the slots of rows, as claims are."""
+    found = []
+    for other_id, kind, held, wanted, is_active in connection.execute(_BLOCKERS, {"task_id": task_id, "now": now}):
+        slot, own = TableSlot(held), TableSlot(wanted)
+        if not is_active or slot not in BESIDE[own]:
+            found.append(Blocker(other_id, kind, slot, own, is_active=bool(is_active)))
+    return found
 
 
 def line(connection: Connection, task: ListedTask, now: Instant) -> Line:
@@ -250,6 +289,7 @@ def _may_run(of: FromClause, *, shares: bool) -> list[ColumnElement[bool]]:
         of.c.kind.in_(bindparam("kinds", expanding=True)),
         of.c.not_before_at <= bindparam("now"),
         *free,
+        ~select(_OTHER.c.task_id).where(_goes_first(_OTHER, of)).correlate(of).exists(),
         ~is_halted(of),
     ]
     if shares:
@@ -260,8 +300,29 @@ def _may_run(of: FromClause, *, shares: bool) -> list[ColumnElement[bool]]:
 def _is_held(slot: TableSlot, of: FromClause) -> ColumnElement[bool]:
     """Whether an active task of the same table holds a slot, as the unique index of the slot has it."""
     active = and_(state_is(*ACTIVE_STATES, of=_ACTIVE), holds(slot, of=_ACTIVE))
-    same_table = and_(_ACTIVE.c.catalog == of.c.catalog, _ACTIVE.c.table_uuid == of.c.table_uuid)
-    return select(_ACTIVE.c.task_id).where(same_table, active).correlate(of).exists()
+    return select(_ACTIVE.c.task_id).where(_same_table(_ACTIVE, of), active).correlate(of).exists()
+
+
+def _goes_first(other: FromClause, of: FromClause) -> ColumnElement[bool]:
+    """Whether a task that holds ``metadata`` lets another one go first (decision 0069).
+
+    The other one waits for longer, needs the table alone, and may start. It is one of the server's own, which no cap,
+    no window and no missing optimizer keeps waiting; a halt of its group does.
+    """
+    return and_(
+        of.c.table_slot == TableSlot.METADATA.value,
+        _same_table(other, of),
+        other.c.table_slot == TableSlot.TABLE.value,
+        state_is(TaskState.QUEUED, of=other),
+        other.c.resource_group.in_(OWN),
+        other.c.not_before_at <= bindparam("now"),
+        tuple_(other.c.created_at, other.c.task_id) < tuple_(of.c.created_at, of.c.task_id),
+        ~is_group_halted(other),
+    )
+
+
+def _same_table(other: FromClause, of: FromClause) -> ColumnElement[bool]:
+    return and_(other.c.catalog == of.c.catalog, other.c.table_uuid == of.c.table_uuid)
 
 
 def _of(of: FromClause) -> list[ColumnElement[Any]]:
@@ -310,6 +371,24 @@ _HELD: Final = (
         or_(state_is(TaskState.RUNNING), tasks.c.lease_expires_at > bindparam("held_after")),
     )
     .group_by(tasks.c.lease_optimizer_id, tasks.c.lane)
+)
+_UNDERSTOOD: Final = (
+    select(tasks.c.task_id)
+    .where(
+        state_is(TaskState.QUEUED),
+        tasks.c.resource_group == _GROUP,
+        tasks.c.lane == _LANE,
+        tasks.c.kind.in_(bindparam("kinds", expanding=True)),
+    )
+    .limit(1)
+)
+_IS_ACTIVE: Final = state_is(*ACTIVE_STATES, of=_OTHER)
+_BLOCKERS: Final = (
+    select(_OTHER.c.task_id, _OTHER.c.kind, _OTHER.c.table_slot, tasks.c.table_slot, _IS_ACTIVE)
+    .join_from(tasks, _OTHER, _same_table(_OTHER, tasks))
+    .where(tasks.c.task_id == bindparam("task_id"), _OTHER.c.task_id != tasks.c.task_id)
+    .where(or_(_IS_ACTIVE, _goes_first(_OTHER, tasks)))
+    .order_by(_OTHER.c.task_id)
 )
 _TURNS: Final = select(turns.c.tenant, turns.c.fencing_token).where(turns.c.resource_group == _GROUP)
 _TOOK_TURN: Final = text(

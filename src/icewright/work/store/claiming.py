@@ -67,7 +67,7 @@ class _Choice:
 
 def alike(one: ClaimSelector, other: ClaimSelector) -> bool:
     """Whether two claims choose among the same tasks, and so may be answered together."""
-    return one.selection(0) == other.selection(0)
+    return (one.selection(0), one.terms.understood) == (other.selection(0), other.terms.understood)
 
 
 def claim(connection: Connection, asked: Sequence[ClaimSelector], now: Instant) -> list[Task | None]:
@@ -89,7 +89,7 @@ def claim(connection: Connection, asked: Sequence[ClaimSelector], now: Instant) 
                     written = _written(connection, made, found, now)
                 return [None if choice is None else written[choice.head.task_id] for choice in choices]
             except (Conflict, IntegrityError):
-                lost = _lost(connection, found)
+                lost = _lost(connection, found, now)
                 if not lost:
                     raise
         passed_over |= lost
@@ -103,7 +103,7 @@ def _choices(
     if not found:
         return [None] * len(asked)
     heads = _Heads(connection, wanted, found, passed_over)
-    facts = admissions.facts(connection, wanted.resource_group, wanted.now, lanes)
+    facts = admissions.facts(connection, wanted.resource_group, wanted.now, asked[0].terms.understood, lanes)
     choices: list[_Choice | None] = []
     for one in asked:
         if heads.lost_the_last_large() and choices:
@@ -203,11 +203,9 @@ def _not_waiting(found: Mapping[str, Task]) -> set[str]:
     return {task.task_id for task in found.values() if task.state is not TaskState.QUEUED}
 
 
-def _lost(connection: Connection, found: Mapping[str, Task]) -> set[str]:
+def _lost(connection: Connection, found: Mapping[str, Task], now: Instant) -> set[str]:
     """Those that somebody else was faster with, or with another task of their tables."""
     present = queries.tasks_by_id(connection, list(found))
     changed = {task_id for task_id, task in found.items() if present[task_id].version != task.version}
-    busy = {
-        task.task_id for task in found.values() if queries.is_busy(connection, task.table_id, task.kind.traits.slot)
-    }
+    busy = {task_id for task_id in found if admissions.blockers(connection, task_id, now)}
     return changed | busy

@@ -11,10 +11,9 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam,
 from icewright.core.errors import Conflict, NotFound, Unreadable
 from icewright.feed import sql as feed
 from icewright.feed.task_events import fact_of
-from icewright.model.actions.traits import BESIDE, TableSlot
 from icewright.model.iceberg.names import TableId
 from icewright.model.work import lifecycle
-from icewright.model.work.tasks import ACTIVE_STATES, TERMINAL_STATES, Attempt, ListedTask, Task, TaskState
+from icewright.model.work.tasks import TERMINAL_STATES, Attempt, ListedTask, Task, TaskState
 from icewright.ports.store import TaskFilter
 from icewright.store.schema import (
     FENCING_TOKEN,
@@ -163,14 +162,6 @@ def live_task(connection: Connection, table_id: TableId, kind: str) -> Task | No
     )
     found = whole(connection, query)
     return found[0] if found else None
-
-
-def is_busy(connection: Connection, table_id: TableId, slot: TableSlot) -> bool:
-    """Whether a task of the table is active that leaves no other one with this slot beside it."""
-    query = select(tasks.c.table_slot).where(
-        tasks.c.catalog == table_id.catalog, tasks.c.table_uuid == table_id.uuid, state_is(*ACTIVE_STATES)
-    )
-    return any(TableSlot(held) not in BESIDE[slot] for held in connection.scalars(query))
 
 
 def last_attempt(connection: Connection, task_id: str) -> Attempt | None:

@@ -23,7 +23,7 @@ from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
 from icewright.model.work import lifecycle
-from icewright.model.work.admission import FREE, Facts, InLane, Line, Terms, Took
+from icewright.model.work.admission import FREE, Blocker, Facts, InLane, Line, Terms, Took
 from icewright.model.work.history import Ending
 from icewright.model.work.tasks import (
     ACTIVE_STATES,
@@ -127,13 +127,18 @@ class SqlTaskStore:
             wanted = admissions.going_on(connection, Wanted(now, resource_group, catalogs, kinds))
             lanes, _ = admissions.ready(connection, wanted)
             ready = admissions.several(connection, wanted, lanes, CLAIMABLE_MAX)
-            facts = admissions.facts(connection, resource_group, now, lanes)
+            facts = admissions.facts(connection, resource_group, now, terms.understood, lanes)
             return sum(1 for _ in islice(chosen(terms, facts, ready, now), CLAIMABLE_MAX))
 
-    def facts(self, resource_group: str) -> Facts:
+    def facts(self, resource_group: str, understood: frozenset[ActionKind] = EVERY_KIND) -> Facts:
         """See the port."""
         with reading(self._engine) as connection:
-            return admissions.facts(connection, resource_group, self._now(connection))
+            return admissions.facts(connection, resource_group, self._now(connection), understood)
+
+    def blockers(self, task_id: str) -> Sequence[Blocker]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return admissions.blockers(connection, task_id, self._now(connection))
 
     def line(self, task_id: str) -> Line:
         """See the port."""

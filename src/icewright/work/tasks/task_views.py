@@ -1,4 +1,4 @@
-"""Tasks as the API shows them: everything but the long list of their files."""
+"""Tasks and their attempts as the API shows them: everything but the long list of their files."""
 
 from __future__ import annotations
 
@@ -9,54 +9,20 @@ from typing import Any
 
 from icewright.core.failure_causes import Cause
 from icewright.core.times import Instant
-from icewright.model.actions.actions import ActionFigures, ActionKind, traits_of
-from icewright.model.iceberg.names import TableName
-from icewright.model.plans.plans import Prediction, Reason
-from icewright.model.work.admission import Lane
+from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.work.jobs import Failed, Result, report_of
 from icewright.model.work.tasks import (
     Attempt,
     AttemptState,
     HistoryEntry,
-    Lease,
     ListedTask,
-    Outcome,
     Progress,
-    Task,
-    TaskState,
 )
 from icewright.model.work.why import StartEstimate, Wait
 from icewright.plans.evidence.measures import Measured, measured
+from icewright.plans.views import TaskView, task_view
 from icewright.ports.store import AttemptOfTask
 from icewright.work.tasks.causes import CAUSES_BY_CODE
-
-
-@dataclass(frozen=True, slots=True)
-class TaskView:
-    """A task as it stands. ``lease`` is there while it runs; ``outcome`` is that of the last attempt or change."""
-
-    task_id: str
-    table: str
-    table_name: TableName
-    catalog: str
-    uuid: str
-    plan_id: str
-    state: TaskState
-    action: ActionFigures
-    reason: Reason
-    prediction: Prediction
-    priority: int
-    resource_group: str
-    lane: Lane
-    attempt: int
-    attempts_max: int
-    created_at: Instant
-    updated_at: Instant
-    not_before_at: Instant
-    lease: Lease | None
-    progress: Progress | None
-    cancel_requested: bool
-    outcome: Outcome | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,34 +98,6 @@ class TaskDocument:
     files_at: str | None
     waits: tuple[Wait, ...] = ()
     start: StartEstimate | None = None
-
-
-def task_view(task: Task | ListedTask) -> TaskView:
-    """The task for display."""
-    return TaskView(
-        task_id=task.task_id,
-        table=str(task.table_name),
-        table_name=task.table_name,
-        catalog=task.table_id.catalog,
-        uuid=task.table_id.uuid,
-        plan_id=task.plan_id,
-        state=task.state,
-        action=task.figures,
-        reason=task.reason,
-        prediction=task.prediction,
-        priority=task.priority,
-        resource_group=task.resource_group,
-        lane=task.lane,
-        attempt=task.attempt,
-        attempts_max=task.attempts_max,
-        created_at=task.created_at,
-        updated_at=task.updated_at,
-        not_before_at=task.not_before_at,
-        lease=task.lease,
-        progress=task.progress,
-        cancel_requested=task.cancel_requested,
-        outcome=task.outcome,
-    )
 
 
 def task_document(
