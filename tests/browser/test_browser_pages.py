@@ -423,6 +423,54 @@ def test_two_who_approve_at_once_queue_one_task(chromium: Any, served: Served, u
     assert len([one for one in served.get("/tasks")["items"] if one["plan_id"] == waiting["plan_id"]]) == 1
 
 
+def test_who_has_a_plan_open_is_told_of_a_newer_one_and_approves_what_they_saw_alone(
+    chromium: Any, served: Served, url: str
+) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    waiting = served.get("/plans/waiting")["items"][0]
+    page.goto(f"{url}/ui/plans/{waiting['plan_id']}")
+    page.get_by_role("button", name="Approve").click()
+    dialog = page.get_by_role("dialog", name="Approve this plan")
+    dialog.get_by_label("Your name").fill("Ada")
+    name = TableName.parse(waiting["table"])
+    served.append(name, "meanwhile")
+    served.control.maintainer.look(name)
+    (newer,) = [one for one in served.get("/plans/waiting")["items"] if one["uuid"] == waiting["uuid"]]
+    assert newer["plan_id"] != waiting["plan_id"]
+    dialog.get_by_text("A newer plan replaced this one, which is not approved.").wait_for()
+    assert dialog.get_by_label("Your name").input_value() == "Ada"
+    assert dialog.get_by_role("button", name="Approve", exact=True).is_disabled()
+    dialog.get_by_label("Your name").press("Enter")
+    assert violations(page) == []
+    dialog.get_by_role("link", name="Look at the newer plan").click()
+    page.wait_for_url(f"**/ui/plans/{newer['plan_id']}")
+    eventually(page, page.get_by_role("dialog").count, 0)
+    assert [one for one in served.get("/tasks")["items"] if one["uuid"] == waiting["uuid"]] == []
+    page.get_by_role("button", name="Approve").click()
+    dialog.get_by_label("Your name").fill("Ada")
+    dialog.get_by_role("button", name="Approve", exact=True).click()
+    page.wait_for_url("**/ui/tasks/*")
+    (task,) = [one for one in served.get("/tasks")["items"] if one["uuid"] == waiting["uuid"]]
+    assert task["plan_id"] == newer["plan_id"]
+    assert opened.troubles == []
+
+
+def test_who_has_a_plan_open_that_somebody_approves_is_told_of_its_task(
+    chromium: Any, served: Served, url: str
+) -> None:
+    page = Opened(chromium).log_in(url)
+    waiting = served.get("/plans/waiting")["items"][0]
+    page.goto(f"{url}/ui/plans/{waiting['plan_id']}")
+    page.get_by_role("button", name="Approve").click()
+    served.post(f"/plans/{waiting['plan_id']}/approve", {"approved_by": "Bob"})
+    dialog = page.get_by_role("dialog", name="Approve this plan")
+    dialog.get_by_text("Somebody approved this plan meanwhile").wait_for()
+    assert dialog.get_by_role("button", name="Approve", exact=True).is_disabled()
+    dialog.get_by_role("link").click()
+    page.get_by_text("queued").first.wait_for()
+
+
 def test_a_plan_is_refused_with_a_reason_that_its_page_shows(chromium: Any, served: Served, url: str) -> None:
     opened = Opened(chromium)
     page = opened.log_in(url)
@@ -689,33 +737,46 @@ def test_a_session_that_expires_ends_at_the_log_in(chromium: Any) -> None:
         page.get_by_text("No tables yet").wait_for()
 
 
-def test_a_catalog_that_hangs_keeps_no_other_page_waiting(
+def test_a_catalog_that_hangs_is_told_of_beside_what_is_stored_and_keeps_no_other_page_waiting(
     chromium: Any, served: Served, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers, load = threading.Event(), served.lake.load
-    asked: list[TableName] = []
 
     def hang(name: TableName) -> TableMetadata:
-        asked.append(name)
         answers.wait(60)
         return load(name)
 
     opened = Opened(chromium)
     page = opened.log_in(url)
+    address = f"{url}/ui/tables/{uuid_of(served, 'clicks')}?catalog=lake"
+    said = re.compile(r"^catalog lake does not answer: no metadata of lake\.db\.clicks within ")
     monkeypatch.setattr(served.lake, "load", hang)
     try:
-        page.goto(f"{url}/ui/tables/{uuid_of(served, 'clicks')}?catalog=lake&tab=snapshots")
-        eventually(page, lambda: bool(asked), wanted=True)
-        page.get_by_role("status").filter(has_text="Loading").first.wait_for()
+        page.goto(address)
+        page.get_by_role("alert").get_by_text(said).wait_for()
+        page.get_by_role("heading", level=1).filter(has_text="lake.db.clicks").wait_for()
+        page.locator("dl > div").filter(has_text="Data files").get_by_text("12", exact=True).wait_for()
+        page.get_by_role("heading", name=re.compile(r"^Health \d+ of 100")).wait_for()
+        page.get_by_text("What is stored is shown, as of the last look").wait_for()
+        assert page.get_by_role("status").filter(has_text="Loading").count() == 0
+        for size, scheme in ((WIDE, "light"), (PHONE, "dark")):
+            page.set_viewport_size({"width": size[0], "height": size[1]})
+            page.emulate_media(color_scheme=scheme)
+            assert violations(page) == [], scheme
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0], size
+        page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+        page.get_by_role("link", name="Snapshots", exact=True).click()
+        eventually(page, page.get_by_role("alert").filter(has_text="This page asks again by itself.").count, 2)
         page.get_by_role("link", name="Fleet").click()
         row(page, "orders").wait_for()
         assert page.locator("#connection").inner_text() == "live"
+        page.goto(f"{address}&tab=snapshots")
+        page.get_by_role("alert").get_by_text(said).first.wait_for()
     finally:
         answers.set()
-    page.go_back()
-    settled(page)
-    page.get_by_text("12 snapshots").first.wait_for()
-    assert opened.troubles == []
+    page.get_by_text("12 snapshots").first.wait_for()  # by itself
+    eventually(page, page.get_by_role("alert").count, 0)
+    assert [one for one in opened.troubles if "503" not in one] == []
 
 
 def test_of_ten_thousand_partitions_and_too_many_files_some_are_shown_and_it_is_said(

@@ -19,7 +19,7 @@ from icewright.ports.store import TableRecord, TableStore
 from icewright.ports.table_lists import PlaceKind, PlaceRank, PlaceSort, TablePlace, TableQuery, TableSort
 from icewright.store.engine import open_store
 from icewright.store.transactions import reading
-from icewright.work.store.table_lists import page_query
+from icewright.work.store.table_lists import page_query, records_query
 from tests.contracts.samples import HOSTILE_PARTS, REASON, record, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.table_lists import MemoryTableLists
@@ -101,16 +101,15 @@ def told(records: Sequence[TableRecord]) -> MemoryTableLists:
 
 def test_pages_are_in_their_order_and_have_every_table_once(store: TableStore) -> None:
     expected = told(fill(store))
-    for sort in TableSort:
-        for descending in (False, True):
-            wanted = expected.page(ALL, sort, descending=descending, limit=1_000)
-            found: list[TableRecord] = []
-            after: TablePlace | None = None
-            while page := store.lists.page(ALL, sort, descending=descending, limit=7, after=after):
-                assert len(page) <= 7
-                found += [one for _, one in page]
-                after = page[-1][0]
-            assert [one.table_id for one in found] == [one.table_id for _, one in wanted], (sort, descending)
+    for sort, descending, query in product(TableSort, (False, True), (ALL, TableQuery(search="EVENTS"))):
+        wanted = expected.page(query, sort, descending=descending, limit=1_000)
+        found: list[TableRecord] = []
+        after: TablePlace | None = None
+        while page := store.lists.page(query, sort, descending=descending, limit=7, after=after):
+            assert len(page) <= 7
+            found += [one for _, one in page]
+            after = page[-1][0]
+        assert [one.table_id for one in found] == [one.table_id for _, one in wanted], (sort, descending, query)
 
 
 def test_every_page_is_read_from_an_index_and_sorts_nothing(tmp_path: Path) -> None:
@@ -124,6 +123,29 @@ def test_every_page_is_read_from_an_index_and_sorts_nothing(tmp_path: Path) -> N
                 (step,) = connection.execute(text(f"EXPLAIN QUERY PLAN {said}")).all()
             verb = "SCAN" if after is None else "SEARCH"
             assert step.detail.startswith(f"{verb} listed_tables USING COVERING INDEX ix_listed_tables_"), (sort, step)
+    engine.dispose()
+
+
+def test_neither_a_search_nor_the_records_of_a_page_fetch_every_row_by_an_index(tmp_path: Path) -> None:
+    """A search reads the index by name alone, or the rows as they lie; records are looked up: by the plan of SQLite."""
+    engine = open_store(f"sqlite:///{tmp_path / 'store.db'}")
+    searches = [
+        page_query(TableQuery(search="events"), sort, descending=descending, limit=100, after=after)
+        for sort in TableSort
+        for descending in (False, True)
+        for after in (None, TablePlace("lake.db" if sort is TableSort.NAME else 5, table_id(3)))
+    ]
+    records = records_query([table_id(1), table_id(2), replace(table_id(3), catalog="other")])
+    with reading(engine) as connection:
+        for wanted in (*searches, records):
+            said = str(wanted.compile(engine, compile_kwargs={"literal_binds": True}))
+            steps = [row.detail for row in connection.execute(text(f"EXPLAIN QUERY PLAN {said}")).all()]
+            if wanted is records:
+                assert [one for one in steps if "tables" in one] == [
+                    "SEARCH tables USING INDEX sqlite_autoindex_tables_1 (catalog=? AND table_uuid=?)"
+                ] * 2
+            elif "ix_listed_tables_sort_name" not in steps[0]:
+                assert steps == ["SCAN listed_tables", "USE TEMP B-TREE FOR ORDER BY"]
     engine.dispose()
 
 
@@ -174,7 +196,10 @@ def test_a_name_longer_than_an_index_takes_is_listed(store: TableStore) -> None:
     store.save_record(record(2, name=TableName("lake", (part,), "t")))
     found = store.lists.page(ALL, TableSort.NAME, descending=False, limit=10)
     assert [one.table_id for _, one in found] == sorted([table_id(1), table_id(2)])
-    assert len(store.lists.page(TableQuery(search=part), TableSort.NAME, descending=False, limit=10)) == 2
+    store.save_record(record(3, name=TableName("lake", ("b" * 120,), "c" * 120 + "Last")))
+    for search, count in ((part, 2), ("b.c", 1), ("LAST", 1), ("c_", 0)):
+        for sort in (TableSort.NAME, TableSort.BYTES):
+            assert len(store.lists.page(TableQuery(search=search), sort, descending=False, limit=10)) == count
 
 
 def test_what_was_dropped_or_replaced_is_on_no_list(store: TableStore) -> None:

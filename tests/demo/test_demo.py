@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from icewright.demo import run
+from icewright.demo import proof, run
 from icewright.demo.folder import DemoFolder
 
 
@@ -63,3 +63,24 @@ def test_who_decides_before_the_demo_is_through_does_not_end_it() -> None:
     assert not is_settled(Plans(can_apply=set(), waiting=set()), ["flights"]), "its plan is still to come"
     assert is_settled(Plans(can_apply=set(), waiting=set()), ["flights", "delays"])
     assert not is_settled(Plans(can_apply={"flights"}, waiting=set()), ["flights", "delays"])
+
+
+class Asked(Exception):
+    """The question was asked."""
+
+
+def test_who_decides_while_it_is_checked_is_asked_about_after_the_tables_were_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(proof, "SqlCatalog", lambda *_, **__: SimpleNamespace(load_table=read.append))
+    tasks: list[dict[str, str]] = []
+    narrator = SimpleNamespace(tasks=tasks, look=lambda: tasks.append({"table": "demo.nyc.delays"}))
+
+    def ask() -> bool:
+        assert read == list(proof.TABLES)
+        assert run._is_decided_by_now(cast("Any", narrator))
+        raise Asked
+
+    with pytest.raises(Asked):
+        proof.check_promises(DemoFolder(tmp_path), 1, ask)

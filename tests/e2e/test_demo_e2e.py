@@ -1,7 +1,11 @@
-"""The demo as a person meets it: its first minutes in a browser, its end, Ctrl-C and ``--clean``."""
+"""The demo as a person meets it: its first minutes in a browser, its end, Ctrl-C and ``--clean``.
+
+What its queries recommend is accepted and carried out on Spark in ``tests/spark/test_recommendations_on_spark.py``.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -11,25 +15,32 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table.snapshots import Operation
 
-from icewright.demo.flights_writer import DELAYS, DELAYS_DAYS
+from icewright.core.fault_points import Fault
+from icewright.demo.flights_writer import DELAYS, DELAYS_DAYS, FLIGHTS
 from icewright.demo.proof import TABLES
 from tests.browser.conftest import Opened, system_chromium
 from tests.browser.pages import settled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
+WRITER, WRITTEN = "WRITER", 8
+"""What a writer calls its planes, and how many commits of a row each it makes while a rewrite is under way."""
 DEMO = [sys.executable, "-m", "icewright", "demo"]
 
 
 def test_its_first_minutes_play_in_the_browser_and_ctrl_c_leaves_nothing_running(tmp_path: Path) -> None:
-    folder, log = tmp_path / "demo", tmp_path / "log"
+    folder, log, orders = tmp_path / "demo", tmp_path / "log", tmp_path / "orders"
+    orders.mkdir()
+    path = os.pathsep.join([str(Path(__file__).with_name("armed")), *sys.path])
     arguments = ["--no-browser", "--port", "0", "--days", "60", "--folder", str(folder)]
     with log.open("wb") as said:
-        demo = subprocess.Popen([*DEMO, *arguments], stdout=said)  # noqa: S603 - our own command
+        environment = {**os.environ, "PYTHONPATH": path, "KILLS_FOLDER": str(orders)}
+        demo = subprocess.Popen([*DEMO, *arguments], stdout=said, env=environment)  # noqa: S603 - our own command
     try:
         link = said_by(demo, log, re.compile(r"log in once with (\S+)"))
         with system_chromium() as browser:
@@ -40,8 +51,10 @@ def test_its_first_minutes_play_in_the_browser_and_ctrl_c_leaves_nothing_running
             see_the_fleet_fill(opened.page)
             look_at_a_table(opened.page)
             decide_and_take_it_back(opened.page, folder)
+            said_by(demo, log, re.compile("(everything runs until Ctrl-C)"))  # also of who decides before it is through
+            meet_a_writer(opened.page, folder, orders)
+            take_it_to_your_own(opened.page, folder, tmp_path / "report.html")
             assert opened.troubles == []
-        said_by(demo, log, re.compile("(everything runs until Ctrl-C)"))  # also of who decides before it is through
         assert (log.read_text().count(" proved "), "BROKEN" in log.read_text()) == (10, False), log.read_text()
         started = psutil.Process(demo.pid).children(recursive=True)
         assert len(started) >= 3
@@ -108,6 +121,62 @@ def decide_and_take_it_back(page: Any, folder: Path) -> None:
     page.get_by_role("heading", level=1).filter(has_text="Plan of demo.nyc.delays").wait_for()
     let_it_go(page, "Apply")
     assert files_and_rows(folder) == (DELAYS_DAYS, rows)
+
+
+def meet_a_writer(page: Any, folder: Path, orders: Path) -> None:
+    """A commit takes away a file that a rewrite is about to replace: its task is superseded, another one succeeds."""
+    table = demo_catalog(folder).load_table(FLIGHTS)
+    rows = table.scan().to_arrow()
+    with table.transaction() as change:
+        change.set_properties({"icewright.write-window": "PT0S"})  # else rewrites keep away from who removes rows
+    (orders / f"order-{Fault.COMMIT_BEFORE.value}").write_text("sleeper 1")
+    for number in range(WRITTEN):
+        name = pa.array([f"{WRITER}-{number}"], rows.schema.field("tailnum").type)
+        table.append(rows.slice(0, 1).set_column(rows.schema.get_field_index("tailnum"), "tailnum", name))
+    page.get_by_role("link", name="Fleet").click()
+    page.get_by_role("link", name=f"demo.{FLIGHTS}", exact=True).first.click()
+    page.get_by_role("button", name="Look at it now").click()
+    optimizer = psutil.Process(int(content_of(orders / "killed-1")))  # stopped right before it commits
+    table.delete(f"tailnum == '{WRITER}-0'")
+    optimizer.resume()
+    page.get_by_role("link", name="Snapshots", exact=True).click()
+    page.get_by_text("; 1 conflict of its tasks with writers.").wait_for(timeout=120_000)
+    page.get_by_role("link", name="Tasks", exact=True).last.click()
+    tasks = page.get_by_role("table", name="Tasks of this table").get_by_role("row")
+    tasks.nth(2).get_by_text("superseded", exact=True).wait_for()
+    tasks.nth(1).get_by_text("succeeded", exact=True).wait_for(timeout=120_000)
+    tasks.nth(2).get_by_role("link").first.click()
+    page.get_by_role("region", name="History", exact=True).get_by_text("superseded", exact=True).wait_for()
+    table = table.refresh()
+    left = table.scan().to_arrow()
+    written = [name for name in left["tailnum"].to_pylist() if name is not None and name.startswith(WRITER)]
+    assert sorted(written) == sorted(f"{WRITER}-{number}" for number in range(1, WRITTEN))
+    assert left.num_rows == rows.num_rows + len(written)
+    small = [task.file.file_path for task in table.scan(f"tailnum == '{WRITER}-1'").plan_files()]
+    assert len(small) < WRITTEN
+
+
+def content_of(file: Path) -> str:
+    """What another process writes into a file, as soon as it has."""
+    for _ in range(1_200):
+        if file.exists() and (said := file.read_text()):
+            return said
+        time.sleep(0.1)
+    raise AssertionError(f"there is no {file}")
+
+
+def take_it_to_your_own(page: Any, folder: Path, report: Path) -> None:
+    """The section for a catalog of one's own, read-only at first; and one file with what is known of the fleet."""
+    page.get_by_role("link", name="Administration").click()
+    page.get_by_role("button", name="Connect a catalog").click()
+    dialog = page.get_by_role("dialog", name="Connect a catalog")
+    dialog.get_by_label("Name, as in").fill("prod")
+    dialog.get_by_label("Address").fill("https://catalog.example.org/iceberg")
+    assert 'mode = "observe"' in dialog.locator("pre").inner_text()
+    command = [sys.executable, "-m", "icewright", "--config", str(folder / "icewright.toml")]
+    subprocess.run([*command, "report", "--fleet", "--html", str(report)], check=True, timeout=120)  # noqa: S603 - ours
+    page.goto(report.as_uri())
+    page.get_by_text(f"demo.{FLIGHTS}").first.wait_for()
 
 
 def let_it_go(page: Any, how: str) -> None:

@@ -77,6 +77,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/catalogs/{catalog}/check"): ({"platform-admin"}, ALL),
     ("GET", "/namespaces"): (READERS, SOME),
     ("GET", "/tables/{uuid}"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/summary"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/health"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/series"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/files"): (READERS, TABLE),

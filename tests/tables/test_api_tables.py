@@ -1,6 +1,10 @@
+import threading
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from icewright.catalogs.parallel_catalogs import BoundedLoads
 from icewright.core.codec import from_json
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
@@ -8,7 +12,7 @@ from icewright.model.actions.orphans import FinishedPass, SeenFiles, SeenOrphans
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
 from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.iceberg.tables import PartitionField
+from icewright.model.iceberg.tables import PartitionField, TableMetadata
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Migration
 from icewright.model.work.storage import AccessRecord
@@ -89,6 +93,31 @@ def test_why_says_what_keeps_a_table_from_being_worked_on() -> None:
     served.lake.available = False
     assert served.get(f"/tables/{uuid}/why")["answer"] == "catalog lake does not answer"
     problem(served.http.get(f"{V1}/tables/absent/why"), 404, "not-found")
+
+
+def test_while_a_catalog_hangs_what_is_stored_is_answered_and_the_rest_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    served = Served()
+    uuid = served.table()
+    (listed,) = served.get("/tables")["items"]
+    answers, load = threading.Event(), served.lake.load
+
+    def hang(name: TableName) -> TableMetadata:
+        answers.wait(60)
+        return load(name)
+
+    monkeypatch.setattr(served.lake, "load", hang)
+    monkeypatch.setattr(served.control.observer, "_loads", BoundedLoads(limit_s=0.01))
+    try:
+        assert served.get(f"/tables/{uuid}/summary") == listed
+        assert served.get(f"/tables/{uuid}/health")["health"]["score"] == listed["health"]["score"]
+        for path in ("", "/snapshots", "/policy-test"):
+            said = problem(served.http.get(f"{V1}/tables/{uuid}{path}"), 503, "unavailable")
+            assert said["detail"].startswith("catalog lake does not answer: no metadata of lake.db.events within ")
+        assert served.get(f"/tables/{uuid}/why")["answer"].startswith("catalog lake does not answer")
+    finally:
+        answers.set()
 
 
 def test_which_rule_and_which_definition_of_its_group_win() -> None:

@@ -2,7 +2,7 @@ import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@ta
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { Refused, SignedOut, watchAttendance } from "./api/client";
+import { isAway, Refused, SignedOut, watchAttendance } from "./api/client";
 import { setSignedOut } from "./lib/session";
 import { applyTheme } from "./lib/theme";
 import { router } from "./router";
@@ -12,12 +12,16 @@ const hear = (error: Error) => {
   if (error instanceof SignedOut) setSignedOut();
 };
 
+const AGAIN_MS = 5_000;
+
 const client = new QueryClient({
   queryCache: new QueryCache({ onError: hear }),
   mutationCache: new MutationCache({ onError: hear }),
   defaultOptions: {
     queries: {
-      // What was refused once is refused again; where nobody answers, the next interval asks.
+      // What was refused once is refused again; where nobody answers, the next interval asks, of each query that has
+      // none of its own this one.
+      refetchInterval: ({ state }) => (isAway(state.error) ? AGAIN_MS : false),
       retry: (failures, error) => !(error instanceof Refused) && !(error instanceof SignedOut) && failures < 1,
       networkMode: "always",
       staleTime: 1_000,

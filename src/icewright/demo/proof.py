@@ -7,6 +7,7 @@ that any snapshot can reach is looked for on disk.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -36,11 +37,16 @@ class Check:
     found: str
 
 
-def check_promises(folder: DemoFolder, days: int, *, is_decided: bool) -> list[Check]:
-    """Check all promises of a demo whose writer wrote ``days`` days; ``is_decided``: a person let the plan go."""
+def check_promises(folder: DemoFolder, days: int, has_decided: Callable[[], bool]) -> list[Check]:
+    """Check all promises of a demo whose writer wrote ``days`` days.
+
+    ``has_decided`` says whether a person let the plan go by now: asked after the tables were read, since somebody may
+    decide in the same moment.
+    """
     entry = folder.entry
     catalog = SqlCatalog(entry.name, **entry.pyiceberg_properties())
     flights, weather, delays, observations, planes = (catalog.load_table(name) for name in TABLES)
+    is_decided = has_decided()
     source = flights_writer.read_flights()
     written = pa.concat_tables(day for number, day in enumerate(flights_writer.by_day(source)) if number < days)
     return [

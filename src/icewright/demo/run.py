@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -93,7 +94,7 @@ def _play(options: DemoOptions, folder: DemoFolder, processes: Processes, consol
             webbrowser.open(link)
         _tell_until_settled(narrator, client, processes, folder)
         narrator.partitions(files_committed(folder))
-        checks = check_promises(folder, options.days, is_decided=_is_decided(narrator))
+        checks = check_promises(folder, options.days, partial(_is_decided_by_now, narrator))
         _tell_checks(narrator, checks)
         _tell_what_next(console, folder, client)
         if options.once:
@@ -161,6 +162,11 @@ def _nothing_to_do(client: Client, narrator: Narrator) -> bool:
 def _is_decided(narrator: Narrator) -> bool:
     """Whether a person let the plan go that waited for one."""
     return any(task["table"].endswith(f".{DELAYS}") for task in narrator.tasks)
+
+
+def _is_decided_by_now(narrator: Narrator) -> bool:
+    narrator.look()
+    return _is_decided(narrator)
 
 
 def _comes_soon(plan: Json) -> bool:

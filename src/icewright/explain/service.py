@@ -10,7 +10,7 @@ from icewright.actions.remove_files.quarantine_scheduler import PASS_INTERVAL_MS
 from icewright.actions.rewrite_data_files.executors import table_obstacle
 from icewright.approvals.service import Approvals
 from icewright.core import wording
-from icewright.core.errors import IcewrightError, TableReplaced
+from icewright.core.errors import IcewrightError
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.explain.inputs import Known, WaitingForAPerson, last_tried
@@ -98,9 +98,7 @@ class Explanations:
     def _metadata(self, record: TableRecord) -> tuple[TableMetadata | None, Reason | None]:
         """The table as it is now, or why it cannot be asked."""
         try:
-            metadata = self._observer.catalog(record.name.catalog).load(record.name)
-            if metadata.table_id != record.table_id:
-                raise TableReplaced(f"{record.name} is another table now (uuid {metadata.table_id.uuid})")
+            metadata = self._observer.present(record)
         except IcewrightError as error:
             before = record.problem
             return None, Reason(error.code, error.message) if before is None or before.code != error.code else before

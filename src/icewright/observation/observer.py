@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
+from icewright.catalogs.parallel_catalogs import BoundedLoads
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
-from icewright.core.errors import NotAllowed, NotFound, Unreadable
+from icewright.core.errors import NotAllowed, NotFound, TableReplaced, Unreadable
 from icewright.core.fault_points import Fault, fault
 from icewright.core.secret_keys import names_a_secret
 from icewright.core.times import Instant
@@ -92,6 +93,7 @@ class Observer:
         self._access = access or AccessBook(tables, clock)
         self._exclusions = exclusions or ExecutorExclusions(tables, clock)
         self._registry = registry or Registry(catalogs, clock)
+        self._loads = BoundedLoads()
         self._changed: OrderedDict[tuple[TableId, int], _Changed] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -102,6 +104,17 @@ class Observer:
         except KeyError:
             known = ", ".join(sorted(self._catalogs)) or "none"
             raise CatalogNotConfigured(f"no catalog {name!r}", hint=f"configured catalogs: {known}") from None
+
+    def present(self, record: TableRecord) -> TableMetadata:
+        """The metadata of a table as it is now, for a person who waits for it: within a few seconds, or not at all.
+
+        Raises :class:`~icewright.core.errors.TableReplaced` when its name leads to another table, and as
+        :meth:`icewright.catalogs.parallel_catalogs.BoundedLoads.load` does.
+        """
+        metadata = self._loads.load(self.catalog(record.name.catalog), record.name)
+        if metadata.table_id != record.table_id:
+            raise TableReplaced(f"{record.name} is another table now (uuid {metadata.table_id.uuid})")
+        return metadata
 
     def namesakes(self, name: TableName, uuid: str) -> frozenset[TableName]:
         """See :meth:`icewright.ownership.registry.Registry.namesakes`."""

@@ -29,7 +29,7 @@ from icewright.policy.apply import PolicyBook
 from icewright.policy.rules.cases import PolicyTest
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import PlanPlace, TableRecord, TableStore
-from icewright.tables.api_views import HealthView, LookAnswer, ObservationView, TableDocument
+from icewright.tables.api_views import HealthView, LookAnswer, ObservationView, TableDocument, TableSummary
 from icewright.tables.lookups import Looked
 from icewright.tables.views import RefView, SnapshotPlace, SnapshotView, ref_views, snapshot_views
 from icewright.web.deps import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY, Caller, Led, Service
@@ -47,6 +47,16 @@ router = APIRouter(prefix="/tables", tags=["tables"])
 def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
     """One table in full: figures, effective policy with the rule that won, schema, refs."""
     return render(lookups.document(lookups.record(uuid, catalog), partial(caller.may, Permission.READ)))
+
+
+@router.get(
+    "/{uuid}/summary",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(TableSummary, problems=NOT_FOUND),
+)
+def show_summary(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """One table as lists have it: what its last look found. No catalog is asked: one that hangs hides nothing."""
+    return render(lookups.summary(lookups.record(uuid, catalog)))
 
 
 @router.get("/{uuid}/why", dependencies=[needs(Permission.READ, On.TABLE)], **operation(Why, problems=NOT_FOUND))

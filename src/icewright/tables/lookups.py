@@ -13,7 +13,6 @@ from typing import Annotated, Final, TypeVar, cast
 from fastapi import Depends, Request
 
 from icewright.core.clock import Clock
-from icewright.core.errors import TableReplaced
 from icewright.core.times import Instant
 from icewright.maintenance.planner import Planner
 from icewright.model.access.permissions import Scope
@@ -65,14 +64,8 @@ class Lookups(TablesByUuid):
         self._optimized: dict[TableId, tuple[str, Mapping[Partition, Instant]]] = {}
 
     def metadata(self, record: TableRecord) -> TableMetadata:
-        """The table's metadata as it is now.
-
-        Raises :class:`TableReplaced` when its name leads to another table, and what the catalog's ``load`` raises.
-        """
-        metadata = self._observer.catalog(record.name.catalog).load(record.name)
-        if metadata.table_id != record.table_id:
-            raise TableReplaced(f"{record.name} is another table now (uuid {metadata.table_id.uuid})")
-        return metadata
+        """See :meth:`icewright.observation.observer.Observer.present`."""
+        return self._observer.present(record)
 
     def policy(self, record: TableRecord) -> Policy:
         """The table's effective policy by what is known of it. Raises as :meth:`metadata` where too little is."""

@@ -501,7 +501,9 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
         "GET", "/backlog?resource_group=default&catalog=lake&submitter_id=submitter-1&host=edge-1"
     )
     yield method, path.partition("?")[0], response
-    for path in ("", "/observations", "/partitions", "/snapshots", "/refs", "/place", "/why", "/policy-test", "/plans"):
+    for path in ("", "/summary", "/observations", "/partitions", "/snapshots", "/refs", "/place"):
+        yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
+    for path in ("/why", "/policy-test", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
     for part in ("", "/attempts", "/attempts/{number}"):
         yield call("GET", f"/tasks/{{task_id}}{part}", task_id=task_id, number="1")

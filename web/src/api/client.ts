@@ -36,6 +36,13 @@ export class SignedOut extends Error {}
 /** No answer came. */
 export class Away extends Error {}
 
+const UNAVAILABLE = 503;
+
+/** Whether asking again may help: nobody answered, or the server said that what it needs does not answer. */
+export function isAway(error: Error | null): boolean {
+  return error instanceof Away || (error instanceof Refused && error.status === UNAVAILABLE);
+}
+
 const TIMEOUT_MS = 30_000;
 const ATTENDED_MS = 60_000;
 let attendedAt = Date.now();

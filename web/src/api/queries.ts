@@ -100,6 +100,14 @@ export const table = (ref: TableRef) =>
     refetchInterval: NOW_AND_THEN,
   });
 
+/** What is stored of the table: no catalog is asked for it. */
+export const summary = (ref: TableRef) =>
+  queryOptions({
+    queryKey: ofTable(ref, "summary"),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/summary", { params: of(ref), signal })),
+    refetchInterval: NOW_AND_THEN,
+  });
+
 export const why = (ref: TableRef) =>
   queryOptions({
     queryKey: ofTable(ref, "why"),
@@ -307,10 +315,24 @@ export const waiting = infiniteQueryOptions({
   refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 3 ? false : NOW_AND_THEN),
 });
 
+export const plansOf = (ref: TableRef) =>
+  queryOptions({
+    queryKey: ["plans", "table", ref.uuid, ref.catalog ?? ""],
+    queryFn: ({ signal }) =>
+      answer(
+        api.GET("/api/v1/tables/{uuid}/plans", {
+          params: { ...of(ref), query: { ...of(ref).query, limit: 20 } },
+          signal,
+        }),
+      ),
+    refetchInterval: OFTEN,
+  });
+
 export const plan = (id: string) =>
   queryOptions({
     queryKey: ["plans", "of", id],
     queryFn: ({ signal }) => answer(api.GET("/api/v1/plans/{plan_id}", { params: { path: { plan_id: id } }, signal })),
+    refetchInterval: NOW_AND_THEN,
   });
 
 export const groups = queryOptions({

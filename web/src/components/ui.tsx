@@ -1,7 +1,7 @@
 // The small parts that all pages are made of.
 
 import { type ComponentProps, type ReactNode, useId, useLayoutEffect, useRef, useState } from "react";
-import { Away, Refused } from "../api/client";
+import { Away, isAway, Refused } from "../api/client";
 import { ago, instant, utc, visible } from "../lib/format";
 import { useNow } from "../lib/now";
 
@@ -160,21 +160,32 @@ export function Empty({ children }: { children: ReactNode }) {
 export function Trouble({ error, again }: { error: Error; again?: () => void }) {
   const said =
     error instanceof Away
-      ? "The server does not answer. This page asks again by itself."
+      ? "The server does not answer."
       : error instanceof Refused
         ? error.message
         : "This page has failed. Load it anew.";
   return (
     <div role="alert" className="rounded-lg border border-bad bg-card p-4">
       <p className="text-bad [overflow-wrap:anywhere]">{visible(said)}</p>
-      {error instanceof Refused && error.hint ? <p className="text-sm">{visible(error.hint)}</p> : null}
-      {again && !(error instanceof Away) ? (
+      {again && isAway(error) ? (
+        <p className="text-sm">This page asks again by itself.</p>
+      ) : error instanceof Refused && error.hint ? (
+        <p className="text-sm">{visible(error.hint)}</p>
+      ) : null}
+      {again && !isAway(error) ? (
         <Button className="mt-2" onClick={again}>
           Try again
         </Button>
       ) : null}
     </div>
   );
+}
+
+/** Why a query has no answer. Where asking again may help it stays until there is one, also while that is awaited. */
+export function useTrouble(query: { data: unknown; error: Error | null }): Error | null {
+  const [failed, setFailed] = useState(query.error);
+  if (query.error && query.error !== failed) setFailed(query.error);
+  return query.error ?? (query.data === undefined && isAway(failed) ? failed : null);
 }
 
 /** What a query has: its data, that it is on the way, or why it is not. */
@@ -187,8 +198,9 @@ export function Loaded<T>({
   what: string;
   children: (data: T) => ReactNode;
 }) {
+  const error = useTrouble(query);
   if (query.data !== undefined) return <>{children(query.data)}</>;
-  if (query.error) return <Trouble error={query.error} again={() => void query.refetch()} />;
+  if (error) return <Trouble error={error} again={() => void query.refetch()} />;
   return <Waiting what={what} />;
 }
 

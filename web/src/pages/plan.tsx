@@ -1,12 +1,12 @@
 // One plan: why, what it would bring, partition by partition; approve it, or let it be.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { answer, api } from "../api/client";
 import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
-import { TableLink } from "../components/links";
+import { PlanLink, TableLink, TaskLink } from "../components/links";
 import { PredictionView, verdictsLine } from "../components/plan";
 import { Refuse } from "../components/refuse";
 import {
@@ -78,7 +78,7 @@ export function PlanPage() {
   const plan = useQuery(queries.plan(planId));
   return (
     <Loaded query={plan} what="the plan">
-      {(data) => <PlanView plan={data} />}
+      {(data) => <PlanView key={planId} plan={data} />}
     </Loaded>
   );
 }
@@ -163,31 +163,65 @@ function PlanView({ plan }: { plan: queries.Plan }) {
 }
 
 function Decide({ plan, isWaiting }: { plan: queries.Plan; isWaiting: boolean }) {
-  const [isOpen, setOpen] = useState(false);
+  const [open, setOpen] = useState<"approve" | "apply" | null>(null);
   const me = useQuery(queries.me);
   const may = me.data?.permissions ?? [];
+  const close = () => setOpen(null);
   if (plan.refused) return <Badge tone="bad">refused</Badge>;
-  if (isWaiting && may.includes("approve"))
-    return (
-      <>
-        <Button look="main" onClick={() => setOpen(true)}>
-          Approve…
-        </Button>
-        <Refuse planId={plan.plan_id} table={plan.table} />
-        {isOpen ? <Approve plan={plan} onClose={() => setOpen(false)} /> : null}
-      </>
-    );
-  if (isWaiting) return <Badge tone="fair">waits for somebody who may approve it</Badge>;
-  if (plan.can_apply && may.includes("operate"))
-    return (
-      <>
-        <Button look="main" onClick={() => setOpen(true)}>
+  const controls = () => {
+    if (isWaiting && may.includes("approve"))
+      return (
+        <>
+          <Button look="main" onClick={() => setOpen("approve")}>
+            Approve…
+          </Button>
+          <Refuse planId={plan.plan_id} table={plan.table} />
+        </>
+      );
+    if (isWaiting) return <Badge tone="fair">waits for somebody who may approve it</Badge>;
+    if (plan.can_apply && may.includes("operate"))
+      return (
+        <Button look="main" onClick={() => setOpen("apply")}>
           Apply…
         </Button>
-        {isOpen ? <Apply plan={plan} onClose={() => setOpen(false)} /> : null}
-      </>
-    );
-  return plan.can_apply ? null : <Badge>nothing to apply</Badge>;
+      );
+    return plan.can_apply ? null : <Badge>nothing to apply</Badge>;
+  };
+  return (
+    <>
+      {controls()}
+      {/* A dialogue that somebody has opened stays, whatever becomes of the plan: they are told, and approve no other. */}
+      {open === "approve" ? <Approve plan={plan} isWaiting={isWaiting} onClose={close} /> : null}
+      {open === "apply" ? <Apply plan={plan} onClose={close} /> : null}
+    </>
+  );
+}
+
+/** What became of a plan that waited when its dialogue was opened, with the way to what is there now. */
+function NoLongerWaits({ plan }: { plan: queries.Plan }) {
+  const plans = useQuery(queries.plansOf({ uuid: plan.uuid, catalog: plan.catalog }));
+  const tasks = useInfiniteQuery(queries.tasks({ table: plan.uuid, catalog: plan.catalog }));
+  const kind = plan.actions[0]?.kind;
+  const task = tasks.data?.pages.flatMap((page) => page.items).find((one) => one.plan_id === plan.plan_id);
+  const newer = plans.data?.items.find(
+    (one) => one.planned_at >= plan.planned_at && one.plan_id !== plan.plan_id && one.actions[0]?.kind === kind,
+  );
+  return (
+    <div role="alert" className="rounded-lg border border-fair p-3">
+      {task ? (
+        <p>
+          Somebody approved this plan meanwhile: <TaskLink id={task.task_id} />.
+        </p>
+      ) : newer ? (
+        <p>
+          A newer plan replaced this one, which is not approved.{" "}
+          <PlanLink id={newer.plan_id}>Look at the newer plan</PlanLink>
+        </p>
+      ) : (
+        <p>This plan does not wait any more, and is not approved.</p>
+      )}
+    </div>
+  );
 }
 
 function useDecision(ask: () => Promise<queries.Task>) {
@@ -202,7 +236,7 @@ function useDecision(ask: () => Promise<queries.Task>) {
   });
 }
 
-function Approve({ plan, onClose }: { plan: queries.Plan; onClose: () => void }) {
+function Approve({ plan, isWaiting, onClose }: { plan: queries.Plan; isWaiting: boolean; onClose: () => void }) {
   const me = useQuery(queries.me);
   const [name, setName] = useState(me.data?.shown || me.data?.name || "");
   const decision = useDecision(() =>
@@ -229,10 +263,11 @@ function Approve({ plan, onClose }: { plan: queries.Plan; onClose: () => void })
         <Field label="Your name, for the audit">
           {(id) => <Input id={id} required value={name} onChange={(event) => setName(event.target.value)} />}
         </Field>
+        {isWaiting || decision.isPending || decision.isSuccess ? null : <NoLongerWaits plan={plan} />}
         {decision.error ? <Trouble error={decision.error} /> : null}
         <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Not now</Button>
-          <Button look="main" type="submit" disabled={decision.isPending || !name.trim()}>
+          <Button onClick={onClose}>{isWaiting ? "Not now" : "Close"}</Button>
+          <Button look="main" type="submit" disabled={!isWaiting || decision.isPending || !name.trim()}>
             Approve
           </Button>
         </div>

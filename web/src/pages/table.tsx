@@ -2,7 +2,7 @@
 
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import type { DataFile } from "../api/client";
 import { answer, api, type Schemas } from "../api/client";
 import * as queries from "../api/queries";
@@ -35,6 +35,7 @@ import {
   Select,
   Time,
   Trouble,
+  useTrouble,
   Waiting,
 } from "../components/ui";
 import { bytes, count, duration, plural, visible, words } from "../lib/format";
@@ -49,7 +50,8 @@ import { PolicyOfTable } from "./policies";
 import { TASK_COLUMNS } from "./tasks";
 
 type Tab = (typeof TABLE_TABS)[number];
-type Document = Schemas["TableDocument"];
+/** What the catalog says of the table now. */
+type Now = Schemas["TableDocument"]["table"];
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
@@ -69,43 +71,57 @@ export function TablePage() {
   const { uuid } = tableRoute.useParams();
   const search = tableRoute.useSearch();
   const ref = { uuid, catalog: search.catalog };
-  const found = useQuery(queries.table(ref));
-  useTitle(found.data?.table.name ?? "Table");
+  const stored = useQuery(queries.summary(ref));
+  useTitle(stored.data?.name ?? "Table");
   return (
-    <Loaded query={found} what="the table">
-      {(document) => <TableView key={uuid} document={document} search={search} table={ref} />}
+    <Loaded query={stored} what="the table">
+      {(summary) => <TableView key={uuid} summary={summary} search={search} table={ref} />}
     </Loaded>
   );
 }
 
+/** A table as it is stored; with what its catalog says, as soon as that answers. */
 function TableView({
-  document,
+  summary,
   search,
   table: ref,
 }: {
-  document: Document;
+  summary: queries.Table;
   search: TableSearch;
   table: queries.TableRef;
 }) {
-  const { table, summary } = document;
+  const found = useQuery(queries.table(ref));
+  const trouble = useTrouble(found);
   const status = useQuery(queries.status);
   const health = useQuery(queries.health(ref));
-  const halt = haltOver(status.data?.halts ?? [], table);
+  const now = found.data?.table;
+  const halt = haltOver(status.data?.halts ?? [], summary);
   const tab = search.tab ?? "health";
-  const figures = table.figures;
+  const figures = now?.figures ?? summary.figures;
+  const mode = now?.mode ?? summary.mode;
+  const interval = now ? now.commit_interval_ms : summary.commit_interval_ms;
   return (
     <>
       <PageHeading
         title={
           <span className="flex flex-wrap items-center gap-3">
-            <Name>{table.name}</Name>
+            <Name>{summary.name}</Name>
             {health.data ? <HealthBadge health={health.data.health} /> : null}
-            <Badge>{table.mode}</Badge>
+            {mode ? <Badge>{mode}</Badge> : null}
           </span>
         }
       >
         <Look table={ref} />
       </PageHeading>
+      {trouble ? (
+        <div className="mb-3">
+          <Trouble error={trouble} again={() => void found.refetch()} />
+          <p className="mt-1 text-sm text-soft">
+            What is stored is shown, as of the last look (<Time at={summary.observed_at} relative />
+            ).
+          </p>
+        </div>
+      ) : null}
       {halt ? (
         <p className="mb-3 text-bad">
           <Name>{haltWords(halt)}</Name>
@@ -119,15 +135,16 @@ function TableView({
       <div className="mb-4">
         <Figures
           items={[
-            { name: "Size", value: bytes(figures.size_bytes) },
-            { name: "Rows", value: count(figures.records) },
-            { name: "Data files", value: count(figures.data_files), note: `${count(figures.small_files)} small` },
-            { name: "Delete files", value: count(figures.delete_files) },
-            { name: "Snapshots", value: count(table.snapshots) },
+            { name: "Size", value: figures ? bytes(figures.size_bytes) : "–" },
+            { name: "Rows", value: figures ? count(figures.records) : "–" },
             {
-              name: "Commits",
-              value: table.commit_interval_ms === null ? "–" : `every ${duration(table.commit_interval_ms)}`,
+              name: "Data files",
+              value: figures ? count(figures.data_files) : "–",
+              note: figures ? `${count(figures.small_files)} small` : undefined,
             },
+            { name: "Delete files", value: figures ? count(figures.delete_files) : "–" },
+            { name: "Snapshots", value: now ? count(now.snapshots) : "–" },
+            { name: "Commits", value: interval === null ? "–" : `every ${duration(interval)}` },
           ]}
         />
       </div>
@@ -149,13 +166,15 @@ function TableView({
           </Link>
         )}
       />
-      {tab === "health" ? <Health table={ref} document={document} /> : null}
-      {tab === "layout" ? <Layout table={ref} document={document} columns={search.column ?? []} /> : null}
+      {tab === "health" ? <Health table={ref} summary={summary} now={now} isAway={trouble !== null} /> : null}
+      {tab === "layout" ? (
+        <Layout table={ref} now={now} isAway={trouble !== null} columns={search.column ?? []} />
+      ) : null}
       {tab === "queries" ? <TableQueries table={ref} /> : null}
       {tab === "files" ? <Files table={ref} search={search} /> : null}
-      {tab === "snapshots" ? <Snapshots table={ref} search={search} of={table} /> : null}
+      {tab === "snapshots" ? <Snapshots table={ref} search={search} of={summary} /> : null}
       {tab === "storage" ? <StorageTab table={ref} /> : null}
-      {tab === "tasks" ? <Tasks document={document} /> : null}
+      {tab === "tasks" ? <Tasks table={summary} /> : null}
       {tab === "policy" ? <Policy table={ref} /> : null}
       {tab === "why" ? <Why table={ref} /> : null}
     </>
@@ -199,10 +218,26 @@ function Look({ table: ref }: { table: queries.TableRef }) {
 
 // Health --------------------------------------------------------------------------------------------------------------
 
-function Health({ table: ref, document }: { table: queries.TableRef; document: Document }) {
+function Health({
+  table: ref,
+  summary,
+  now,
+  isAway,
+}: {
+  table: queries.TableRef;
+  summary: queries.Table;
+  now: Now | undefined;
+  isAway: boolean;
+}) {
   const health = useQuery(queries.health(ref));
   const series = useQuery(queries.series(ref));
-  const plan = document.summary.plan;
+  const plan = summary.plan;
+  const stored: [string, ReactNode][] = [
+    ["Optimized", <Time key="optimized" at={summary.optimized_at} relative />],
+    ["Looked at", <Time key="looked" at={summary.observed_at} relative />],
+    ["Next look", <Time key="next" at={summary.next_look_at} relative />],
+    ["UUID", <code key="uuid">{summary.uuid}</code>],
+  ];
   return (
     <div className="flex flex-col gap-4">
       <Loaded query={health} what="its health">
@@ -268,20 +303,25 @@ function Health({ table: ref, document }: { table: queries.TableRef; document: D
       ) : null}
       {series.data && series.data.items.length > 1 ? <SeriesPicture samples={series.data.items} /> : null}
       <Card title="About this table">
-        <Facts
-          items={[
-            ["Location", <Code key="location">{document.table.location}</Code>],
-            ["Metadata", <Code key="metadata">{document.table.metadata_location}</Code>],
-            ["Format version", document.table.format_version],
-            ["Partitioned by", <Name key="spec">{document.table.partition_spec || "nothing"}</Name>],
-            ["Sort order", <Name key="order">{document.table.sort_order || "none"}</Name>],
-            ["Written", <Time key="written" at={document.table.written_at} relative />],
-            ["Optimized", <Time key="optimized" at={document.table.optimized_at} relative />],
-            ["Looked at", <Time key="looked" at={document.table.observed_at} relative />],
-            ["Next look", <Time key="next" at={document.summary.next_look_at} relative />],
-            ["UUID", <code key="uuid">{document.table.uuid}</code>],
-          ]}
-        />
+        {now || isAway ? (
+          <Facts
+            items={
+              now
+                ? [
+                    ["Location", <Code key="location">{now.location}</Code>],
+                    ["Metadata", <Code key="metadata">{now.metadata_location}</Code>],
+                    ["Format version", now.format_version],
+                    ["Partitioned by", <Name key="spec">{now.partition_spec || "nothing"}</Name>],
+                    ["Sort order", <Name key="order">{now.sort_order || "none"}</Name>],
+                    ["Written", <Time key="written" at={now.written_at} relative />],
+                    ...stored,
+                  ]
+                : [["Format version", summary.format_version], ...stored]
+            }
+          />
+        ) : (
+          <Waiting what="its metadata" />
+        )}
       </Card>
     </div>
   );
@@ -289,11 +329,21 @@ function Health({ table: ref, document }: { table: queries.TableRef; document: D
 
 // Layout --------------------------------------------------------------------------------------------------------------
 
-function Layout({ table: ref, document, columns }: { table: queries.TableRef; document: Document; columns: string[] }) {
+function Layout({
+  table: ref,
+  now: found,
+  isAway,
+  columns,
+}: {
+  table: queries.TableRef;
+  now: Now | undefined;
+  isAway: boolean;
+  columns: string[];
+}) {
   const navigate = tableRoute.useNavigate();
   const histogram = useQuery(queries.histogram(ref));
   const partitions = useQuery(queries.partitions(ref));
-  const offered = document.table.columns.map((column) => column.name);
+  const offered = (found?.columns ?? []).map((column) => column.name);
   const chosen = columns.length > 0 ? columns : [];
   const [what, setWhat] = useState<Measure>("files");
   const hour = Math.floor(useNow() / HOUR_MS) * HOUR_MS;
@@ -309,17 +359,17 @@ function Layout({ table: ref, document, columns }: { table: queries.TableRef; do
   };
   return (
     <div className="flex flex-col gap-4">
-      {document.table.layout ? (
+      {found?.layout ? (
         <Card title="Wanted layout">
           <p>
-            <Name className="font-medium">{document.table.layout.text}</Name>{" "}
+            <Name className="font-medium">{found.layout.text}</Name>{" "}
             <span className="text-soft">
-              (<Name>{document.table.layout.origin}</Name>)
+              (<Name>{found.layout.origin}</Name>)
             </span>
           </p>
-          {document.table.layout.reason ? (
+          {found.layout.reason ? (
             <p>
-              <Name>{document.table.layout.reason.text}</Name>
+              <Name>{found.layout.reason.text}</Name>
             </p>
           ) : null}
         </Card>
@@ -376,7 +426,7 @@ function Layout({ table: ref, document, columns }: { table: queries.TableRef; do
           )
         }
       </Loaded>
-      <Schema document={document} />
+      {found ? <Schema columns={found.columns} /> : isAway ? null : <Waiting what="its columns" />}
       <Properties table={ref} />
     </div>
   );
@@ -402,7 +452,7 @@ function OverlapOfColumns({ table: ref, columns }: { table: queries.TableRef; co
   );
 }
 
-function Schema({ document }: { document: Document }) {
+function Schema({ columns: rows }: { columns: Now["columns"] }) {
   const columns: Column<Schemas["ColumnView"]>[] = [
     {
       id: "name",
@@ -423,12 +473,7 @@ function Schema({ document }: { document: Document }) {
   return (
     <section aria-label="Schema">
       <h2 className="mb-2 text-base font-semibold">Schema</h2>
-      <DataTable
-        label="Columns"
-        rows={document.table.columns}
-        columns={columns}
-        keyOf={(row) => String(row.field_id)}
-      />
+      <DataTable label="Columns" rows={rows} columns={columns} keyOf={(row) => String(row.field_id)} />
     </section>
   );
 }
@@ -827,8 +872,8 @@ const OWN_TASKS = TASK_COLUMNS.filter((column) => column.id !== "table").map((co
   column.id === "why" || column.id === "kind" ? { ...column, from: undefined } : column,
 );
 
-function Tasks({ document }: { document: Document }) {
-  const list = useInfiniteQuery(queries.tasks({ table: document.table.uuid, catalog: document.table.catalog }));
+function Tasks({ table }: { table: queries.Table }) {
+  const list = useInfiniteQuery(queries.tasks({ table: table.uuid, catalog: table.catalog }));
   return (
     <Loaded query={list} what="its tasks">
       {({ pages }) => {
@@ -864,7 +909,6 @@ function Policy({ table: ref }: { table: queries.TableRef }) {
 
 function Why({ table: ref }: { table: queries.TableRef }) {
   const why = useQuery(queries.why(ref));
-  if (why.isPending) return <Waiting what="the reasons" />;
   return (
     <Loaded query={why} what="the reasons">
       {(found) => (
