@@ -191,10 +191,11 @@ class TableMaintainer:
         tries, rest_ms = (1 if half_open else None), self._rest_ms(latest) if acts else 0
         enqueued = self._dispatcher.enqueue(plan, delay_ms=rest_ms, attempts_max=tries) if acts else None
         kept, refused = NOTHING_KEPT_UP, None
-        if plan.mode is Mode.AUTO and alarm is None:
+        if alarm is None:
             of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
             is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
             kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, limits), of_kind)
+        if plan.mode is Mode.AUTO and alarm is None:
             self._want_pass(metadata, self._planner.policy(metadata), limits)
         elif plan.mode is not Mode.AUTO:
             refused = self._first_runs.keep_by_mode(plan, latest)

@@ -35,7 +35,7 @@ from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
-from icewright.maintenance.registry.services import build_carriers
+from icewright.maintenance.registry.services import DUE_RULES, build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.maintenance.undoer import Undoer
@@ -280,6 +280,7 @@ def build_control_plane(
             queue_waits,
             starts,
             approvals=approvals,
+            never=frozenset(kind for kind, rule in DUE_RULES.items() if not rule.is_possible(planner)),
         ),
         Notifications(delivery, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,

@@ -141,6 +141,9 @@ class Policy:
     expire_data_older_than_ms: int | None = None
     expire_data_time_zone: str = "UTC"
     expire_data_integers: IntegerTime | None = None
+    analyzes_queries: bool = True
+    analysis_interval_ms: int = 604_800_000
+    analysis_drift: float = 0.5
     owner: str | None = None
     resource_group: str = "default"
     priority: int = 0
