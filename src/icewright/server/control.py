@@ -40,8 +40,10 @@ from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.maintenance.undoer import Undoer
 from icewright.model.actions.actions import FILE_MOVES, ActionKind
-from icewright.model.policy.policy import PolicyRule
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.policy.policy import Policy, PolicyRule
 from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
+from icewright.model.work.breaker import Thresholds
 from icewright.model.work.retention import Retention
 from icewright.notifications.owners import Owners
 from icewright.notifications.service import MessageDelivery, Notifications
@@ -61,6 +63,7 @@ from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.undo_records import UndoRecordStore
 from icewright.queries.service import QueryLog
+from icewright.recommendations.policy_acceptance import PolicyAcceptance
 from icewright.recommendations.service import Recommendations
 from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
@@ -204,6 +207,11 @@ def build_control_plane(
         removals.store,
         removals.sightings,
     )
+
+    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds) -> None:
+        rounds.want(metadata, policy, thresholds)
+        acceptance.consider(metadata, policy)
+
     maintainer = TableMaintainer(
         observer,
         planner,
@@ -213,7 +221,7 @@ def build_control_plane(
         tasks,
         clock,
         orphans=orphans,
-        want_pass=rounds.want,
+        want_pass=looked_at,
         first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
         tidings=tidings,
         chance=limits.chance,
@@ -249,6 +257,8 @@ def build_control_plane(
         tidings=tidings,
     )
     intake = Intake(catalogs, tables, wake or loop.wake, event_prefixes)
+    decisions = Recommendations(recommendations, catalogs, tables, properties, planner.policy, clock, intake.look_at)
+    acceptance = PolicyAcceptance(decisions, clock)
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
     return ControlPlane(
         catalogs,
@@ -294,5 +304,5 @@ def build_control_plane(
         NextRound(wake or loop.wake),
         StorageReader(files, registry.aliases_of, removals.open_spool, clock.now),
         queries,
-        Recommendations(recommendations, catalogs, tables, properties, planner.policy, clock, intake.look_at),
+        decisions,
     )

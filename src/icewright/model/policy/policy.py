@@ -144,6 +144,9 @@ class Policy:
     analyzes_queries: bool = True
     analysis_interval_ms: int = 604_800_000
     analysis_drift: float = 0.5
+    accepts_recommendations: bool = False
+    accept_min_saved_bytes_ratio: float = 0.3
+    accept_min_saved_cpu_s_per_day: float = 0.0
     owner: str | None = None
     resource_group: str = "default"
     priority: int = 0
