@@ -54,7 +54,7 @@ class PolicyAcceptance:
 
     def _consider(self, metadata: TableMetadata, policy: Policy) -> None:
         store, now = self._recommendations.store, self._clock.now()
-        newest = next(iter(store.list(limit=1, table_id=metadata.table_id)), None)
+        newest = store.newest(metadata.table_id)
         if newest is None or not _is_for_policy(newest) or newest.recommendation.verdict is not Verdict.CHANGE:
             return
         with self._lock:

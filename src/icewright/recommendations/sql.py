@@ -72,6 +72,10 @@ class SqlRecommendations:
             )
         return _kept(row)
 
+    def newest(self, table_id: TableId) -> KeptRecommendation | None:
+        """The newest one of a table, None where there is none."""
+        return next(iter(self.list(limit=1, table_id=table_id)), None)
+
     def list(
         self,
         *,

@@ -225,6 +225,7 @@ def build_control_plane(
         first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
         tidings=tidings,
         chance=limits.chance,
+        analyzed=(lambda _: None) if recommendations is None else recommendations.newest,
     )
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
     restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)
