@@ -19,7 +19,7 @@ from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.bounds import bounded
 from icewright.model.queries.queries import LiteralPolicy, QueryRecord, QuerySource
-from icewright.model.queries.templates import TemplateWeek, sums_of, template_of, week_of
+from icewright.model.queries.templates import TemplateWeek, read_once, sums_of, template_of, week_of
 from icewright.ports.store import TableRecord, TableStore
 from icewright.queries.log_table import LoggedRead, QueryLogTable, logged
 from icewright.queries.sources.literals import LiteralRules, parsed_sql
@@ -243,7 +243,7 @@ def _of_reads(batch: Sequence[Spooled], most: int) -> Sequence[Spooled]:
 
 
 def _weeks(query: QueryRecord, records: Mapping[TableName, TableRecord]) -> list[TemplateWeek]:
-    week = week_of(query.started_at)
+    week, query = week_of(query.started_at), read_once(query)
     return [
         TemplateWeek(records[read.table].table_id, week, template_of(read), sums_of(query, read))
         for read in query.tables
