@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from icewright.core import codec
 from icewright.core.times import Instant
@@ -98,10 +98,13 @@ def _as_one(reads: Sequence[TableRead]) -> TableRead:
     first, *others = reads
     if not others:
         return first
-    several = {name: tuple(dict.fromkeys(one for read in reads for one in getattr(read, name))) for name in _LISTS}
-    added = {name: [getattr(read, name) for read in reads] for name in _AMOUNTS}
-    sums = {name: None if None in amounts else sum(amounts) for name, amounts in added.items()}
-    return replace(first, **several, **sums)
+    changes: dict[str, Any] = {
+        name: tuple(dict.fromkeys(one for read in reads for one in getattr(read, name))) for name in _LISTS
+    }
+    for name in _AMOUNTS:
+        amounts = [getattr(read, name) for read in reads]
+        changes[name] = None if None in amounts else sum(amounts)
+    return replace(first, **changes)
 
 
 _LISTS: Final = ("columns", "filters", "group_by", "order_by", "joined_on", "aggregates")
