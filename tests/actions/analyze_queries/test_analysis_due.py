@@ -172,9 +172,9 @@ def test_the_share_that_is_drift_and_the_interval_are_settings() -> None:
 )
 def test_what_cannot_be_analyzed_is_explained(
     number: int,
-    has_log: bool,
+    has_log: bool,  # noqa: FBT001 - a case
     changed: dict[str, str | None],
-    code: str,  # noqa: FBT001 - a case
+    code: str,
 ) -> None:
     served = served_with_queries(number, has_log=has_log)
     if changed:
