@@ -186,21 +186,23 @@ def test_an_answer_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPa
     assert summary(served, found)["state"] == "accepted"
 
 
-def test_a_person_who_rejects_at_the_last_moment_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+@each_case(("decision", "body", "state"), [("reject", {"why": "no"}, "rejected"), ("snooze", {"days": 1}, "snoozed")])
+def test_a_person_who_decides_at_the_last_moment_is_heard(decision: str, body: dict[str, Any], state: str) -> None:
     """Between the policy's look at it and its decision."""
     served = served_with()
     found = kept(served)
     store = served.control.recommendations.store
     decide = store.decide
+    with pytest.MonkeyPatch.context() as patch:
 
-    def late(recommendation_id: str, *arguments: Any, **more: Any) -> Any:
-        monkeypatch.undo()
-        served.post(f"/recommendations/{found}/reject", {"why": "no"})
-        return decide(recommendation_id, *arguments, **more)
+        def late(recommendation_id: str, *arguments: Any, **more: Any) -> Any:
+            patch.undo()
+            served.post(f"/recommendations/{found}/{decision}", body)
+            return decide(recommendation_id, *arguments, **more)
 
-    monkeypatch.setattr(store, "decide", late)
-    look(served)
-    assert (summary(served, found)["state"], layout(served)) == ("rejected", None)
+        patch.setattr(store, "decide", late)
+        look(served)
+    assert (summary(served, found)["state"], layout(served)) == (state, None)
 
 
 def test_of_the_policy_and_people_who_accept_at_once_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
