@@ -37,6 +37,12 @@ def test_nothing_heavy_is_loaded_without_need(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
 
 
+def test_a_server_loads_the_parser_of_sql_with_the_first_query() -> None:
+    code = "import sys, icewright.server.server, icewright.server.http.app; print('sqlglot' in sys.modules)"
+    done = python("-c", code)
+    assert (done.stdout.strip(), done.stderr) == ("False", "")
+
+
 WITHOUT_SPARK = """
 import sys
 from icewright.app.main import app

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from icewright.core.reasons import Reason
 from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
 from icewright.model.iceberg.names import TableName
@@ -12,6 +14,7 @@ from icewright.model.queries.recommendations import (
     ColumnScore,
     Cost,
     Evidence,
+    FrequentQueries,
     Interval,
     LayoutChange,
     Prediction,
@@ -60,6 +63,11 @@ def recommendation(table: TableName = EVENTS, *columns: str, saved_s: float = 10
     return Recommendation(
         table, Verdict.CHANGE, reason, chosen.candidate, evidence, Rates(), chosen, (chosen,), (note,)
     )
+
+
+def frequent(said: Recommendation, now: float = 297.0, then: float = 5.0) -> Recommendation:
+    """A recommendation with what the ten most frequent queries open."""
+    return replace(said, frequent=FrequentQueries(10, now, then))
 
 
 def leave(table: TableName = EVENTS) -> Recommendation:

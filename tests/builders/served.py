@@ -86,6 +86,7 @@ class Served:
     history: HistoryProgress | None = None
     login_code: str = LOGIN_CODE
     spool: QuerySpool | None = None
+    queries_table: TableName | None = None
 
     def __post_init__(self) -> None:
         self.lake = MemoryCatalog("lake", self.clock)
@@ -109,7 +110,14 @@ class Served:
             recommendations=SqlRecommendations(engine),
             properties={"lake": self.lake},
             queries=QueryLog(
-                {"lake", "other"}, tables, clock, self.spool, SqlQuerySums(engine), {"iceberg": "lake"}, RULES
+                {"lake", "other"},
+                tables,
+                clock,
+                self.spool,
+                SqlQuerySums(engine),
+                {"iceberg": "lake"},
+                RULES,
+                self.queries_table,
             ),
         )
         self.access = access(engine, clock, self.host, PORT)

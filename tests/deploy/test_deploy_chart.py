@@ -131,7 +131,7 @@ def test_t5_secrets_are_mounted_and_not_everybody_in_the_pod_reads_them(case: Pa
         if "optimizer" in name:
             assert shown == {"optimizer-token"}  # neither the owner's nor the store's
         for variable in pod["containers"][0]["env"]:
-            if re.search(r"TOKEN|PASSWORD", variable["name"]):
+            if re.search(r"TOKEN|PASSWORD|HASH_KEY", variable["name"]):
                 assert variable["value"].startswith("file:/run/secrets/icewright/")
                 assert variable["value"].rpartition("/")[2] in shown
 
@@ -290,6 +290,9 @@ def test_values_are_as_the_schema_says(case: Path) -> None:
         },
         {"sever": {}},
         {"policies": {"files": {"../x.yaml": ""}}},
+        {"server": {"state": {"persistent": True}, "replicas": 2}},  # one claim, and one spool
+        {"server": {"state": {"size": "1GB"}}},
+        {"secrets": {"queriesHashKey": "a key/of slashes"}},
     ],
     ids=str,
 )
@@ -303,3 +306,20 @@ def test_the_chart_and_the_image_are_of_one_mind() -> None:
     for name in ("server", "optimizer"):
         assert DEFAULTS["image"][name]["tag"] == chart["appVersion"]
         assert STAGES[name].words("USER") == ["10001:10001"]
+
+
+def test_the_spool_of_queries_is_on_a_claim_where_it_is_to_last() -> None:
+    for case, volume in (("least", {"emptyDir": {"sizeLimit": "2Gi"}}), ("monitored", None)):
+        path = CASES / f"{case}.values.yaml"
+        (pod,) = (pod for name, pod in pods(path) if name.endswith("-server"))
+        (state,) = (one for one in pod["volumes"] if one["name"] == "state")
+        assert state == {"name": "state", **(volume or {"persistentVolumeClaim": {"claimName": "lake-state"}})}
+    (claim,) = (one for one in manifests(path) if one["kind"] == "PersistentVolumeClaim")
+    assert (claim["metadata"]["name"], claim["metadata"]["annotations"]) == (
+        "lake-state",
+        {"helm.sh/resource-policy": "keep"},
+    )
+    assert claim["spec"]["storageClassName"] == "ssd"
+    environ = environment(pod["containers"][0])
+    assert environ["ICEWRIGHT_QUERIES__HASH_KEY"] == "file:/run/secrets/icewright/queries-hash-key"
+    assert values_of(path)["secrets"]["queriesHashKey"] == "queries-hash-key"

@@ -51,20 +51,20 @@ sasl.password = "env:KAFKA_PASSWORD"
     assert (config.events.hive, config.events.hive_interval_ms) == (("metastore",), 500)
     assert config.events.prefixes == {"warehouse-1": "rest"}
     properties = {"security.protocol": "SASL_SSL", "sasl.username": "icewright", "sasl.password": "s3cret"}
-    kafka = kafka_config(config.events, {"KAFKA_PASSWORD": "s3cret"})
+    kafka = kafka_config(config.events.kafka, {"KAFKA_PASSWORD": "s3cret"})
     assert kafka == KafkaConfig("a:9092,b:9092", "commits", "icewright", properties)
     said = {one.key: one.value for one in shown(config)}
     assert said["events.kafka.properties.sasl.password"] == "env:KAFKA_PASSWORD"
     with pytest.raises(InvalidConfiguration, match="KAFKA_PASSWORD"):
-        kafka_config(config.events, {})
+        kafka_config(config.events.kafka, {})
 
 
 def test_nothing_is_listened_to_by_default_and_the_environment_will_do(tmp_path: Path) -> None:
-    assert kafka_config(load(tmp_path, "").events, {}) is None
+    assert kafka_config(load(tmp_path, "").events.kafka, {}) is None
     environ = {"ICEWRIGHT_EVENTS__KAFKA__BROKERS": "a:1", "ICEWRIGHT_EVENTS__KAFKA__TOPIC": "t"}
     environ["ICEWRIGHT_EVENTS__HIVE"] = "metastore"
     config = load(tmp_path, "", **environ)
-    assert kafka_config(config.events, {}) == KafkaConfig("a:1", "t", "icewright", {})
+    assert kafka_config(config.events.kafka, {}) == KafkaConfig("a:1", "t", "icewright", {})
     assert config.events.hive == ("metastore",)
 
 

@@ -56,7 +56,7 @@ INPUTS = "icewright.rewrite-data-files.min-input-files"
 DAY_MS = 24 * HOUR_MS
 SWITCHES = {
     *("expires_snapshots", "removes_expired_files", "rewrites_manifests"),
-    *("removes_orphan_files", "computes_statistics", "expires_data"),
+    *("removes_orphan_files", "computes_statistics", "expires_data", "analyzes_queries"),
 }
 """What lets something happen by itself: the gate asks that anew of what was planned by itself."""
 

@@ -114,7 +114,7 @@ def test_a_log_that_cannot_be_read_now_is_read_later(
         raise OSError("the storage does not answer")
 
     with monkeypatch.context() as away:
-        away.setattr(module, "read_event_log", fails)
+        away.setattr("icewright.queries.sources.spark_events.read_event_log", fails)
         assert logs.read(NEVER) == 0
     logs.read(NEVER)
     assert kept(log) == ALL

@@ -269,3 +269,25 @@ def test_what_is_no_place_is_not_guessed(entry: CatalogEntry, table: QueryLogTab
         change.set_properties({f"icewright.queries.end.{log.spool.spool_id}": said})
     with pytest.raises(Unreadable):
         log.append_to(table)
+
+
+def test_a_query_that_names_a_table_several_times_counts_once(
+    entry: CatalogEntry, table: QueryLogTable, log: QueryLog
+) -> None:
+    """As a join of a table with itself, or a DELETE in Spark, which looks for files and then reads them."""
+    twice = query(1, read_of(EVENTS, equal("user_id", "7")), read_of(EVENTS, equal("city", "x")))
+    log.take([twice])
+    assert log.count() == 1
+    assert log.queries_of(record(1).table_id, AT) == 1
+    (week,) = log.templates_of(record(1).table_id, AT)
+    assert [one.column for one in week.template.filters] == ["city", "user_id"]
+    assert (week.sums.files_read, week.sums.bytes_read, week.sums.cpu_ms) == (6, 200, 2_000)
+    log.append_to(table)
+    assert [row["files_read"] for row in rows(entry)] == [3, 3]  # a row for each scan
+
+
+def test_what_not_every_mention_says_is_not_added_up(log: QueryLog) -> None:
+    log.take([query(1, read_of(EVENTS), read_of(EVENTS, files_read=None))])
+    log.count()
+    (week,) = log.templates_of(record(1).table_id, AT)
+    assert (week.sums.queries, week.sums.with_files, week.sums.files_read) == (1, 0, 0)

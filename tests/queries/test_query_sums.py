@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, insert, select, update
 
+from icewright.events.schema import event_cursors
 from icewright.model.access.permissions import Scope
 from icewright.model.iceberg.names import TableId
 from icewright.model.queries.templates import (
@@ -22,6 +23,7 @@ from icewright.model.queries.templates import (
 from icewright.queries import sql as module
 from icewright.queries.sql import SqlQuerySums
 from icewright.store.engine import open_store
+from icewright.store.transactions import reading, writing
 from icewright.work.store.table_store import SqlTableStore
 from tests.builders.queries import AT, EVENTS, equal, query, read_of
 from tests.contracts.samples import record
@@ -124,3 +126,19 @@ def test_users_beyond_the_limit_are_counted_together() -> None:
         total = total + sums_of(one, one.tables[0])
     assert sum(total.users.values()) == 300
     assert len(total.users) <= 22
+
+
+def test_up_to_where_a_spool_was_counted_goes_when_it_is_idle_for_as_long_as_sums_are_kept(
+    sums: SqlQuerySums, engine: Engine
+) -> None:
+    assert sums.add("gone", 0, 5, [week()])
+    assert sums.add("here", 0, 7, [week()])
+    with writing(engine) as connection:
+        idle = update(event_cursors).where(event_cursors.c.name == "queries:gone").values(updated_at=AT - 1)
+        connection.execute(idle)
+        connection.execute(insert(event_cursors).values(name="feed-of-hive", position=3, updated_at=AT - 1))
+    assert sums.prune(AT, 100) == 1
+    assert (sums.position("gone"), sums.position("here")) == (0, 7)
+    with reading(engine) as connection:
+        left = connection.scalar(select(event_cursors.c.position).where(event_cursors.c.name == "feed-of-hive"))
+    assert left == 3

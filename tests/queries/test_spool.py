@@ -187,3 +187,19 @@ def test_what_was_accepted_outlives_a_kill(tmp_path: Path, clock: ManualClock) -
         kept = numbers([*spool.after(0, 200_000)])
     assert kept[: len(said)] == [f"q-{number}" for number in said]
     assert len(kept) <= len(said) + 1
+
+
+def test_ids_take_a_share_of_the_room_and_the_oldest_go(tmp_path: Path, clock: ManualClock) -> None:
+    room = 10 * module.IDS_SHARE_MAX * module.ID_BYTES
+    with closing(QuerySpool(tmp_path / "queries.db", room, clock)) as spool:
+        assert spool.ids_max == 10
+        for number in range(14):
+            clock.advance(1)
+            assert spool.put([query(number)]) == 1
+            spool.done(number + 1)
+        assert spool.put([query(number) for number in range(4, 14)]) == 0
+        assert spool.put([query(3)]) == 1
+    with closing(QuerySpool(tmp_path / "queries.db", room // 2, clock)) as smaller:  # counted when it is opened
+        smaller.done(0)
+        assert smaller.put([query(8)]) == 1
+        assert smaller.put([query(13)]) == 0

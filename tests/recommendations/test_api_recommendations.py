@@ -12,7 +12,7 @@ from icewright.model.iceberg.names import TableId
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.model.policy.policy import Enforced
 from icewright.model.queries.recommendations import Recommendation
-from tests.builders.queries import leave, recommendation
+from tests.builders.queries import frequent, leave, recommendation
 from tests.builders.served import EVENTS, V1, Served, problem
 from tests.cases import each_case
 
@@ -236,3 +236,45 @@ def test_a_reason_is_a_line_of_text(body: Any) -> None:
     found = kept(served)
     assert served.http.post(f"{V1}/recommendations/{found}/reject", json=body).status_code in (400, 422)
     assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"
+
+
+def layout_health(served: Served) -> Any:
+    """The part of the health that is about layouts, by a look just now."""
+    served.control.maintainer.look(EVENTS)
+    uuid = served.control.tables.record_by_name(EVENTS).table_id.uuid  # type: ignore[union-attr] # it is there
+    health = served.get(f"/tables/{uuid}/health")
+    (found,) = [part for part in health["health"]["parts"] if part["part"] == "layout"]
+    return found, health
+
+
+def test_health_says_what_frequent_queries_open_and_what_would_do() -> None:
+    served = Served()
+    uuid = served.table()
+    before, _ = layout_health(served)
+    assert (before["score"], before["reason"]["code"]) == (100, "fine")
+    found = kept(served, said=frequent(recommendation(EVENTS, "city")), uuid=uuid)
+    part, health = layout_health(served)
+    text = "the 10 most frequent queries open 297 files; 5 would do with sort(city)"
+    assert (part["score"], part["reason"]["code"], part["reason"]["text"]) == (1, "queries-open-files", text)
+    assert found in part["action"]["text"]
+    assert health["change"]["text"].endswith(f"layout 100 -> 1; {text}")
+
+
+@each_case("decision", ["accept", "reject", "leave", "old", "none", "no-fewer"])
+def test_health_goes_by_files_where_queries_say_nothing_to_be_decided(decision: str) -> None:
+    served = Served()
+    uuid = served.table()
+    said = recommendation(EVENTS, "city") if decision != "leave" else leave(EVENTS)
+    then = {"leave": 297.0, "no-fewer": 297.0}.get(decision, 5.0)
+    found = kept(served, said=said if decision == "none" else frequent(said, then=then), uuid=uuid)
+    if decision in ("accept", "reject"):
+        served.post(f"/recommendations/{found}/{decision}", {"why": "no"} if decision == "reject" else None)
+    if decision == "old":
+        served.clock.advance(8 * 7 * 86_400_000 + 1_000)
+    part, _ = layout_health(served)
+    assert part["reason"]["code"] == ("not-in-order" if decision == "accept" else "fine")
+    is_left = (
+        part["reason"]["text"]
+        == "the 10 most frequent queries open 297 files; nothing that was tried is worth its cost"
+    )
+    assert is_left is (decision == "leave")

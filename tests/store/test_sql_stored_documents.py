@@ -149,6 +149,12 @@ def test_what_was_stored_stays_readable(kind: str, document: Any) -> None:
     assert to_json(load(KINDS[kind], json.dumps(document))) == document
 
 
+def test_recommendations_of_before_they_told_of_frequent_queries_are_read() -> None:
+    document = next(document for kind, document in STORED if kind == "Recommendation")
+    before = {name: value for name, value in document.items() if name != "frequent"}
+    assert load(Recommendation, json.dumps(before)).frequent is None
+
+
 def test_reports_of_before_proof_was_measured_are_read() -> None:
     document = json.dumps(next(document for kind, document in STORED if kind == "TaskReport"))
     found = load(TaskReport, document.replace(', "proof_cpu_ms": 6', ""))
@@ -262,7 +268,7 @@ def lines(path: Path) -> list[str]:
 def kept(lines: list[str]) -> list[str]:
     """What migrations leave as it is: all but the revision, of tasks the slot and its indexes, lists and refusals."""
     of_tasks = ("CREATE TABLE tasks", "CREATE UNIQUE INDEX uq_tasks_active", 'INSERT INTO "icewright_schema"')
-    later = ("listed_tables", "table_series", "refused_plans", "query_templates", "recommendations")
+    later = ("listed_tables", "table_series", "refused_plans", "query_templates", "recommendations", "event_cursors")
     left = [line for line in lines if not any(name in line for name in later)]
     return [line.removesuffix(",'data');").removesuffix(");") for line in left if not line.startswith(of_tasks)]
 

@@ -23,6 +23,8 @@ from icewright.model.work.tasks import TERMINAL_STATES, ListedTask, Task, TaskSt
 
 SERVER: Final = "icewright"
 """Who acts where nobody asked: the server by itself."""
+POLICY: Final = "policy"
+"""Who acts where the policy of a table decides in place of a person. People and tokens have names with a prefix."""
 PRUNED: Final = "audit.pruned"
 
 

@@ -214,7 +214,8 @@ class HistoryConfig:
 class QueriesConfig:
     """Queries that engines ran. ``catalogs`` are ours by what engines call them; ``hash_key`` is a reference.
 
-    Without a ``catalog`` there is no table of them. ``event_logs`` are folders.
+    Without a ``catalog`` there is no table of them. ``event_logs`` are folders, ``kafka`` is the section as it is
+    written.
     """
 
     catalog: str | None = None
@@ -223,6 +224,7 @@ class QueriesConfig:
     literals: LiteralPolicy = LiteralPolicy.HASH
     hash_key: str | None = None
     event_logs: tuple[str, ...] = ()
+    kafka: Mapping[str, str] = field(default_factory=dict)
     spool_bytes: int = 1 << 30
 
     @property

@@ -44,6 +44,13 @@ QUERIES = (
         default=(),
     ),
     Setting(
+        "kafka",
+        Kind.MAPPING,
+        "The topic of Trino's Kafka event listener: brokers (host:port, several with commas), topic, group (by default "
+        'icewright-queries) and properties of librdkafka for security, such as "properties.sasl.password"; secrets as '
+        "env:NAME or file:/path.",
+    ),
+    Setting(
         "spool_bytes",
         Kind.INTEGER,
         "How much the spool may hold of queries that are not yet counted, in bytes; what is beyond is refused until "

@@ -48,7 +48,7 @@ def _sources(config: Config, environ: Mapping[str, str], cursors: SqlCursors) ->
         )
 
         found += [HiveNotifications(entry, cursors, config.events.hive_interval_ms / 1000) for entry in entries]
-    kafka = kafka_config(config.events, environ)
+    kafka = kafka_config(config.events.kafka, environ)
     return found if kafka is None else [*found, _kafka(kafka)]
 
 

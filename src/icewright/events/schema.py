@@ -50,5 +50,6 @@ event_cursors = Table(
     metadata,
     Column("name", Key, nullable=False),
     Column("position", BigInteger, nullable=False),
+    Column("updated_at", BigInteger),  # of those of spools of queries
     PrimaryKeyConstraint("name", name="pk_event_cursors"),
 )

@@ -34,43 +34,51 @@ def events_config(given: Mapping[Key, Given], catalogs: Sequence[CatalogEntry]) 
         if kinds.get(catalog) is not CatalogKind.HIVE:
             known = ", ".join(name for name, kind in kinds.items() if kind is CatalogKind.HIVE) or "none"
             raise _wrong(given, ("hive",), f"{catalog!r} is no catalog of type hive", f"those are: {known}")
-    for key in found["kafka"]:
-        _check_kafka(given, key, found["kafka"][key])
-    if found["kafka"] and not {"brokers", "topic"} <= found["kafka"].keys():
-        raise _wrong(given, ("kafka", next(iter(found["kafka"]))), "brokers and topic are both needed", "name both")
+    check_kafka(given, _SECTION, found["kafka"])
     return EventsConfig(**found)
 
 
-def kafka_config(events: EventsConfig, environ: Mapping[str, str]) -> KafkaConfig | None:
+def kafka_config(
+    kafka: Mapping[str, str], environ: Mapping[str, str], section: str = _SECTION, group: str = "icewright"
+) -> KafkaConfig | None:
     """The topic to read, with secrets in place for the one moment in which a client is made; None where there is none.
 
     Raises ``InvalidConfiguration`` for a reference that leads nowhere.
     """
-    if not events.kafka:
+    if not kafka:
         return None
     properties = {
-        key.removeprefix(_PROPERTIES): resolve(value, key=f"events.kafka.{key}", environ=environ)
-        for key, value in events.kafka.items()
+        key.removeprefix(_PROPERTIES): resolve(value, key=f"{section}.kafka.{key}", environ=environ)
+        for key, value in kafka.items()
         if key.startswith(_PROPERTIES)
     }
-    kafka = events.kafka
-    return KafkaConfig(kafka["brokers"], kafka["topic"], kafka.get("group", "icewright"), properties)
+    return KafkaConfig(kafka["brokers"], kafka["topic"], kafka.get("group", group), properties)
 
 
-def _check_kafka(given: Mapping[Key, Given], key: str, value: str) -> None:
+def check_kafka(given: Mapping[Key, Given], section: str, kafka: Mapping[str, str]) -> None:
+    """Check the topic of a section. Raises ``InvalidConfiguration``."""
+    for key, value in kafka.items():
+        _check_kafka(given, section, key, value)
+    if kafka and not {"brokers", "topic"} <= kafka.keys():
+        raise _wrong(given, ("kafka", next(iter(kafka))), "brokers and topic are both needed", "name both", section)
+
+
+def _check_kafka(given: Mapping[Key, Given], section: str, key: str, value: str) -> None:
     name = key.removeprefix(_PROPERTIES)
     if key == name:
         if key not in _KAFKA_KEYS or not value:
             known = ", ".join((*_KAFKA_KEYS, "properties.<librdkafka's>"))
-            raise _wrong(given, ("kafka", key), "unknown, or empty", f"known here: {known}")
+            raise _wrong(given, ("kafka", key), "unknown, or empty", f"known here: {known}", section)
         return
     if not name.startswith(_PROPERTIES_ALLOWED) or name.startswith(_PROPERTIES_REFUSED):
         allowed = ", ".join(_PROPERTIES_ALLOWED)
-        raise _wrong(given, ("kafka", key), "not a property that may be set here", f"those begin with {allowed}")
+        what = "not a property that may be set here"
+        raise _wrong(given, ("kafka", key), what, f"those begin with {allowed}", section)
     if any(word in name for word in _SECRETS) and not is_reference(value):
-        raise _wrong(given, ("kafka", key), "the secret itself does not belong here", "write env:NAME or file:/path")
+        what = "the secret itself does not belong here"
+        raise _wrong(given, ("kafka", key), what, "write env:NAME or file:/path", section)
 
 
-def _wrong(given: Mapping[Key, Given], key: Key, what: str, hint: str) -> InvalidConfiguration:
-    whole = (_SECTION, *key)
+def _wrong(given: Mapping[Key, Given], key: Key, what: str, hint: str, section: str = _SECTION) -> InvalidConfiguration:
+    whole = (section, *key)
     return InvalidConfiguration(f"{given[whole].origin}: {dotted(whole)}: {what}", hint=hint)

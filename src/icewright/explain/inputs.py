@@ -62,6 +62,8 @@ class Known:
     last_attempts: Mapping[str, Attempt] = field(default_factory=dict)
     due_at: Mapping[ActionKind, tuple[Instant | None, Reason]] = field(default_factory=dict)
     could_start: Mapping[str, int] = field(default_factory=dict)
+    never: frozenset[ActionKind] = frozenset()
+    """What this server does not do without a request, whatever the policy says."""
     interval_ms: int = 0
     """How often upkeep is looked into at most."""
 

@@ -11,7 +11,7 @@ from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.explain.inputs import Known, last_tried
 from icewright.maintenance.registry.planning import UPKEEP_KEYS, by_itself
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.plans.plans import Plan, Verdict
 from icewright.model.policy.policy import MODE_KEY, Mode
 from icewright.model.policy.time_windows import WINDOW_CLOSED
@@ -20,7 +20,7 @@ from icewright.model.work.why import Considered, Expected, LastTry, Next, Stance
 
 PARKED: Final = "parked"
 """The code of what the breaker keeps back."""
-_HOLDING: Final = frozenset({WINDOW_CLOSED, PARKED, "taken-back", "after-data-files", "plan-refused"})
+_HOLDING: Final = frozenset({WINDOW_CLOSED, PARKED, "taken-back", "after-data-files", "plan-refused", "queue-full"})
 """Codes of what was considered that say: there may be something to do, and it is not done."""
 _UNTIL: Final = ("until", "opens_at")
 _MODE: Final = {
@@ -81,7 +81,7 @@ def answer_kind(kind: ActionKind, known: Known) -> KindAnswer:
     task = known.live(kind)
     if task is not None:
         return _of_task(task, known)
-    if kind is not ActionKind.REWRITE_DATA_FILES and kind not in UPKEEP_KEYS:
+    if kind is not ActionKind.REWRITE_DATA_FILES and (kind not in UPKEEP_KEYS or kind in known.never):
         return KindAnswer(Stance.NOTHING_TO_DO, (), Expected(Next.IS_DECIDED, None, _ON_DEMAND))
     kept = _kept_from_all(kind, known)
     if kept is not None:
@@ -246,7 +246,7 @@ def _of_upkeep(kind: ActionKind, known: Known) -> KindAnswer:
         text = f"{waiting.reason.text}; approve it: `icewright approve {waiting.plan_id}`"
         reason = Reason(waiting.reason.code, text, {**waiting.reason.figures, "since": waiting.since})
         return KindAnswer(Stance.FOR_A_PERSON, (Wait(reason),), _person(reason), waiting.plan_id)
-    if known.mode in _MODE:
+    if known.mode in _MODE and not traits_of(kind).in_mode_observe:
         reason = _MODE[known.mode]
         return KindAnswer(Stance.KEPT_BACK, (Wait(reason),), _person(reason))
     refused = known.refused.get(kind)

@@ -62,7 +62,7 @@ def why(known: Known) -> Why:
 
 def _kinds(known: Known) -> tuple[ActionKind, ...]:
     """Work on data files, upkeep, and whatever else was lately begun by a person."""
-    always = (ActionKind.REWRITE_DATA_FILES, *UPKEEP_KEYS)
+    always = (ActionKind.REWRITE_DATA_FILES, *(kind for kind in UPKEEP_KEYS if kind not in known.never))
     begun = {task.kind for task in known.tasks}
     return (*always, *(kind for kind in ActionKind if kind in begun and kind not in always))
 

@@ -49,10 +49,13 @@ class Explanations:
         starts: StartEstimates,
         *,
         approvals: Approvals,
+        never: frozenset[ActionKind] = frozenset(),
     ) -> None:
+        """``never`` is what this server does not do without a request."""
         self._tables, self._tasks, self._sightings = tables, tasks, sightings
         self._observer, self._policy, self._leave = observer, policy, leave
         self._queue_waits, self._starts, self._approvals = queue_waits, starts, approvals
+        self._never = never
 
     def why(self, record: TableRecord) -> Why:
         """How it stands with a table that is known. What its catalog does not answer is said, and not raised."""
@@ -92,6 +95,7 @@ class Explanations:
                 due_at=self._due_at(record),
                 could_start={task.resource_group: self._could_start(task.resource_group) for task in queued},
                 interval_ms=INTERVAL_MS,
+                never=self._never,
             )
         )
 

@@ -34,6 +34,7 @@ from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policy import Mode, Policy
+from icewright.model.queries.decisions import KeptRecommendation
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.model.work.figures import Listed
 from icewright.model.work.lifecycle import may_coalesce
@@ -95,8 +96,13 @@ class TableMaintainer:
         first_runs: FirstRunApproval,
         tidings: FeedPublisher,
         chance: Callable[[], float] = random.random,
+        analyzed: Callable[[TableId], KeptRecommendation | None] = lambda _: None,
     ) -> None:
-        """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
+        """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps.
+
+        ``analyzed`` gives the newest recommendation of a table, from the store.
+        """
+        self._analyzed = analyzed
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._orphans, self._want_pass, self._first_runs, self._tidings = orphans, want_pass, first_runs, tidings
@@ -191,10 +197,11 @@ class TableMaintainer:
         tries, rest_ms = (1 if half_open else None), self._rest_ms(latest) if acts else 0
         enqueued = self._dispatcher.enqueue(plan, delay_ms=rest_ms, attempts_max=tries) if acts else None
         kept, refused = NOTHING_KEPT_UP, None
-        if plan.mode is Mode.AUTO and alarm is None:
+        if alarm is None:
             of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
             is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
             kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, limits), of_kind)
+        if plan.mode is Mode.AUTO and alarm is None:
             self._want_pass(metadata, self._planner.policy(metadata), limits)
         elif plan.mode is not Mode.AUTO:
             refused = self._first_runs.keep_by_mode(plan, latest)
@@ -335,7 +342,15 @@ class TableMaintainer:
         )
         policy = self._planner.policy(observation.metadata)
         shown = listed(
-            observation, plan, policy, latest, problem=problem, limits=limits, before=record.listed, refused=refused
+            observation,
+            plan,
+            policy,
+            latest,
+            problem=problem,
+            limits=limits,
+            before=record.listed,
+            refused=refused,
+            analyzed=self._analyzed(record.table_id),
         )
         shown = self._noted(record, shown, observation.observed_at)
         with suppress(LookLost):  # what was written since is newer, and says when to look again

@@ -1,10 +1,12 @@
 """What is kept up of a table by itself, beside work on its files: what is due, said and queued.
 
+In modes other than ``auto`` that is what only reads.
 Each kind goes by itself: its own interval, its own breaker, its own reason why nothing is done.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -18,15 +20,17 @@ from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry.planning import by_itself
 from icewright.maintenance.registry.services import DUE_RULES
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.observation import Observation
-from icewright.model.plans.plans import Reason
+from icewright.model.plans.plans import Plan, Reason
+from icewright.model.policy.policy import Mode
 from icewright.model.policy.time_windows import spread, window_of
 from icewright.model.work.breaker import DEFAULT_THRESHOLDS, PARKED, Thresholds, is_half_open, parked
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.model.work.why import Considered
 from icewright.plans.action_types import Rest
+from icewright.plans.due import Due
 from icewright.plans.policy_digest import plan_digest
 from icewright.plans.rejection import PlanRejected
 from icewright.plans.upkeep_due import (
@@ -37,7 +41,7 @@ from icewright.plans.upkeep_due import (
     pause,
 )
 from icewright.plans.window import Closed, closed, was_left_out
-from icewright.ports.store import Enqueued, TableStore, TaskStore
+from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 
 LOOKED_LATELY: Final = "looked-lately"
 """The code of a reason that says: it was passed over, since nothing can have become due."""
@@ -46,7 +50,7 @@ _REMEMBERED_MAX: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look at a table in mode ``auto``.
+    """A look at a table.
 
     ``now`` is by the store's clock. ``is_worked_on`` is whether a task on its data files waits or is under way. With
     ``tell`` a person asks, and nothing is passed over because it was looked into lately.
@@ -123,17 +127,23 @@ class Upkeep:
     ) -> None:
         self._planner, self._dispatcher, self._tables, self._tasks = planner, dispatcher, tables, tasks
         self._first_runs = first_runs
+        self._filling = threading.Lock()
+        """Held while tasks of a kind are counted and one is queued, where not any number may wait."""
         self._nothing_at: dict[tuple[TableId, ActionKind], _Nothing] = {}
 
     def keep_up(self, look: Look, latest: Callable[[ActionKind], Sequence[TaskHead]]) -> KeptUp:
         """Queue what is due. ``latest`` gives the table's last tasks of one kind, the newest first."""
         policy = self._planner.policy(look.observation.metadata)
         window, kept = window_of(policy), NOTHING_KEPT_UP
-        if policy.removes_orphan_files:  # looked for elsewhere, of tables that are looked at while their window is open
+        acts, wanted_kinds = policy.mode is Mode.AUTO, by_itself(policy)
+        if acts and policy.removes_orphan_files:  # looked for elsewhere, of tables looked at while their window is open
             kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
-        wanted_kinds = by_itself(policy)
-        self._first_runs.forget_others(look.observation.metadata.table_id, wanted_kinds)
-        for kind in (kind for kind in DUE_RULES if kind in wanted_kinds):
+        if acts:
+            self._first_runs.forget_others(look.observation.metadata.table_id, wanted_kinds)
+        for kind, rule in DUE_RULES.items():
+            may_run = kind in wanted_kinds and (acts or traits_of(kind).in_mode_observe)
+            if not may_run or not rule.is_possible(self._planner):
+                continue
             wanted = self._first_runs.reason_for_approval(kind, look.observation.metadata, latest)
             tasks = latest(kind) if wanted is None else self._first_runs.withdraw(latest(kind), wanted)
             shut = _closed(window, look, tasks)
@@ -195,14 +205,33 @@ class Upkeep:
         if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
             self._remember(key, look)
             return _after_data_files(f"{due.reason.text}; "), None
+        if DUE_RULES[kind].waiting_max is not None:
+            with self._filling:
+                return self._queued_within(DUE_RULES[kind].waiting_max or 0, due, look, turn)
         plan = due.keep()
         waits = self._first_runs.let_wait(plan, turn.wanted, turn.latest)
         if waits is not None:
             self._remember(key, look)
             return waits, None
-        priority = DANGER_PRIORITY if due.in_danger else UPKEEP_PRIORITY
-        tries = 1 if is_half_open(turn.latest, now, look.limits) else None
-        return due.reason, self._dispatcher.enqueue(plan, priority=priority, attempts_max=tries)
+        return due.reason, self._queue(plan, due, look, turn)
+
+    def _queue(self, plan: Plan, due: Due, look: Look, turn: _Turn) -> Enqueued | None:
+        own = DUE_RULES[turn.kind].priority
+        priority = DANGER_PRIORITY if due.in_danger else UPKEEP_PRIORITY if own is None else own
+        tries = 1 if is_half_open(turn.latest, look.now, look.limits) else None
+        return self._dispatcher.enqueue(plan, priority=priority, attempts_max=tries)
+
+    def _queued_within(self, most: int, due: Due, look: Look, turn: _Turn) -> tuple[Reason, Enqueued | None]:
+        """As :meth:`_queue`, unless so many of the kind wait; what this table has waiting takes no further place."""
+        only = TaskFilter(states=frozenset({TaskState.QUEUED}), kind=turn.kind)
+        waiting = self._tasks.listed(only, limit=most)
+        own = look.observation.metadata.table_id
+        if len(waiting) >= most and all(task.table_id != own for task in waiting):
+            text = f"not now: {most} tasks of this kind wait in the queue, which is the limit"
+            return Reason("queue-full", text, {"waiting": most}), None
+        if due.keep is None:
+            return due.reason, None
+        return due.reason, self._queue(due.keep(), due, look, turn)
 
     def _fits(self, look: Look, kind: ActionKind, latest: Sequence[TaskHead]) -> Reason | None:
         """Why a task that waits untried need not be planned anew: its table and the settings are as for its plan."""

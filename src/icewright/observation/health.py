@@ -22,6 +22,9 @@ from icewright.model.iceberg.layouts import Layout
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan
 from icewright.model.policy.policy import Mode, Policy
+from icewright.model.queries.decisions import UNDECIDED, KeptRecommendation, RecommendationState
+from icewright.model.queries.recommendations import Verdict
+from icewright.model.queries.templates import WEEK_MS
 from icewright.model.work.breaker import Thresholds, failures_in_a_row
 from icewright.model.work.figures import (
     HEALTH_MAX,
@@ -42,6 +45,10 @@ from icewright.observation.figures import figures_view, plan_summary
 from icewright.plans.layouts import in_names, resolve
 
 _FINE: Final = "fine"
+_QUERIES: Final = "queries-open-files"
+ANALYSIS_AGE_MS_MAX: Final = 8 * WEEK_MS
+"""How long an analysis counts: as long as the window of queries that it reads."""
+_TO_BE_DECIDED: Final = (*UNDECIDED, RecommendationState.ACCEPTING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,8 @@ class HealthFigures:
 
     ``layout`` is the order that is asked for in words, None where none is, and a reason where it cannot be had.
     ``ordered_bytes`` of the data are in it. ``plan`` says what the present plan would do, None where nothing is to do,
-    and ``refused`` who refused it and why.
+    and ``refused`` who refused it and why. ``analyzed`` is the newest recommendation made from the table's queries,
+    where it is not too old.
     ``failures`` tasks of one kind failed since the last success of that kind; ``failures_max`` of them park it.
     """
 
@@ -74,6 +82,7 @@ class HealthFigures:
     failures_max: int
     problem: Reason | None
     refused: Reason | None = None
+    analyzed: KeptRecommendation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +138,12 @@ def change_of(before: TableHealth | None, after: TableHealth, at: Instant) -> He
     )
     if not moved:
         return None
+    shifted = {one.part for one in moved}
     way = "down" if after.score < before.score else "up" if after.score > before.score else "unchanged"
     how = f"{way} from {before.score} to {after.score}" if way != "unchanged" else f"unchanged at {after.score}"
     parts = ", ".join(f"{one.part} {one.before} -> {one.after}" for one in moved)
-    return HealthChange(at, before.score, after.score, moved, f"{how}: {parts}")
+    of_queries = [one.reason.text for one in after.parts if one.part in shifted and one.reason.code == _QUERIES]
+    return HealthChange(at, before.score, after.score, moved, "; ".join((f"{how}: {parts}", *of_queries)))
 
 
 def listed(
@@ -145,17 +156,19 @@ def listed(
     limits: Thresholds | None = None,
     before: Listed | None = None,
     refused: Reason | None = None,
+    analyzed: KeptRecommendation | None = None,
 ) -> Listed:
     """What lists show of a table that was observed and planned; ``tasks`` are its latest, newest first.
 
-    ``refused`` says who refused the plan that would wait for a person.
+    ``refused`` says who refused the plan that would wait for a person, ``analyzed`` is the newest recommendation.
     """
     ours = (one.committed_at for one in observation.metadata.ancestors() if one.task_id is not None)
     figures = figures_view(observation.inventory.partitions, policy)
     ended = [task for task in tasks if task.state in TERMINAL_STATES]
     failures = failures_in_a_row(ended, limits or Thresholds())
     found = health_figures(observation, plan, policy, figures, failures, problem)
-    health = health_of(replace(found, refused=refused))
+    is_young = analyzed is not None and observation.observed_at - analyzed.made_at <= ANALYSIS_AGE_MS_MAX
+    health = health_of(replace(found, refused=refused, analyzed=analyzed if is_young else None))
     change = change_of(None if before is None else before.health, health, observation.observed_at)
     return Listed(
         policy.mode,
@@ -321,6 +334,26 @@ def _snapshots(figures: HealthFigures) -> _Found:
 
 
 def _layout(figures: HealthFigures) -> _Found:
+    """By what frequent queries open, where a recommendation says it and is not decided; else by bytes in order."""
+    found, analyzed = _ordered(figures), figures.analyzed
+    frequent = None if analyzed is None else analyzed.recommendation.frequent
+    if analyzed is None or frequent is None or analyzed.state is RecommendationState.REPLACED:
+        return found
+    now, then = frequent.files_opened_now, frequent.files_opened
+    subject = wording.count(frequent.queries, "most frequent query", "most frequent queries")
+    text = f"the {subject} open {now:,.0f} files"
+    numbers = {"queries": frequent.queries, "opened": round(now), "needed": round(then), "at": analyzed.made_at}
+    is_open = analyzed.state in _TO_BE_DECIDED and analyzed.recommendation.verdict is Verdict.CHANGE
+    if is_open and 0 <= then < now:
+        said = f"{text}; {then:,.0f} would do with {analyzed.recommendation.candidate}"
+        accept = HealthAction(None, f"`icewright recommendations accept {analyzed.recommendation_id}`")
+        return _Found(min(found.score, int(HEALTH_MAX * then / now)), Reason(_QUERIES, said, numbers), accept)
+    if found.score == HEALTH_MAX and analyzed.recommendation.verdict is Verdict.LEAVE:
+        return replace(found, reason=Reason(_FINE, f"{text}; nothing that was tried is worth its cost", numbers))
+    return found
+
+
+def _ordered(figures: HealthFigures) -> _Found:
     wanted, numbers = figures.layout, {"ordered_bytes": figures.ordered_bytes, "bytes": figures.size_bytes}
     if wanted is None:
         return _Found(HEALTH_MAX, Reason(_FINE, "no order of rows is asked for", numbers), None)

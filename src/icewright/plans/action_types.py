@@ -20,6 +20,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Policy
+from icewright.model.queries.templates import TemplateWeek
 from icewright.model.work.tasks import Outcome, Task
 from icewright.plans.due import Due
 from icewright.ports.store import TableStore
@@ -48,6 +49,10 @@ def _as_planned(_action: Any, _policy: Policy) -> None:
 
 def _within_budget(_action: Any) -> None:
     """Nobody has to approve it."""
+
+
+def _always(_planner: Any) -> bool:
+    return True
 
 
 def _nothing_more(_prediction: Any) -> tuple[str, ...]:
@@ -121,6 +126,9 @@ class QueryHistory(Protocol):
     def queries_of(self, table_id: TableId, since: Instant) -> int:
         """How many queries of a table were counted in the weeks since an instant."""
 
+    def templates_of(self, table_id: TableId, since: Instant) -> Sequence[TemplateWeek]:
+        """What was counted of a table in the weeks since an instant, by template and week."""
+
 
 class Planning(Protocol):
     """What an action that is planned in its own folder takes of the server's planner."""
@@ -159,10 +167,17 @@ class RequestedPlan(Generic[Q]):
 
 @dataclass(frozen=True, slots=True)
 class DueRule:
-    """How a kind is kept up by itself: what is said of it, and what finds out whether it is due."""
+    """How a kind is kept up by itself: what is said of it, and what finds out whether it is due.
+
+    ``is_possible`` says of the server's planner whether this server does it at all. ``waiting_max`` is how many tasks
+    of the kind wait in the queue at most, of all tables; None for any number. ``priority`` is None for that of upkeep.
+    """
 
     said: str
     due: Callable[[Any, Observation, Rest], Due]
+    is_possible: Callable[[Any], bool] = _always
+    priority: int | None = None
+    waiting_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ QUEUE_SETTINGS: Final = frozenset(
 READ_ANEW: Final = QUEUE_SETTINGS | {
     *("mode", "window_cron", "window_time_zone", "window_duration_ms"),
     *("breaker_conflicts", "breaker_failures", "parked_ms"),
+    *("analysis_interval_ms", "analysis_drift"),
+    *("accepts_recommendations", "accept_min_saved_bytes_ratio", "accept_min_saved_cpu_s_per_day"),
 }
 """Those that no plan is made from: they are read whenever something is queued, claimed or looked at."""
 _DIGITS: Final = 32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from icewright.actions.analyze_queries.settings import ANALYSIS_SETTINGS
 from icewright.actions.compute_statistics.settings import STATISTICS_SETTINGS
 from icewright.actions.expire_data.settings import DATA_SETTINGS
 from icewright.actions.expire_snapshots.settings import EXPIRY_SETTINGS
@@ -354,6 +355,7 @@ SETTINGS: tuple[Setting, ...] = (
     *STATISTICS_SETTINGS,
     *ORPHAN_SETTINGS,
     *DATA_SETTINGS,
+    *ANALYSIS_SETTINGS,
     *OWNER_SETTINGS,
     *QUEUE_SETTINGS,
 )

@@ -19,7 +19,6 @@ from icewright.model.queries.queries import QueryRecord
 from icewright.model.queries.templates import WEEK_MS, week_of
 from icewright.observation.lookups import NOT_FOUND, ByUuid, OfCatalog
 from icewright.queries.service import QueryLog
-from icewright.queries.sources import trino
 from icewright.queries.views import Accepted, TableQueries, TableReadsView, table_queries
 from icewright.web.deps import Caller, Service
 from icewright.web.messages import Limit, json_body, page, render
@@ -89,8 +88,10 @@ def report_trino_event(
 
     What cannot be read is counted as `malformed`, and set aside for a person to look at.
     """
+    from icewright.queries.sources.trino import read_event  # noqa: PLC0415 - with sqlglot, which takes 0.7 s of CPU to load
+
     try:
-        query = trino.read_event(body, log.rules) if isinstance(body, dict) else None
+        query = read_event(body, log.rules) if isinstance(body, dict) else None
         query = None if query is None else bounded(query, clock.now())
     except InvalidMessage as error:  # the sender could only send it again; its values are kept nowhere
         digest = hashlib.sha256(json.dumps(body).encode()).hexdigest()

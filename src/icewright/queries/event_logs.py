@@ -16,7 +16,6 @@ from icewright.core.errors import IcewrightError, InvalidMessage
 from icewright.model.queries.bounds import bounded
 from icewright.model.queries.queries import QueryRecord, QuerySource
 from icewright.queries.service import QueryLog
-from icewright.queries.sources.spark_events import event_files, read_event_log
 from icewright.queries.spool import LOG_IDS_KEPT_MS
 
 _log = structlog.get_logger("icewright.queries")
@@ -70,6 +69,8 @@ class EventLogReader:
 
         What is older than its id would be known is left out: nobody could tell that it was counted before.
         """
+        from icewright.queries.sources.spark_events import read_event_log  # noqa: PLC0415 - with sqlglot, which takes 0.7 s of CPU to load
+
         number, refused, is_complete = 0, 0, True
         oldest = self._clock.now() - LOG_IDS_KEPT_MS
 
@@ -115,6 +116,8 @@ class EventLogReader:
 
 def _state(path: Path) -> _State:
     """Nothing of a log that went meanwhile."""
+    from icewright.queries.sources.spark_events import event_files  # noqa: PLC0415 - with sqlglot, which takes 0.7 s of CPU to load
+
     try:
         stats = [(file.name, file.stat()) for file in event_files(path)]
     except OSError:

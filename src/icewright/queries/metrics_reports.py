@@ -23,7 +23,6 @@ from icewright.model.events.events import Channel
 from icewright.model.events.messages import parse_report
 from icewright.model.iceberg.names import TableName
 from icewright.queries.service import QueryLog
-from icewright.queries.sources.scan_reports import read_report
 from icewright.web.deps import Caller, Service
 from icewright.web.messages import json_body
 
@@ -60,6 +59,8 @@ def report_metrics(
     if event is not None:
         intake.take([event], Channel.METRICS_REPORT, caller.name)
     else:
+        from icewright.queries.sources.scan_reports import read_report  # noqa: PLC0415 - with sqlglot, which takes 0.7 s of CPU to load
+
         query = read_report(body, name, caller.name, clock.now(), log.rules) if kind == _SCAN else None
         if query is None or not log.is_kept:
             intake.pass_over(kind if kind in _KNOWN_KINDS else "other-report")

@@ -19,7 +19,7 @@ from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.bounds import bounded
 from icewright.model.queries.queries import LiteralPolicy, QueryRecord, QuerySource
-from icewright.model.queries.templates import TemplateWeek, sums_of, template_of, week_of
+from icewright.model.queries.templates import TemplateWeek, read_once, sums_of, template_of, week_of
 from icewright.ports.store import TableRecord, TableStore
 from icewright.queries.log_table import LoggedRead, QueryLogTable, logged
 from icewright.queries.sources.literals import LiteralRules, parsed_sql
@@ -82,6 +82,10 @@ class QueryLog:
         if self._sums is None:
             return 0
         return self._sums.queries_of(table_id, week_of(since))
+
+    def templates_of(self, table_id: TableId, since: Instant) -> Sequence[TemplateWeek]:
+        """What was counted of a table in the weeks since an instant; nothing where nobody counts."""
+        return () if self._sums is None else self._sums.of_table(table_id, week_of(since))
 
     @property
     def spool(self) -> QuerySpool:
@@ -239,7 +243,7 @@ def _of_reads(batch: Sequence[Spooled], most: int) -> Sequence[Spooled]:
 
 
 def _weeks(query: QueryRecord, records: Mapping[TableName, TableRecord]) -> list[TemplateWeek]:
-    week = week_of(query.started_at)
+    week, query = week_of(query.started_at), read_once(query)
     return [
         TemplateWeek(records[read.table].table_id, week, template_of(read), sums_of(query, read))
         for read in query.tables

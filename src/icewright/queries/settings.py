@@ -11,6 +11,7 @@ from icewright.config.model import QueriesConfig
 from icewright.config.queries import QUERIES
 from icewright.config.secrets import is_reference
 from icewright.core.errors import InvalidConfiguration
+from icewright.events.settings import check_kafka
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.queries.queries import LiteralPolicy
 
@@ -29,6 +30,7 @@ def queries_config(
     found["event_logs"] = tuple(map(folder, found["event_logs"]))
     queries = QueriesConfig(**found)
     values.check_own_table(given, _SECTION, queries.catalog, lambda: queries.name, entries, QueriesConfig().table)
+    check_kafka(given, _SECTION, queries.kafka)
     names = {entry.name for entry in entries}
     for engines, ours in queries.catalogs.items():
         if ours not in names:

@@ -28,6 +28,10 @@ IDS_KEPT_MS: Final = 2 * 24 * 3_600_000
 """How long a query is known by its id since it was last sent: engines and proxies send again within hours."""
 LOG_IDS_KEPT_MS: Final = 60 * 24 * 3_600_000
 """The same of queries in event logs, which are read again whenever they grow, and when a server starts."""
+ID_BYTES: Final = 128
+"""What the id of a query that is not kept any more takes on the disk, indexes included (85 were measured)."""
+IDS_SHARE_MAX: Final = 4
+"""Ids take a quarter of the spool's bytes at most: of more, those go that would go first."""
 BATCH_BYTES_MAX: Final = 32 * 1024 * 1024
 """Of queries that are read at once, unless one alone has more."""
 SET_ASIDE_MAX: Final = 1_000
@@ -95,6 +99,8 @@ class QuerySpool:
                 if found is None:
                     connection.execute("INSERT INTO about VALUES (?)", (self.spool_id,))
             self._waiting_bytes = self._bytes_of("true")
+            counted = self._connection.execute("SELECT count(*) FROM queries WHERE body IS NULL").fetchone()
+            self._ids = int(counted[0])
 
     def put(self, queries: Sequence[QueryRecord]) -> int:
         """Keep queries, durably, and say how many were new; all of them or none.
@@ -155,9 +161,17 @@ class QuerySpool:
         with self._lock, self._asking():
             with self._writing() as connection:
                 freed = self._bytes_of("seq <= ?", through)
-                connection.execute("UPDATE queries SET body = NULL WHERE body IS NOT NULL AND seq <= ?", (through,))
-                connection.execute("DELETE FROM queries WHERE body IS NULL AND forget_at < ?", (now,))
+                update = "UPDATE queries SET body = NULL WHERE body IS NOT NULL AND seq <= ?"
+                ids = self._ids + connection.execute(update, (through,)).rowcount
+                ids -= connection.execute("DELETE FROM queries WHERE body IS NULL AND forget_at < ?", (now,)).rowcount
+                ids -= self._forget_ids(ids - self.ids_max)
             self._waiting_bytes -= freed
+            self._ids = ids
+
+    @property
+    def ids_max(self) -> int:
+        """How many ids of queries that wait no more are kept at most."""
+        return self._bytes_max // IDS_SHARE_MAX // ID_BYTES
 
     @property
     def last_seq(self) -> int:
@@ -197,11 +211,19 @@ class QuerySpool:
             self._connection.close()
             os.close(self._lock_file)
 
+    def _forget_ids(self, number: int) -> int:
+        """Forget so many ids, those first that would go first; how many there were."""
+        if number <= 0:
+            return 0
+        first = "SELECT seq FROM queries WHERE body IS NULL ORDER BY forget_at LIMIT ?"
+        return self._connection.execute(f"DELETE FROM queries WHERE seq IN ({first})", (number,)).rowcount  # noqa: S608 - constants
+
     def _forget_unreadable(self, rows: Sequence[tuple[int, bytes]]) -> None:
         with self._lock, self._asking():
             with self._writing() as connection:
                 self._keep_aside([body for _, body in rows])
                 connection.executemany("UPDATE queries SET body = NULL WHERE seq = ?", [(seq,) for seq, _ in rows])
+            self._ids += len(rows)
             self._waiting_bytes -= sum(len(body) for _, body in rows)
 
     def _keep_aside(self, bodies: Sequence[bytes]) -> None:

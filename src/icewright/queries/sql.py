@@ -14,6 +14,7 @@ from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.templates import OTHER_TEMPLATES, Sums, Template, TemplateWeek
 from icewright.queries.schema import query_templates
+from icewright.store import transactions
 from icewright.store.documents import dump, load
 from icewright.store.schema import tables
 from icewright.store.scope_filters import records_in
@@ -60,9 +61,10 @@ class SqlQuerySums:
             for week in _merged(weeks).values():
                 _add(connection, week)
             name = _cursor(spool_id)
-            moved = update(event_cursors).where(event_cursors.c.name == name).values(position=through)
+            values = {"position": through, "updated_at": transactions.now(connection)}
+            moved = update(event_cursors).where(event_cursors.c.name == name).values(values)
             if connection.execute(moved).rowcount == 0:
-                connection.execute(insert(event_cursors).values(name=name, position=through))
+                connection.execute(insert(event_cursors).values(name=name, **values))
             return True
 
     def of_table(self, table_id: TableId, since: Instant) -> Sequence[TemplateWeek]:
@@ -104,7 +106,10 @@ class SqlQuerySums:
             ]
 
     def prune(self, before: Instant, limit: int) -> int:
-        """Forget sums of weeks that began before then, the oldest first; how many there were."""
+        """Forget sums of weeks that began before then, the oldest first; how many there were.
+
+        Also up to where spools were counted of which nothing was counted since: they are gone, or have nothing waiting.
+        """
         kept = query_templates.c
         keys = (kept.catalog, kept.table_uuid, kept.week_at, kept.fingerprint)
         with writing(self._engine) as connection:
@@ -113,11 +118,19 @@ class SqlQuerySums:
             for start in range(0, len(found), _KEYS_AT_ONCE):
                 these = tuple_(*keys).in_([tuple(row) for row in found[start : start + _KEYS_AT_ONCE]])
                 connection.execute(delete(query_templates).where(these))
+            idle = event_cursors.c.name.like(f"{_CURSOR}%"), event_cursors.c.updated_at < before
+            names = select(event_cursors.c.name).where(*idle).order_by(event_cursors.c.name).limit(limit)
+            gone = list(connection.scalars(names))
+            if gone:
+                connection.execute(delete(event_cursors).where(event_cursors.c.name.in_(gone)))
             return len(found)
 
 
+_CURSOR: Final = "queries:"
+
+
 def _cursor(spool_id: str) -> str:
-    return f"queries:{spool_id}"
+    return f"{_CURSOR}{spool_id}"
 
 
 def _position(connection: Connection, spool_id: str) -> int:

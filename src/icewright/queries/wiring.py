@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -14,6 +14,8 @@ from icewright.config.model import Config
 from icewright.config.secrets import resolve, resolve_entry
 from icewright.core.clock import Clock
 from icewright.core.errors import Unavailable, Unreadable
+from icewright.core.extras import require_extra
+from icewright.events.settings import kafka_config
 from icewright.model.queries.queries import LiteralPolicy
 from icewright.ports.store import TableStore
 from icewright.queries.event_logs import EventLogReader
@@ -22,6 +24,9 @@ from icewright.queries.service import QueryCounter, QueryLog
 from icewright.queries.sources.literals import LiteralRules
 from icewright.queries.spool import QuerySpool
 from icewright.queries.sql import SqlQuerySums
+
+if TYPE_CHECKING:
+    from icewright.queries.kafka import TrinoTopic
 
 _log = structlog.get_logger("icewright.queries")
 
@@ -78,6 +83,17 @@ def build_query_log(
     return QueryLog(catalogs, tables, clock, opened.spool, sums, queries.catalogs, opened.rules, queries.name)
 
 
+def _topic(config: Config, environ: Mapping[str, str], log: QueryLog) -> TrinoTopic | None:
+    """The topic of a configuration, to be read into a log; None where there is none."""
+    kafka = kafka_config(config.queries.kafka, environ, "queries", "icewright-queries")
+    if kafka is None:
+        return None
+    require_extra("kafka", "queries from Kafka")
+    from icewright.queries.kafka import QueriesTopic, TrinoTopic  # noqa: PLC0415 - its client is an extra
+
+    return TrinoTopic(QueriesTopic(kafka.brokers, kafka.topic, kafka.group, kafka.properties), log)
+
+
 @contextmanager
 def counting_queries(config: Config, environ: Mapping[str, str], log: QueryLog, clock: Clock) -> Iterator[None]:
     """Count what comes in, and read the event logs that are configured, while the block runs.
@@ -94,6 +110,9 @@ def counting_queries(config: Config, environ: Mapping[str, str], log: QueryLog, 
     runs = [QueryCounter(log, table).run]
     if config.queries.event_logs:
         runs.append(EventLogReader(log, config.queries.event_logs, clock).run)
+    topic = _topic(config, environ, log)
+    if topic is not None:
+        runs.append(topic.run)
     threads = [threading.Thread(target=run, args=(stop,), name="queries", daemon=True) for run in runs]
     for thread in threads:
         thread.start()

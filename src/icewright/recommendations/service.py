@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -21,6 +21,7 @@ from icewright.core.errors import (
     Unavailable,
     Unsupported,
 )
+from icewright.model.access.permissions import Act
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
@@ -67,8 +68,17 @@ class Recommendations:
             raise Unsupported("this server keeps no recommendations")
         return self._store
 
-    def accept(self, recommendation_id: str, by: str) -> KeptRecommendation:
-        """Set the properties that are recommended, and keep who said so.
+    def accept(
+        self,
+        recommendation_id: str,
+        by: str,
+        *,
+        of: Collection[RecommendationState] = (*UNDECIDED, RecommendationState.ACCEPTING),
+        act: Act | None = None,
+    ) -> KeptRecommendation:
+        """Set the properties that are recommended, and keep who said so, of one that is in a state ``of`` those.
+
+        ``act`` is what the audit has of it, where no request is there already.
 
         Raises ``NotFound``; :class:`NotAllowed` where there is nothing to do or a rule overrules it; ``Conflict`` where
         it is decided already or right now, or the table or its properties changed meanwhile; and what the catalog
@@ -80,12 +90,14 @@ class Recommendations:
                 raise Conflict(f"{recommendation_id} is being accepted", hint="ask again in a moment")
             self._at_work.add(recommendation_id)
         try:
-            return self._accept(recommendation_id, by)
+            return self._accept(recommendation_id, by, of, act)
         finally:
             with self._lock:
                 self._at_work.remove(recommendation_id)
 
-    def _accept(self, recommendation_id: str, by: str) -> KeptRecommendation:
+    def _accept(
+        self, recommendation_id: str, by: str, of: Collection[RecommendationState], act: Act | None
+    ) -> KeptRecommendation:
         kept = self.store.get(recommendation_id)
         wanted = properties_of(kept.recommendation)
         if not wanted:
@@ -97,7 +109,7 @@ class Recommendations:
         state = RecommendationState.ACCEPTING
         begun = Decision(state, by, self._clock.now())
         # From here on nobody else decides: what is set, or may be, is never said to be rejected.
-        self.store.decide(recommendation_id, begun, of=(*UNDECIDED, state))
+        self.store.decide(recommendation_id, begun, of=of)
         try:
             name = self._set(kept, wanted)
         except (Rejected, Conflict, Unavailable):  # this time nothing was set
@@ -107,7 +119,7 @@ class Recommendations:
                 self.store.decide(recommendation_id, again, of=(state,))
             raise
         done = replace(begun, state=RecommendationState.ACCEPTED)
-        accepted = self.store.decide(recommendation_id, done, of=(state, RecommendationState.ACCEPTED))
+        accepted = self.store.decide(recommendation_id, done, of=(state, RecommendationState.ACCEPTED), act=act)
         self._wake(name)
         return accepted
 

@@ -6,9 +6,10 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Engine, RowMapping, and_, delete, insert, or_, select, update
 
+from icewright.audit.sql import record
 from icewright.core.errors import Conflict, NotFound
 from icewright.core.times import Instant
-from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.access.permissions import EVERYWHERE, Act, Scopes
 from icewright.model.iceberg.names import TableId
 from icewright.model.queries.decisions import (
     RECOMMENDATION,
@@ -20,6 +21,7 @@ from icewright.model.queries.decisions import (
 )
 from icewright.model.queries.recommendations import Recommendation, Verdict
 from icewright.recommendations.schema import recommendations
+from icewright.store import transactions
 from icewright.store.documents import dump, load, load_optional
 from icewright.store.scope_filters import ids_like, of_tables_in
 from icewright.store.table_rows import is_table
@@ -70,6 +72,10 @@ class SqlRecommendations:
             )
         return _kept(row)
 
+    def newest(self, table_id: TableId) -> KeptRecommendation | None:
+        """The newest one of a table, None where there is none."""
+        return next(iter(self.list(limit=1, table_id=table_id)), None)
+
     def list(
         self,
         *,
@@ -105,8 +111,9 @@ class SqlRecommendations:
         decision: Decision,
         *,
         of: Collection[RecommendationState] = UNDECIDED,
+        act: Act | None = None,
     ) -> KeptRecommendation:
-        """Keep a decision about one that is in a state ``of`` those.
+        """Keep a decision about one that is in a state ``of`` those; ``act`` is written into the audit with it.
 
         Raises :class:`NotFound`, and :class:`Conflict` where it is in another one.
         """
@@ -123,6 +130,8 @@ class SqlRecommendations:
                 raise Conflict(f"{recommendation_id} is {before.state}{by}", hint=again)
             changed = update(recommendations).where(kept.recommendation_id == recommendation_id)
             connection.execute(changed.values(state=decision.state.value, decision=dump(decision)))
+            if act is not None:
+                record(connection, transactions.now(connection, None), act)
         return self.get(recommendation_id)
 
     def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:

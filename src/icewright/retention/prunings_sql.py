@@ -97,7 +97,7 @@ BOUNDED: Final[Mapping[Table, str]] = {
     totals: "one row for each kind of action, by a closed set of states, ends and bounds",
     prunings: "one row for each kind of row",
     audit_start: "one row",
-    event_cursors: "one row for each log that is configured, or was",
+    event_cursors: "one row for each log that is configured, or was; those of spools go with sums of queries",
     receivers: "one row for each receiver that is configured, or was",
     servers: "a server that is not heard of is removed by the next one that says it is there",
     submitters: "a submitter that is not heard of is removed by the next one that asks",

@@ -35,13 +35,15 @@ from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
-from icewright.maintenance.registry.services import ACTION_TYPES, build_carriers
+from icewright.maintenance.registry.services import ACTION_TYPES, DUE_RULES, build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.maintenance.undoer import Undoer
 from icewright.model.actions.actions import FILE_MOVES, ActionKind
-from icewright.model.policy.policy import PolicyRule
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.policy.policy import Policy, PolicyRule
 from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
+from icewright.model.work.breaker import Thresholds
 from icewright.model.work.retention import Retention
 from icewright.notifications.owners import Owners
 from icewright.notifications.service import MessageDelivery, Notifications
@@ -61,6 +63,7 @@ from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.undo_records import UndoRecordStore
 from icewright.queries.service import QueryLog
+from icewright.recommendations.policy_acceptance import PolicyAcceptance
 from icewright.recommendations.service import Recommendations
 from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
@@ -204,6 +207,11 @@ def build_control_plane(
         removals.store,
         removals.sightings,
     )
+
+    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds) -> None:
+        rounds.want(metadata, policy, thresholds)
+        acceptance.consider(metadata, policy)
+
     maintainer = TableMaintainer(
         observer,
         planner,
@@ -213,10 +221,11 @@ def build_control_plane(
         tasks,
         clock,
         orphans=orphans,
-        want_pass=rounds.want,
+        want_pass=looked_at,
         first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
         tidings=tidings,
         chance=limits.chance,
+        analyzed=(lambda _: None) if recommendations is None else recommendations.newest,
     )
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
     restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)
@@ -249,6 +258,8 @@ def build_control_plane(
         tidings=tidings,
     )
     intake = Intake(catalogs, tables, wake or loop.wake, event_prefixes)
+    decisions = Recommendations(recommendations, catalogs, tables, properties, planner.policy, clock, intake.look_at)
+    acceptance = PolicyAcceptance(decisions, clock)
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
     return ControlPlane(
         catalogs,
@@ -280,6 +291,7 @@ def build_control_plane(
             queue_waits,
             starts,
             approvals=approvals,
+            never=frozenset(kind for kind, rule in DUE_RULES.items() if not rule.is_possible(planner)),
         ),
         Notifications(delivery, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,
@@ -293,5 +305,5 @@ def build_control_plane(
         NextRound(wake or loop.wake),
         StorageReader(files, registry.aliases_of, removals.open_spool, clock.now),
         queries,
-        Recommendations(recommendations, catalogs, tables, properties, planner.policy, clock, intake.look_at),
+        decisions,
     )

@@ -198,7 +198,8 @@ def _code(literal: Literal, scale: Scale) -> int | None:
 def _number(literal: Literal, kind: Any) -> Decimal | None:
     """The literal in the units in which a column of this type is compared. None if it is no value of the type."""
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _instant(literal, kind) if literal.kind in _MOMENTS else None
+        is_counted = literal.kind is LiteralKind.NUMBER
+        return _counted(literal, kind) if is_counted else _instant(literal, kind)
     if pa.types.is_boolean(kind):
         word = literal.text.lower() if literal.kind in (LiteralKind.BOOLEAN, LiteralKind.STRING) else ""
         return {"true": Decimal(1), "false": Decimal(0)}.get(word)
@@ -235,8 +236,24 @@ def _code_of(value: Any, scale: Scale) -> int:
     return int(scale.codes(pa.array([value], scale.marks.type))[0])
 
 
+def _counted(literal: Literal, kind: Any) -> Decimal | None:
+    """A number that stands for a date or a timestamp, as Iceberg prints them in Spark's plans: days, microseconds.
+
+    Nanoseconds for a column that has them. Engines compare such columns with no other numbers.
+    """
+    if not (pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit in ("us", "ns"))):
+        return None
+    try:
+        number = Decimal(literal.text.strip())
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
 def _instant(literal: Literal, kind: Any) -> Decimal | None:
     """Days of a date, units of a timestamp. A date, and a timestamp without offset, are UTC to a column with a zone."""
+    if literal.kind not in _MOMENTS:
+        return None
     zoned = pa.types.is_timestamp(kind) and kind.tz is not None
     try:
         moment = datetime.fromisoformat(literal.text.strip())

@@ -18,10 +18,12 @@ from icewright.model.iceberg.layouts import LayoutExpression
 from icewright.model.iceberg.names import TableName
 from icewright.model.queries.queries import Operator, QueryRecord
 from icewright.model.queries.recommendations import (
+    FREQUENT_MAX,
     LEAVE,
     Candidate,
     CandidateTrial,
     Evidence,
+    FrequentQueries,
     LayoutChange,
     PropertiesChange,
     Rates,
@@ -158,6 +160,7 @@ class _Trials:
             chosen=chosen,
             trials=tuple(ordered),
             caveats=self._caveats(chosen.candidate),
+            frequent=self._frequent(entry.sides.expected if verdict is Verdict.CHANGE else None),
         )
 
     def _refusal(self) -> Reason | None:
@@ -193,6 +196,15 @@ class _Trials:
             rates=self._options.rates,
             trials=tuple(trials),
             caveats=self._caveats(LEAVE),
+            frequent=self._frequent(None) if self._newer.is_enough else None,
+        )
+
+    def _frequent(self, then: Scanned | None) -> FrequentQueries:
+        """What the most frequent queries of the newer window open now, and ``then``."""
+        first = np.argsort(-self._newer.weights, kind="stable")[:FREQUENT_MAX]
+        now = scanned(self._newer.conditions, self._simulation.now())
+        return FrequentQueries(
+            len(first), float(now.files[first].sum()), float((now if then is None else then).files[first].sum())
         )
 
     def _window(self, queries: Workload) -> Window:

@@ -22,6 +22,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.queries.recommendations import (
     LEAVE,
     Cost,
+    FrequentQueries,
     LayoutChange,
     PropertiesChange,
     Recommendation,
@@ -29,7 +30,7 @@ from icewright.model.queries.recommendations import (
 )
 from icewright.plans.standalone_plan import Decided
 from icewright.policy.effective import effective_policy
-from tests.builders.queries import leave, recommendation
+from tests.builders.queries import frequent, leave, recommendation
 from tests.builders.served import EVENTS, Served
 from tests.cases import each_case
 
@@ -162,6 +163,9 @@ def wrong_answers() -> list[tuple[Recommendation, str]]:
         (recommendation(EVENTS, "city", saved_s=float("nan")), "not a finite number"),
         (replace(good, trials=(replace(good.chosen, cost=Cost(1, float("nan"))),)), "not a finite number"),
         (recommendation(EVENTS, "city", saved_s=float("inf")), "not a finite number"),
+        (frequent(good, then=-1.0), "most frequent queries open -1 files"),
+        (frequent(good, then=1e9), "most frequent queries open 1e+09 files"),
+        (replace(good, frequent=FrequentQueries(11, 1.0, 1.0)), "its 11 most frequent queries"),
     ]
 
 

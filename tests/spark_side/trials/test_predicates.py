@@ -279,6 +279,18 @@ def test_an_in_of_many_literals_skips_no_file() -> None:
             [True],
         ),
         (pa.timestamp("us", "UTC"), [datetime(2026, 1, 1, tzinfo=UTC)], Operator.EQ, day(date(2026, 1, 1)), [True]),
+        # As Iceberg prints them in Spark's plans.
+        (pa.date32(), [date(2026, 1, 2), date(2026, 1, 3), None], Operator.EQ, number(20455), [True, False, False]),
+        (pa.date32(), [date(2026, 1, 1), date(2026, 1, 2), None], Operator.GT_EQ, number(20455), [False, True, False]),
+        (
+            pa.timestamp("us", "UTC"),
+            [datetime(2026, 1, 3, tzinfo=UTC), datetime(2026, 1, 2, 23, 59, 59, 999_999, tzinfo=UTC)],
+            Operator.GT_EQ,
+            number(1767398400000000),
+            [True, False],
+        ),
+        (pa.timestamp("us"), [datetime(2026, 1, 3)], Operator.EQ, number(1767398400000000), [True]),  # noqa: DTZ001 - ditto
+        (pa.timestamp("ns"), [datetime(2026, 1, 3)], Operator.EQ, number(1767398400000000000), [True]),  # noqa: DTZ001 - ditto
         (pa.string(), ["a", "é", "zz"], Operator.STARTS_WITH, text(""), [True, True, True]),
     ],
 )
@@ -305,6 +317,8 @@ def test_literals_are_compared_as_what_they_are(
         (pa.timestamp("us"), Filter("x", Operator.EQ, (text("yesterday"),))),
         (pa.time64("us"), Filter("x", Operator.EQ, (text("12:00:00"),))),
         (pa.bool_(), Filter("x", Operator.EQ, (number(1),))),
+        (pa.timestamp("ms"), Filter("x", Operator.EQ, (number(1),))),  # Iceberg has none
+        (pa.date32(), Filter("x", Operator.EQ, (number("NaN"),))),
     ],
 )
 def test_what_cannot_be_evaluated_is_no_condition(kind: Any, item: Filter) -> None:

@@ -76,6 +76,19 @@ def test_a_table_is_sorted_by_the_one_column_that_is_asked_for() -> None:
     assert found.evidence.train.until < found.evidence.test.since
 
 
+def test_it_says_how_many_files_the_most_frequent_queries_open() -> None:
+    found = advised(in_files(columns(), FILES), queries(100, ranges_on("a")))
+    assert found.verdict is Verdict.CHANGE
+    assert found.frequent is not None
+    assert (found.frequent.queries, found.frequent.files_opened_now) == (10, 10 * FILES)
+    assert 10 <= found.frequent.files_opened <= 40
+    left = advised(in_files(columns(), FILES), queries(100, lambda place: between("a", 0, 990_000 + place * 100)))
+    assert left.verdict is Verdict.LEAVE
+    assert left.frequent is not None
+    assert left.frequent.files_opened == left.frequent.files_opened_now == 10 * FILES
+    assert advised(in_files(columns(), FILES), queries(10, ranges_on("a"))).frequent is None
+
+
 def test_columns_that_are_asked_for_by_turns_get_a_curve() -> None:
     filters = [ranges_on("a"), ranges_on("b", seed=9)]
     found = advised(in_files(columns(), FILES), queries(200, lambda place: filters[place % 2](place)))

@@ -14,6 +14,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
 from icewright.model.queries.recommendations import (
+    FREQUENT_MAX,
     Candidate,
     LayoutChange,
     LeaveAsIs,
@@ -85,6 +86,11 @@ def _of_another_task(found: Recommendation, table: TableName, said: AnalyzeQueri
     evidence = found.evidence
     if abs(evidence.bytes - said.read_bytes) > _BYTES_TOLERANCE * said.read_bytes:
         yield f"it is of a table of {evidence.bytes:,} bytes, and this one has {said.read_bytes:,}"
+    frequent = found.frequent
+    if frequent is not None and not (
+        0 < frequent.queries <= FREQUENT_MAX and 0 <= frequent.files_opened <= FREQUENT_MAX * said.data_files
+    ):
+        yield f"its {frequent.queries} most frequent queries open {frequent.files_opened:.3g} files"
     if not 0 <= evidence.partitions <= max(1, said.data_files):
         yield f"it has seen {evidence.partitions:,} partitions in {said.data_files:,} files"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from icewright.core import wording
@@ -11,6 +13,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
+from icewright.model.queries.templates import OTHER_TEMPLATES, TemplateWeek
 from icewright.plans.standalone_plan import Decided
 
 QUERIES_MIN: Final = 20
@@ -45,6 +48,32 @@ def decide_analysis(
     prediction = AnalyzeQueriesPrediction(queries, data_files, sample_rows, data_bytes)
     text = f"analyze {queries:,} queries since {wording.instant(since)} on a sample of {sample_rows:,} rows"
     return Decided(action, Reason("analyze-queries", text), prediction)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Queries since the last analysis, and how many of them have templates that it did not see."""
+
+    queries: int
+    new: int
+
+    @property
+    def share(self) -> float:
+        """The share of new ones, 0 where fewer than :data:`QUERIES_MIN` are new: they would not change an analysis."""
+        return self.new / self.queries if self.new >= QUERIES_MIN else 0.0
+
+
+def drift_since(weeks: Iterable[TemplateWeek], analyzed_at: Instant) -> Drift:
+    """The drift of a table's queries, by their sums.
+
+    A template was seen if a query of it began before the analysis. Sums are of whole weeks: in the week of the
+    analysis, queries before it count too, which lowers the share. Templates that are not told apart count as seen.
+    """
+    found = list(weeks)
+    seen = {week.template for week in found if week.sums.first_at <= analyzed_at} | {OTHER_TEMPLATES}
+    since = [week for week in found if week.sums.last_at > analyzed_at]
+    new = sum(week.sums.queries for week in since if week.template not in seen)
+    return Drift(sum(week.sums.queries for week in since), new)
 
 
 def sample_of(data_files: int, records: int) -> int:

@@ -1,12 +1,18 @@
-"""Analyzing the queries of a table as the server knows it: planned from what was counted, verified by the answer."""
+"""Analyzing the queries of a table as the server knows it: planned from what was counted, verified by the answer.
+
+A person asks for it, or it is due: once per interval, earlier when the queries drift.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from icewright.actions.analyze_queries.check import analysis_violations
-from icewright.actions.analyze_queries.plan import decide_analysis
+from icewright.actions.analyze_queries.plan import Drift, decide_analysis, drift_since
+from icewright.actions.analyze_queries.settings import ANALYZES_KEY, DAY_MS
+from icewright.core import wording
 from icewright.core.errors import InvalidMessage, NotAllowed
 from icewright.core.times import Instant
 from icewright.model.actions.analyze_queries import (
@@ -16,15 +22,33 @@ from icewright.model.actions.analyze_queries import (
     AnalyzeQueriesRequest,
 )
 from icewright.model.actions.expire_snapshots import Hold
+from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
-from icewright.model.plans.plans import Reason
+from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Policy
-from icewright.plans.action_types import ActionRules, Planned, Planning, RequestedPlan
+from icewright.plans.action_types import (
+    ActionRules,
+    DueRule,
+    Planned,
+    Planning,
+    QueryHistory,
+    RequestedPlan,
+    Rest,
+    Upkeep,
+)
+from icewright.plans.due import Due
+from icewright.plans.eligibility import policy_obstacle
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import build_standalone_plan
+from icewright.plans.standalone_plan import Decided, build_standalone_plan
 
-_WEEK_MS: Final = 7 * 24 * 3_600_000
+_WEEK_MS: Final = 7 * DAY_MS
+DRIFT_REST_MS: Final = DAY_MS
+"""How far apart analyses are at least, however much queries drift: each reads columns of all files."""
+ANALYSIS_PRIORITY: Final = -2
+"""Behind all other work: it changes nothing."""
+ANALYSES_WAITING_MAX: Final = 20
+"""How many analyses wait in the queue at most that no person asked for; the other tables follow with later looks."""
 
 
 def plan_asked(
@@ -42,10 +66,62 @@ def plan_asked(
         )
     if not 1 <= asked.weeks <= WEEKS_MAX:
         raise InvalidMessage(f"{asked.weeks} weeks", hint=f"1 to {WEEKS_MAX}")
-    metadata, policy, now = observation.metadata, planner.policy(observation.metadata), planner.clock.now()
-    since = now - asked.weeks * _WEEK_MS
+    policy, since = planner.policy(observation.metadata), planner.clock.now() - asked.weeks * _WEEK_MS
+    decision = _decided(observation, policy, history, queries_table, since)
+    return Planned(_kept(planner, observation, decision, queries_table, asked=True), observation, policy)
+
+
+def analysis_due(planner: Planning, observation: Observation, rest: Rest) -> Due:
+    """Whether the queries of a table are analyzed without a request.
+
+    What is kept of it may raise ``PlanRejected``.
+    """
+    metadata, history = observation.metadata, planner.queries
+    queries_table = None if history is None else history.table
+    if history is None or queries_table is None:
+        return Due(Reason("no-query-table", "nothing to do: this server keeps queries in no table"))
+    policy = planner.policy(metadata)
+    obstacle = policy_obstacle(policy) or _missing(planner, queries_table)
+    if obstacle is not None:
+        return Due(obstacle)
+    since, because = planner.clock.now() - AnalyzeQueriesRequest().weeks * _WEEK_MS, ""
+    if rest.rested_ms is not None and rest.rested_ms < policy.analysis_interval_ms:
+        drift = Drift(0, 0)
+        if rest.rested_ms >= DRIFT_REST_MS:
+            drift = drift_since(history.templates_of(metadata.table_id, since), rest.now - rest.rested_ms)
+        if not drift.new or drift.share < policy.analysis_drift:
+            return Due(_analyzed_lately(rest, policy, drift))
+        because = f"{drift.new:,} of {drift.queries:,} queries since the last analysis have templates that are new: "
+    decision = _decided(observation, policy, history, queries_table, since)
+    if decision.action is None:
+        return Due(decision.reason)
+    if because:
+        decision = replace(decision, reason=Reason("queries-drifted", because + decision.reason.text))
+    return Due(decision.reason, lambda: _kept(planner, observation, decision, queries_table, asked=False))
+
+
+def _missing(planner: Planning, queries_table: TableName) -> Reason | None:
+    """Why the table of queries cannot be read yet."""
+    record = planner.tables.record_by_name(queries_table)
+    if record is None or record.dropped_at is not None:
+        return Reason("query-table-missing", f"nothing to do: there is no table {queries_table} yet")
+    return None
+
+
+def _analyzed_lately(rest: Rest, policy: Policy, drift: Drift) -> Reason:
+    until = rest.now - (rest.rested_ms or 0) + policy.analysis_interval_ms
+    text = f"nothing to do until {wording.instant(until)}: analyzed once in "
+    text += f"{wording.duration(policy.analysis_interval_ms)}, earlier when {policy.analysis_drift:.0%} of the queries "
+    text += f"have new templates ({drift.new:,} of {drift.queries:,} now)"
+    return Reason("analyzed-lately", text, {"until": until, "new": drift.new, "queries": drift.queries})
+
+
+def _decided(
+    observation: Observation, policy: Policy, history: QueryHistory, queries_table: TableName, since: Instant
+) -> Decided:
+    metadata = observation.metadata
     counts = [partition.counts for partition in observation.inventory.partitions]
-    decision = decide_analysis(
+    return decide_analysis(
         metadata,
         policy,
         data_files=sum(each.data_files for each in counts),
@@ -55,12 +131,20 @@ def plan_asked(
         queries_table=queries_table,
         since=since,
     )
-    plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=True)
+
+
+def _kept(
+    planner: Planning, observation: Observation, decision: Decided, queries_table: TableName, *, asked: bool
+) -> Plan:
+    """The plan of a decision, checked, in the store. Raises ``PlanRejected``."""
+    metadata, now = observation.metadata, planner.clock.now()
+    policy = planner.policy(metadata)
+    plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=asked)
     action, said = decision.action, decision.prediction
     wrong: Sequence[tuple[str, str]] = ()
     if isinstance(action, AnalyzeQueries) and isinstance(said, AnalyzeQueriesPrediction):
         wrong = tuple(analysis_violations(action, said, metadata, policy, queries_table, now))
-    return Planned(keep_plan(planner.tables, plan, wrong), observation, policy)
+    return keep_plan(planner.tables, plan, wrong)
 
 
 def conflict(action: AnalyzeQueries, metadata: TableMetadata) -> Reason | None:
@@ -78,5 +162,15 @@ def no_effect(_action: Any, _task: Any, _metadata: TableMetadata) -> None:
     """It leaves nothing in the table: what was not reported is done again."""
 
 
-RULES: Final = ActionRules(AnalyzeQueries, no_obstacle, conflict, no_effect)
+UPKEEP: Final[Upkeep[AnalyzeQueries]] = Upkeep(
+    ANALYZES_KEY, lambda policy: policy.analyzes_queries, "the owner does not want automatic analyses any more"
+)
+RULES: Final = ActionRules(AnalyzeQueries, no_obstacle, conflict, no_effect, upkeep=UPKEEP)
 REQUEST: Final[RequestedPlan[AnalyzeQueriesRequest]] = RequestedPlan(AnalyzeQueriesRequest, plan_asked)
+DUE: Final = DueRule(
+    "Automatic analysis of queries",
+    analysis_due,
+    is_possible=lambda planner: planner.queries is not None and planner.queries.table is not None,
+    priority=ANALYSIS_PRIORITY,
+    waiting_max=ANALYSES_WAITING_MAX,
+)

@@ -1,6 +1,6 @@
-"""A Kafka topic as a source of events, by librdkafka; its client is an extra, so this module is imported when needed.
+"""A Kafka topic, and one as a source of events, by librdkafka; its client is an extra, so it is imported when needed.
 
-Offsets are committed when what they stand for is in the inbox, and never by the clock. All servers are one group, so
+Offsets are committed when what they stand for is kept, and never by the clock. All servers are one group, so
 each message goes to one of them; what a server had not committed when it lost a partition goes to the next one again.
 """
 
@@ -26,11 +26,11 @@ _FETCHED_KIB_MAX: Final = 16 * 1024
 """What librdkafka may hold that we have not asked for yet."""
 
 
-class KafkaSource:
+class KafkaTopic:
     """One member of a consumer group on one topic."""
 
-    channel = Channel.KAFKA
-    idle_s = 0.0
+    section = "events.kafka"
+    """Where it is configured."""
 
     def __init__(self, brokers: str, topic: str, group: str, properties: Mapping[str, str]) -> None:
         """``properties`` are librdkafka's own, with secrets in place. Raises :class:`InvalidConfiguration`."""
@@ -50,8 +50,8 @@ class KafkaSource:
         }
         self._consumer = self._joined()
 
-    def fetch(self, most: int, timeout_s: float) -> Fetched:
-        """See the port."""
+    def messages(self, most: int, timeout_s: float) -> Sequence[Message]:
+        """The next messages, none that is a failure. Raises :class:`Unavailable` where nothing but failures came."""
         try:
             messages = self._consumer.consume(most, timeout_s)
         except KafkaException as error:
@@ -59,19 +59,13 @@ class KafkaSource:
         failures = [failure for message in messages if (failure := message.error()) is not None]
         if failures and len(failures) == len(messages):
             self._check(failures)
-        events, problems = [], []
-        for message in messages:
-            if message.error() is not None:
-                continue  # said by error_cb as well, and again next time
-            try:
-                events.append(_event_of(message))
-            except InvalidMessage as error:
-                problems.append(f"partition {message.partition()} offset {message.offset()}: {error.message}")
+        found = [message for message in messages if message.error() is None]  # failures are said by error_cb as well
+        for message in found:
             self._behind[str(message.topic()), int(message.partition() or 0)] = int(message.offset() or 0) + 1
-        return Fetched(events, len(problems), problem=problems[0] if problems else "")
+        return found
 
     def acknowledge(self) -> None:
-        """See the port. A partition that went to another member meanwhile is that one's: it is told of all again."""
+        """Commit what was fetched. A partition that another member has meanwhile is that one's: it reads all again."""
         try:
             ours = {(partition.topic, partition.partition) for partition in self._consumer.assignment()}
             offsets = [TopicPartition(*key, offset) for key, offset in self._behind.items() if key in ours]
@@ -86,7 +80,7 @@ class KafkaSource:
         self._behind.clear()
 
     def close(self) -> None:
-        """See the port."""
+        """Leave the group."""
         with suppress(KafkaException, RuntimeError):  # it leaves the group, or is thrown out of it a little later
             self._consumer.close()
 
@@ -95,7 +89,7 @@ class KafkaSource:
             consumer = Consumer({**self._settings, "error_cb": self._note})
             consumer.subscribe([self._topic])
         except KafkaException as error:
-            raise InvalidConfiguration(f"events.kafka: {_said(error)}") from error
+            raise InvalidConfiguration(f"{self.section}: {_said(error)}") from error
         return consumer
 
     def _check(self, failures: Sequence[KafkaError]) -> None:
@@ -110,6 +104,23 @@ class KafkaSource:
 
     def _note(self, failure: KafkaError) -> None:
         _log.warning("kafka", source=self.name, detail=failure.str())
+
+
+class KafkaSource(KafkaTopic):
+    """A topic with events of commits."""
+
+    channel = Channel.KAFKA
+    idle_s = 0.0
+
+    def fetch(self, most: int, timeout_s: float) -> Fetched:
+        """See the port."""
+        events, problems = [], []
+        for message in self.messages(most, timeout_s):
+            try:
+                events.append(_event_of(message))
+            except InvalidMessage as error:
+                problems.append(f"partition {message.partition()} offset {message.offset()}: {error.message}")
+        return Fetched(events, len(problems), problem=problems[0] if problems else "")
 
 
 def _event_of(message: Message) -> CommitEvent:

@@ -114,6 +114,7 @@ _ANALYZE_QUERIES: Final = ActionType(
     Verification.analysis,
     never("it changed nothing", "nothing has to be done"),
     analyze_queries.REQUEST,
+    analyze_queries.DUE,
 )
 
 _ALL: Final[tuple[ActionType[Any], ...]] = (

@@ -141,6 +141,12 @@ class Policy:
     expire_data_older_than_ms: int | None = None
     expire_data_time_zone: str = "UTC"
     expire_data_integers: IntegerTime | None = None
+    analyzes_queries: bool = True
+    analysis_interval_ms: int = 604_800_000
+    analysis_drift: float = 0.5
+    accepts_recommendations: bool = False
+    accept_min_saved_bytes_ratio: float = 0.3
+    accept_min_saved_cpu_s_per_day: float = 0.0
     owner: str | None = None
     resource_group: str = "default"
     priority: int = 0

@@ -180,12 +180,30 @@ class Evidence:
     columns: tuple[ColumnScore, ...] = ()
 
 
+FREQUENT_MAX: Final = 10
+"""How many of the most frequent queries :class:`FrequentQueries` is about at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrequentQueries:
+    """The data files that the most frequent queries of the newer window open, each query once.
+
+    ``queries`` differ in their filters or literals. ``files_opened`` is with the change that is recommended, as
+    simulated; the same as now where none is.
+    """
+
+    queries: int
+    files_opened_now: float
+    files_opened: float
+
+
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """What to do about a table, and why. ``chosen`` is the trial that the verdict is about, None where none was made.
 
-    ``trials`` are all candidates with their figures, the best on the older queries first. ``caveats`` say what would
-    make the figures wrong.
+    ``frequent`` is None where too few queries are known, and of recommendations of earlier releases. ``trials`` are all
+    candidates with their figures, the best on the older queries first. ``caveats`` say what would make the figures
+    wrong.
     """
 
     table: TableName
@@ -197,6 +215,7 @@ class Recommendation:
     chosen: CandidateTrial | None = None
     trials: tuple[CandidateTrial, ...] = ()
     caveats: tuple[Reason, ...] = field(default=())
+    frequent: FrequentQueries | None = None
 
 
 LEAVE: Final = LeaveAsIs()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from icewright.core import codec
 from icewright.core.times import Instant
-from icewright.model.iceberg.names import TableId
+from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.queries import Operator, QueryRecord, TableRead
 
 NAMES_MAX: Final = 20
@@ -79,6 +79,36 @@ def template_of(read: TableRead) -> Template:
         *(tuple(sorted({*columns})) for columns in (read.group_by, read.order_by, read.joined_on, read.aggregates)),
     )
     return found if len(codec.dumps(found)) <= LENGTH_MAX else OTHER_TEMPLATES
+
+
+def read_once(query: QueryRecord) -> QueryRecord:
+    """The query with one read of each table, however often it names it: so it counts once for each.
+
+    Filters and columns of all mentions are together, and what they opened and read is added up where all say it.
+    """
+    by_table: dict[TableName, list[TableRead]] = {}
+    for read in query.tables:
+        by_table.setdefault(read.table, []).append(read)
+    if len(by_table) == len(query.tables):
+        return query
+    return replace(query, tables=tuple(map(_as_one, by_table.values())))
+
+
+def _as_one(reads: Sequence[TableRead]) -> TableRead:
+    first, *others = reads
+    if not others:
+        return first
+    changes: dict[str, Any] = {
+        name: tuple(dict.fromkeys(one for read in reads for one in getattr(read, name))) for name in _LISTS
+    }
+    for name in _AMOUNTS:
+        amounts = [getattr(read, name) for read in reads]
+        changes[name] = None if None in amounts else sum(amounts)
+    return replace(first, **changes)
+
+
+_LISTS: Final = ("columns", "filters", "group_by", "order_by", "joined_on", "aggregates")
+_AMOUNTS: Final = ("files_read", "files_skipped", "bytes_planned", "bytes_read", "rows_read", "rows_after")
 
 
 def week_of(at: Instant) -> Instant:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.queries.queries import (
@@ -18,15 +18,18 @@ from icewright.model.queries.queries import (
     QuerySource,
     TableRead,
 )
-from icewright.queries.sources.predicates import date, timestamp
-from icewright.queries.sources.sql_text import NUMBERS, STRINGS, ParsedSql, SqlDialect, UnreadableSql, parse
+from icewright.queries.sources.values import date, timestamp
+
+if TYPE_CHECKING:
+    from icewright.queries.sources.sql_text import ParsedSql
 
 KEY_LENGTH_MIN: Final = 16
 VALUES_MAX: Final = 50
 """Literals of one filter that are kept; of more, only their number."""
 _DIGEST_DIGITS: Final = 16
 _HASHED_KINDS: Final = {LiteralKind.STRING, LiteralKind.HASHED}
-_DIALECTS: Final = {QuerySource.SPARK: SqlDialect.SPARK, QuerySource.SQL: SqlDialect.SPARK}
+_OF_SPARK: Final = {QuerySource.SPARK, QuerySource.SQL}
+"""Sources whose texts are in the dialect of Spark."""
 _TYPES_BEFORE_DATES: Final = {"DATE": date, "TIMESTAMP": timestamp}
 
 
@@ -72,6 +75,8 @@ class LiteralRules:
 
     def _without_values(self, parsed: ParsedSql) -> str:
         """The words of a text with blanks between them: comments, and all else between words, are left out."""
+        from icewright.queries.sources.sql_text import NUMBERS, STRINGS  # noqa: PLC0415 - with sqlglot, which takes 0.7 s of CPU to load
+
         pieces: list[str] = []
         length, end, before = 0, 0, ""
         for token in parsed.tokens:
@@ -102,7 +107,9 @@ class LiteralRules:
 
 def parsed_sql(query: QueryRecord) -> ParsedSql | None:
     """The text of a query, in the dialect of where it comes from; None where it cannot be read."""
+    from icewright.queries.sources.sql_text import SqlDialect, UnreadableSql, parse  # noqa: PLC0415 - with sqlglot, which takes 0.7 s of CPU to load
+
     try:
-        return parse(query.sql, _DIALECTS.get(query.source, SqlDialect.TRINO))
+        return parse(query.sql, SqlDialect.SPARK if query.source in _OF_SPARK else SqlDialect.TRINO)
     except UnreadableSql:
         return None

@@ -19,7 +19,8 @@ from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operat
 from icewright.queries.sources import documents
 from icewright.queries.sources.documents import Object
 from icewright.queries.sources.literals import LiteralRules
-from icewright.queries.sources.predicates import date, disjunction, negation, number, timestamp
+from icewright.queries.sources.predicates import disjunction, negation
+from icewright.queries.sources.values import date, number, timestamp
 
 SCAN_REPORT: Final = "scan-report"
 _DEPTH_MAX: Final = 200

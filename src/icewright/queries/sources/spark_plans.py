@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from icewright.model.iceberg.names import TableName
 from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operator
-from icewright.queries.sources.predicates import disjunction, negation, number
+from icewright.queries.sources.predicates import disjunction, negation
 from icewright.queries.sources.sql_tables import METADATA_TABLES
+from icewright.queries.sources.values import number
 
 _SCAN: Final = re.compile(r"Iceberg\w*\(table=(?P<table>[^\s,()]+), .*?filters=(?P<rest>.*)", re.DOTALL)
 _OLDER_SCAN: Final = re.compile(r"(?P<table>[^\s,()\[\]]+) \(branch=.*?\) \[filters=(?P<rest>.*)", re.DOTALL)

@@ -10,8 +10,9 @@ from typing import Any, Final
 from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operator
 from icewright.queries.sources import documents
 from icewright.queries.sources.documents import Object
-from icewright.queries.sources.predicates import Condition, Pair, conditions, date, number, timestamp
+from icewright.queries.sources.predicates import Condition, Pair, conditions
 from icewright.queries.sources.sql_text import SqlDialect, UnreadableSql, parse
+from icewright.queries.sources.values import date, number, timestamp
 
 _SCANS: Final = ("ScanFilter", "ScanProject", "TableScan")
 _SCAN_OPERATORS: Final = ("ScanFilterAndProjectOperator", "TableScanOperator")

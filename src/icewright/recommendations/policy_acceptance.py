@@ -1,0 +1,132 @@
+"""Accepting recommendations by policy: what clears the bar of its table's policy, and what no person decided on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from icewright.audit.acting import acting_as
+from icewright.audit.model import POLICY
+from icewright.core import wording
+from icewright.core.clock import Clock
+from icewright.core.errors import IcewrightError
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.model.access.permissions import Act
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.policy.policy import Mode, Policy
+from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
+from icewright.model.queries.recommendations import Recommendation, Verdict
+from icewright.recommendations.service import Recommendations, properties_of
+
+_log = structlog.get_logger("icewright.recommendations")
+
+HISTORY_MAX: Final = 1_000
+"""Recommendations of a table that are looked through for decisions: those of years."""
+RETRY_MS: Final = 24 * 3_600_000
+"""How long a recommendation is left alone that was not accepted."""
+_BY_PEOPLE: Final = (RecommendationState.REJECTED, RecommendationState.SNOOZED)
+
+
+class PolicyAcceptance:
+    """Accepts what clears the bar, with each look at a table. Safe for use by several threads."""
+
+    def __init__(self, recommendations: Recommendations, clock: Clock) -> None:
+        self._recommendations, self._clock = recommendations, clock
+        self._lock = threading.Lock()
+        self._left_alone: dict[str, Instant] = {}
+        """Until when recommendations are left alone, by their ids."""
+
+    def consider(self, metadata: TableMetadata, policy: Policy) -> None:
+        """Accept the newest recommendation of a table where its policy says so.
+
+        No failure passes through: what was not accepted is considered again after :data:`RETRY_MS`.
+        """
+        if not policy.accepts_recommendations or policy.mode is not Mode.AUTO or policy.problems:
+            return
+        try:
+            self._consider(metadata, policy)
+        except IcewrightError as error:
+            _log.warning("recommendation not accepted", table=str(metadata.name), code=error.code, detail=error.message)
+
+    def _consider(self, metadata: TableMetadata, policy: Policy) -> None:
+        store, now = self._recommendations.store, self._clock.now()
+        newest = store.newest(metadata.table_id)
+        if newest is None or not _is_for_policy(newest) or newest.recommendation.verdict is not Verdict.CHANGE:
+            return
+        with self._lock:
+            self._left_alone = {one: until for one, until in self._left_alone.items() if until > now}
+            if newest.recommendation_id in self._left_alone:
+                return
+            self._left_alone[newest.recommendation_id] = now + RETRY_MS
+        before = [
+            one
+            for one in store.list(limit=HISTORY_MAX, table_id=metadata.table_id)
+            if one.recommendation_id != newest.recommendation_id
+        ]
+        said = newest.recommendation
+        reason = below_bar(said, policy) or decided_before(newest, before) or set_by_owner(said, before, metadata)
+        if reason is not None:
+            _log.info("recommendation waits for a person", table=str(metadata.name), detail=reason.text)
+            return
+        act = Act(
+            "recommendation.accepted",
+            f"recommendation {newest.recommendation_id}",
+            {"table": str(metadata.name), "change": str(said.candidate)[:200]},
+        )
+        with acting_as(POLICY):
+            self._recommendations.accept(newest.recommendation_id, POLICY, of=(newest.state,), act=act)
+        _log.info("recommendation accepted", table=str(metadata.name), change=str(said.candidate))
+
+
+def below_bar(said: Recommendation, policy: Policy) -> Reason | None:
+    """Why a recommendation saves too little to be accepted by policy, by the unfavorable ends of its intervals."""
+    test = None if said.chosen is None else said.chosen.test
+    if said.verdict is not Verdict.CHANGE or test is None:
+        return Reason("not-tested", "it was not tried on later queries")
+    asked = policy.accept_min_saved_bytes_ratio
+    if not 0 <= test.bytes_read.high <= (1 - asked) * test.bytes_read_now or not test.bytes_read_now:
+        text = f"later queries read {test.bytes_read.high:.3g} of {test.bytes_read_now:.3g} bytes at most, and savings "
+        text += f"of {asked:.0%} are asked for"
+        return Reason("saves-too-little", text)
+    saved_s, asked_s = test.saved_s_per_day.low, policy.accept_min_saved_cpu_s_per_day
+    if not saved_s >= asked_s:
+        text = f"it saves {saved_s:.3g} CPU seconds a day at least, and {asked_s:.3g} are asked for"
+        return Reason("saves-too-little", text)
+    return None
+
+
+def decided_before(newest: KeptRecommendation, before: Iterable[KeptRecommendation]) -> Reason | None:
+    """Why a person has to decide: the same change was rejected, snoozed, or accepted and then set back."""
+    wanted = newest.recommendation.candidate
+    for one in (newest, *before):
+        decision = one.decision
+        if one.recommendation.candidate != wanted or decision is None:
+            continue
+        if decision.state in _BY_PEOPLE or decision.state is RecommendationState.ACCEPTED:
+            text = f"the same change was {decision.state} by {decision.by} at {wording.instant(decision.at)}"
+            return Reason("decided-before", text)
+    return None
+
+
+def set_by_owner(said: Recommendation, before: Sequence[KeptRecommendation], metadata: TableMetadata) -> Reason | None:
+    """Why a person has to decide: the table has a value of its own that no accepted recommendation has set."""
+    accepted = [properties_of(one.recommendation) for one in before if one.state is RecommendationState.ACCEPTED]
+    for key, value in properties_of(said).items():
+        own = metadata.properties.get(key)
+        if own is not None and own != value and not any(_sets(one, key, own) for one in accepted):
+            return Reason("set-by-owner", f"the table has {key} = {wording.quoted(own)} of its own")
+    return None
+
+
+def _sets(properties: Mapping[str, str | None], key: str, value: str) -> bool:
+    return properties.get(key) == value
+
+
+def _is_for_policy(kept: KeptRecommendation) -> bool:
+    """Whether it is open and no person has decided on it, or its acceptance by policy has no known end."""
+    by = None if kept.decision is None else kept.decision.by
+    return kept.state is RecommendationState.OPEN or (kept.state is RecommendationState.ACCEPTING and by == POLICY)
