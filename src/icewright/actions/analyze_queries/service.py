@@ -43,7 +43,9 @@ def plan_asked(
     if not 1 <= asked.weeks <= WEEKS_MAX:
         raise InvalidMessage(f"{asked.weeks} weeks", hint=f"1 to {WEEKS_MAX}")
     metadata, policy, now = observation.metadata, planner.policy(observation.metadata), planner.clock.now()
-    since = now - asked.weeks * _WEEK_MS
+    since, measure = now - asked.weeks * _WEEK_MS, asked.measure
+    if measure is not None:
+        since = min(measure.judged_since, measure.later_than)
     counts = [partition.counts for partition in observation.inventory.partitions]
     decision = decide_analysis(
         metadata,
@@ -54,6 +56,7 @@ def plan_asked(
         queries=history.queries_of(metadata.table_id, since),
         queries_table=queries_table,
         since=since,
+        measure=measure,
     )
     plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=True)
     action, said = decision.action, decision.prediction
