@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from icewright.core.errors import OutcomeUnknown
 from icewright.core.reasons import Reason
+from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction, Measure
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableId
 from icewright.model.queries.decisions import RecommendationState
-from icewright.model.queries.measurements import Effect, Measurement
+from icewright.model.queries.measurements import Effect, FileSums, Measured, Measurement
 from icewright.model.queries.recommendations import JudgedQuery, QueryWindow, Revert, Verdict
-from icewright.recommendations.ledger import STEP_MS, unless_reverted
+from icewright.model.work.tasks import Task
+from icewright.recommendations.ledger import STEP_MS, Measuring, unless_reverted
 from tests.builders.queries import AT, measurement, recommendation
 from tests.builders.served import EVENTS, V1, Served, problem
 from tests.cases import each_case
@@ -256,3 +259,37 @@ def test_going_back_says_what_it_sets() -> None:
     back = Revert("recommendation-1", {LAYOUT: "sort(id)", SIZE: None})
     assert str(back) == f"go back: {LAYOUT}=sort(id), unset {SIZE}"
     assert Reason("regressed", str(back)).text
+
+
+@each_case(
+    ("state", "later_than"),
+    [(RecommendationState.ACCEPTED, 0), (RecommendationState.REVERTED, None), (RecommendationState.REJECTED, None)],
+)
+def test_what_was_decided_otherwise_or_asked_otherwise_is_not_measured(
+    state: RecommendationState, later_than: int | None
+) -> None:
+    """No alarm, and no measurement: a plan may name any recommendation, and an owner may change his mind meanwhile."""
+    served, table_id = served_in("auto")
+    found = accepted(served, table_id)
+    store = served.control.recommendations.store
+    decision = store.get(found).decision
+    assert decision is not None
+    store.decide(found, replace(decision, state=state), of=(RecommendationState.ACCEPTED,))
+    asked = Measure(found, decision.snapshot_id or 0, AT, AT + 1_000, later_than or served.clock.now())
+    action = AnalyzeQueries(7, EVENTS, AT, 1, 1, 1, None, asked)
+    answer = Measured(found, 7, FileSums(1, 1), None)
+    task = SimpleNamespace(
+        task_id="task-m",
+        table_id=table_id,
+        table_name=EVENTS,
+        prediction=AnalyzeQueriesPrediction(1, 1, 1, 1),
+    )
+    measuring = Measuring(store, served.control.tasks, served.control.tables, served.control.queries, served.clock)
+    said = measuring.keep(cast("Task", task), action, answer, served.lake.load(EVENTS))
+    assert isinstance(said, Reason)
+    assert said.code == "not-measured"
+    assert store.measurements.of_table(table_id) == []
+    gone = replace(action, measure=replace(asked, recommendation_id="recommendation-gone"))
+    nothing = measuring.keep(cast("Task", task), gone, answer, served.lake.load(EVENTS))
+    assert isinstance(nothing, Reason)
+    assert nothing.code == "not-measured"

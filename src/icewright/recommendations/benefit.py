@@ -16,7 +16,7 @@ from icewright.model.queries.decisions import KeptRecommendation, Recommendation
 from icewright.model.queries.measurements import Effect, Measurement
 from icewright.model.queries.recommendations import Interval, Rates, Revert
 from icewright.model.queries.templates import WEEK_MS, Sums, TemplateWeek, week_of
-from icewright.model.work.tasks import ListedTask, TaskState
+from icewright.model.work.tasks import TERMINAL_STATES, ListedTask
 from icewright.plans.evidence.measures import measured
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.queries.service import QueryLog
@@ -41,7 +41,7 @@ class BenefitWeek:
     too, ``compared_bytes`` were read and ``expected_bytes`` would have been, had each template gone on as before;
     ``saved_bytes`` is the difference, negative where more was read, and ``predicted_bytes`` what was predicted to be
     saved of what was expected. The same of files. ``saved_cpu_ms`` is at the stated rates; ``cpu_ms``, ``rewritten``
-    files and bytes are what finished ``tasks`` took, as they measured it.
+    files and bytes are what finished ``tasks`` took, also those that failed, as they measured it.
     """
 
     week_at: Instant
@@ -139,13 +139,13 @@ class Benefit:
     def of_table(self, table_id: TableId, name: TableName, weeks: int) -> TableBenefit:
         """The ledger of a table, this week and those before it."""
         since = self._since(weeks)
-        only = TaskFilter(frozenset({TaskState.SUCCEEDED}), table_id)
+        only = TaskFilter(TERMINAL_STATES, table_id)
         return self._of_table(table_id, name, since, self._costs(only, since)[table_id])
 
     def of_fleet(self, weeks: int, within: Scopes = EVERYWHERE) -> FleetBenefit:
         """The ledger of all tables in scopes."""
         since = self._since(weeks)
-        costs = self._costs(TaskFilter(frozenset({TaskState.SUCCEEDED}), within=within), since)
+        costs = self._costs(TaskFilter(TERMINAL_STATES, within=within), since)
         names: dict[TableId, TableName] = {}
         sums = self._queries.kept_sums
         for reads in sums.tables(since, FLEET_TABLES_MAX, within) if sums is not None else ():
@@ -248,7 +248,7 @@ class Benefit:
     def _cost(self, task: ListedTask, at: Instant) -> BenefitWeek:
         took = measured(self._tasks.attempts(task.task_id))
         if took is None:
-            return BenefitWeek(at, tasks=1)
+            return BenefitWeek(at)
         is_rewrite = task.kind is not ActionKind.ANALYZE_QUERIES
         return BenefitWeek(
             at,

@@ -8,7 +8,7 @@ from typing import Final
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
-from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.iceberg.tables import Operation, TableMetadata
 from icewright.model.queries.decisions import KeptRecommendation
 from icewright.model.queries.recommendations import LayoutChange
 from icewright.model.work.tasks import ListedTask, TaskState
@@ -20,7 +20,6 @@ SHARE_MIN: Final = 0.5
 """Of the bytes that the table had, how much has to be rewritten before anything is judged: small partitions may never
 reach the size from which they are put in order."""
 TASKS_MAX: Final = 200
-REPLACE: Final = "replace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ def rewritten_by_others(done: CarriedOut, metadata: TableMetadata) -> bool:
     for snapshot in metadata.ancestors():
         if snapshot.snapshot_id == done.snapshot_id:
             return False
-        if snapshot.operation == REPLACE and snapshot.task_id is None and snapshot.committed_at >= done.at:
+        if snapshot.operation is Operation.REPLACE and snapshot.task_id is None and snapshot.committed_at >= done.at:
             return True
     return False
 

@@ -68,7 +68,12 @@ OTHERS_MAX: Final = 10
 """Tables of the catalog that a table is compared with: those that are read most."""
 BY_ITSELF: Final = "icewright"
 """Who takes back what did not pay, in mode ``auto``."""
-REGRESSED, REVERTED_BEFORE, OTHERS_REWROTE = "regressed", "reverted-before", "rewritten-by-others"
+REGRESSED, REVERTED_BEFORE, OTHERS_REWROTE, NOT_MEASURED = (
+    "regressed",
+    "reverted-before",
+    "rewritten-by-others",
+    "not-measured",
+)
 _LEFT_TO_PEOPLE: Final = (RecommendationState.SNOOZED, RecommendationState.REJECTED)
 _RESTED: Final = (*UNDECIDED, RecommendationState.ACCEPTING, RecommendationState.REJECTED)
 
@@ -86,19 +91,21 @@ class Measuring:
         said, asked = task.prediction, action.measure
         if not isinstance(said, AnalyzeQueriesPrediction) or asked is None:
             raise TypeError(f"task {task.task_id} measures nothing")
-        kept = self._store.get(asked.recommendation_id)
+        try:
+            kept = self._store.get(asked.recommendation_id)
+        except NotFound as error:
+            return Reason(NOT_MEASURED, error.message)
         decision, carried = kept.decision, carried_out(self._tasks, kept, metadata)
-        if kept.table_id != task.table_id or decision is None or decision.snapshot_id is None:
-            return f"{asked.recommendation_id} is no accepted recommendation of {task.table_name}"
-        if decision.snapshot_id != asked.before_snapshot_id:
-            return f"snapshot {asked.before_snapshot_id} is not the one at which it was accepted"
+        if kept.table_id != task.table_id or decision is None or kept.state is not RecommendationState.ACCEPTED:
+            return Reason(NOT_MEASURED, f"{asked.recommendation_id} is not accepted for {task.table_name}")
+        if carried is None or asked != _asked(kept, carried):
+            text = "the table was rolled back meanwhile, or rewritten otherwise: this says nothing of the change"
+            return Reason(NOT_MEASURED, text)
         judged = self._store.measurements.judged(kept.recommendation_id)
         is_same = self._analyzed_at(kept) == asked.before_snapshot_id
         problem = measurement_problem(found, action, said, judged if is_same else {})
         if problem is not None:
             return problem
-        if carried is None:
-            return "the table was rolled back, or what rewrote it is not known any more"
         evidence = kept.recommendation.evidence
         planned = effects.planned(found, judged, FileSums(evidence.files, evidence.bytes))
         if not isinstance(kept.recommendation.candidate, LayoutChange):
@@ -241,8 +248,7 @@ class Ledger:
             self._measure(kept, now)
 
     def _measure(self, kept: KeptRecommendation, now: Instant) -> None:
-        decision, evidence = kept.decision, kept.recommendation.evidence
-        if decision is None or decision.snapshot_id is None or self._is_tried(kept, now):
+        if self._is_tried(kept, now):
             return
         metadata = self._load(kept)
         if metadata is None or not is_in_force(kept, metadata):
@@ -250,9 +256,9 @@ class Ledger:
         done = carried_out(self._tasks, kept, metadata)
         if done is None:
             return
-        window = evidence.test
-        judged = (now, now) if window is None else (window.since, window.until)
-        measure = Measure(kept.recommendation_id, decision.snapshot_id, *judged, done.at)
+        measure = _asked(kept, done)
+        if measure is None:
+            return
         plan = self._measuring.plan(metadata.name, AnalyzeQueriesRequest(measure=measure), kept.table_id)
         if plan.actions:
             self._measuring.apply(plan.plan_id)
@@ -326,6 +332,15 @@ def accepted_properties(kept: KeptRecommendation, was: Mapping[str, str | None])
     """What accepting a recommendation has set, without what was so already."""
     wanted = properties_of(kept.recommendation)
     return {key: value for key, value in wanted.items() if key in was}
+
+
+def _asked(kept: KeptRecommendation, done: CarriedOut) -> Measure | None:
+    """How a recommendation is measured; None where it is not known of which snapshot it was accepted."""
+    decision, window = kept.decision, kept.recommendation.evidence.test
+    if decision is None or decision.snapshot_id is None:
+        return None
+    judged = (done.at, done.at) if window is None else (window.since, window.until)
+    return Measure(kept.recommendation_id, decision.snapshot_id, *judged, done.at)
 
 
 def _accepted_at(kept: KeptRecommendation) -> Instant:
