@@ -131,6 +131,18 @@ def test_what_its_owner_changed_since_stays(changes: dict[str, str | None]) -> N
     assert told(served) == []
 
 
+def test_what_its_owner_had_set_before_is_not_taken_back() -> None:
+    served, table_id = served_in("auto")
+    own = {LAYOUT: "sort(city)", SIZE: "1500000"}
+    served.lake.change(served.lake.load(EVENTS), own)
+    found = accepted(served, table_id)
+    measured(served, table_id, found)
+    step(served)
+    assert properties(served) == own
+    assert told(served) == []
+    assert [one.recommendation_id for one in served.control.recommendations.store.list(limit=9)] == [found]
+
+
 def test_accepting_to_go_back_leaves_what_its_owner_changed_meanwhile() -> None:
     served, table_id = served_in("approve")
     found = accepted(served, table_id)

@@ -322,10 +322,10 @@ class Ledger:
 
 
 def is_in_force(kept: KeptRecommendation, metadata: TableMetadata) -> bool:
-    """Whether what accepting it set is still set: what an owner has changed since is judged no more."""
+    """Whether what accepting it set is still set: what an owner changed since, or had set before, is not judged."""
     was = {} if kept.decision is None else kept.decision.was or {}
     wanted = accepted_properties(kept, was)
-    return all(metadata.properties.get(key) == value for key, value in wanted.items())
+    return bool(wanted) and all(metadata.properties.get(key) == value for key, value in wanted.items())
 
 
 def accepted_properties(kept: KeptRecommendation, was: Mapping[str, str | None]) -> dict[str, str | None]:
