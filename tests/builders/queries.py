@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from icewright.core.reasons import Reason
 from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
-from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.queries.measurements import FileSums, Measured, MeasuredQuery, Measurement
 from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operator, QueryRecord, QuerySource, TableRead
 from icewright.model.queries.recommendations import (
     LEAVE,
@@ -16,6 +17,7 @@ from icewright.model.queries.recommendations import (
     Evidence,
     FrequentQueries,
     Interval,
+    JudgedQuery,
     LayoutChange,
     Prediction,
     QueryWindow,
@@ -23,6 +25,7 @@ from icewright.model.queries.recommendations import (
     Recommendation,
     Verdict,
 )
+from icewright.recommendations.effects import planned, scanned
 
 EVENTS = TableName("lake", ("shop",), "events")
 AT = 1_700_000_000_000
@@ -74,3 +77,16 @@ def leave(table: TableName = EVENTS) -> Recommendation:
     """To leave a table as it is."""
     evidence = Evidence(None, None, {}, 0, 40, 4_000_000, 1, 20_000, 4_000_000)
     return Recommendation(table, Verdict.LEAVE, Reason("no-gain", "No candidate pays."), LEAVE, evidence, Rates())
+
+
+JUDGED = (JudgedQuery("0123456789abcdef01234567", 2, 40, 4_000_000),)
+
+
+def measurement(table_id: TableId, of: str, task_id: str, now: int, *, after: int = 40) -> Measurement:
+    """What a task measured of a recommendation: queries that opened 4 files of 40 before, and so many since."""
+    table = FileSums(40, 4_000)
+    rows = tuple(MeasuredQuery(f"q{n}", 1, after, 100 * after, 4, 400) for n in range(30))
+    found = planned(Measured(of, 7, table, table, rows), {}, table)
+    nothing = scanned((), {}, now, now, now)
+    predicted = Interval(-0.99, -0.98, -0.97)
+    return Measurement(of, table_id, task_id, now, now, now, found.effect, found.reason, predicted, found, nothing)

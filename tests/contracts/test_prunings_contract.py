@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from icewright.model.access.permissions import Act
@@ -17,7 +19,7 @@ from icewright.model.work.storage import AccessRecord
 from icewright.queries.sql import SqlQuerySums
 from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.prunings_sql import SqlPrunings
-from tests.builders.queries import recommendation
+from tests.builders.queries import JUDGED, measurement, recommendation
 from tests.contracts.samples import REASON, hello, new_task, plan, record
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import a_run, approval, remove
@@ -79,7 +81,9 @@ def fill(stores: Stores, clock: ManualClock, number: int) -> None:
     week = TemplateWeek(TableId("lake", "u"), clock.now(), Template((FilteredColumn(f"c{number}", ()),)), Sums(1))
     SqlQuerySums(stores.engine).add(f"spool-{number}", 0, 1, [week])
     recommendations = SqlRecommendations(stores.engine)
-    recommendations.keep(TableId("lake", "u"), f"task-{number}", clock.now(), recommendation())
+    recommendations.keep(TableId("lake", "u"), f"task-{number}", clock.now(), replace(recommendation(), judged=JUDGED))
+    measured = measurement(TableId("lake", "u"), f"recommendation-{number}", f"task-m{number}", clock.now())
+    recommendations.measurements.keep(measured)
     tables.save_record(record(30 + number, dropped_at=clock.now()))
     tables.save_record(record(40 + number, name=TableName("lake", ("db",), f"there-{number}")))
 

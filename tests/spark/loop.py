@@ -80,11 +80,13 @@ class DirectServer:
         return seen == check.metadata_location
 
 
-def query_log(entry: CatalogEntry, tables: TableStore, spool: QuerySpool, engine: Engine) -> QueryLog:
+def query_log(
+    entry: CatalogEntry, tables: TableStore, spool: QuerySpool, engine: Engine, clock: AheadClock
+) -> QueryLog:
     """A query log with a table of its own in the catalog."""
     rules = LiteralRules(LiteralPolicy.KEEP)
     table = TableName(entry.name, ("icewright",), "queries")
-    return QueryLog({entry.name}, tables, AheadClock(), spool, SqlQuerySums(engine), {}, rules, table)
+    return QueryLog({entry.name}, tables, clock, spool, SqlQuerySums(engine), {}, rules, table)
 
 
 class SparkLoop:
@@ -110,7 +112,7 @@ class SparkLoop:
             MessageDelivery(SqlMessages(store)),
             rules=[PolicyRule(entry.name, (), AUTO)],
             limits=DispatchLimits(lease_ms=lease_ms),
-            queries=None if spool is None else query_log(entry, tables, spool, store),
+            queries=None if spool is None else query_log(entry, tables, spool, store, self.clock),
             recommendations=SqlRecommendations(store),
             properties={entry.name: PyIcebergProperties(entry, SystemClock())},
         )

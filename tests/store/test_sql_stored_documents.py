@@ -42,7 +42,8 @@ from icewright.model.plans.plans import Plan, Prediction, Reason
 from icewright.model.policy.policies import PolicyRevision
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.queries.decisions import Decision
-from icewright.model.queries.recommendations import Recommendation
+from icewright.model.queries.measurements import Measurement
+from icewright.model.queries.recommendations import JudgedQuery, Recommendation
 from icewright.model.queries.templates import Sums, Template
 from icewright.model.work.figures import Listed, SeriesPoint
 from icewright.model.work.halts import Halt
@@ -87,10 +88,12 @@ KINDS: dict[str, Any] = {
     "Grants": Grants,
     "Halt": Halt,
     "Intent": Intent,
+    "JudgedQueries": tuple[JudgedQuery, ...],
     "Listed": Listed,
     "ManifestSummary": ManifestSummary,
     "Message": Message,
     "Marks": tuple[Mark, ...],
+    "Measurement": Measurement,
     "OptimizerHello": OptimizerHello,
     "Outcome": Outcome,
     "PartitionStatistics": PartitionStatistics,
@@ -159,6 +162,15 @@ def test_reports_of_before_proof_was_measured_are_read() -> None:
     document = json.dumps(next(document for kind, document in STORED if kind == "TaskReport"))
     found = load(TaskReport, document.replace(', "proof_cpu_ms": 6', ""))
     assert [group.proof_cpu_ms for group in found.groups] == [0]
+
+
+def test_decisions_and_recommendations_of_before_anything_was_measured_are_read() -> None:
+    stored = {kind: document for kind, document in STORED if kind in ("Decision", "Recommendation")}
+    decision = {name: value for name, value in stored["Decision"].items() if name not in ("was", "snapshot_id")}
+    found = load(Decision, json.dumps(decision))
+    assert (found.was, found.snapshot_id) == (None, None)
+    said = {name: value for name, value in stored["Recommendation"].items() if name != "judged"}
+    assert load(Recommendation, json.dumps(said)).judged == ()
 
 
 def test_optimizers_of_before_they_told_of_their_workers_are_read() -> None:
@@ -268,7 +280,16 @@ def lines(path: Path) -> list[str]:
 def kept(lines: list[str]) -> list[str]:
     """What migrations leave as it is: all but the revision, of tasks the slot and its indexes, lists and refusals."""
     of_tasks = ("CREATE TABLE tasks", "CREATE UNIQUE INDEX uq_tasks_active", 'INSERT INTO "icewright_schema"')
-    later = ("listed_tables", "table_series", "refused_plans", "query_templates", "recommendations", "event_cursors")
+    later = (
+        "listed_tables",
+        "table_series",
+        "refused_plans",
+        "query_templates",
+        "recommendations",
+        "event_cursors",
+        "judged",
+        "measurements",
+    )
     left = [line for line in lines if not any(name in line for name in later)]
     return [line.removesuffix(",'data');").removesuffix(");") for line in left if not line.startswith(of_tasks)]
 

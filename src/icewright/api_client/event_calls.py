@@ -83,6 +83,18 @@ class EventCalls(Connection):
         """The queries of a table: a ``TableQueries``. Raises ``NotFound``."""
         return self.ask("GET", f"/tables/{part(uuid)}/queries", {"catalog": catalog, "weeks": weeks, "limit": limit})
 
+    def fleet_benefit(self, *, weeks: int = 8) -> Json:
+        """What our work has brought and cost, over all tables: a ``FleetBenefit``."""
+        return self.ask("GET", "/benefit", {"weeks": weeks})
+
+    def table_benefit(self, uuid: str, catalog: str, *, weeks: int = 8) -> Json:
+        """What our work on a table has brought and cost: a ``TableBenefit``. Raises ``NotFound``."""
+        return self.ask("GET", f"/tables/{part(uuid)}/benefit", {"catalog": catalog, "weeks": weeks})
+
+    def measurements(self, recommendation_id: str) -> Page:
+        """What was measured of an accepted recommendation: a ``Measurement`` each, the newest first."""
+        return self.page(f"/recommendations/{part(recommendation_id)}/measurements", {})
+
     def recommendations(
         self, *, table: str | None = None, catalog: str | None = None, only_open: bool = False, limit: int = 100
     ) -> Page:

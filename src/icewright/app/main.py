@@ -58,6 +58,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "maintenance.procedures:recommend",
             "Try layouts on the queries of a table, and recommend one, or to leave it as it is.",
         ),
+        "benefit": Entry(
+            "recommendations.benefit_cli:benefit",
+            "Show by week what our work has brought, as measured and as predicted, and what it cost.",
+        ),
         "recommendations": Entry("recommendations.cli:app", "Recommendations made from the queries of tables."),
         "plan": Entry("maintenance.cli:plan", "Say what would be done to a table, why, and what it would bring."),
         "apply": Entry("maintenance.cli:apply", "Run a plan now: queue exactly that one, because you say so."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from icewright.actions.remove_files.expired_files import GRACE_MS
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
@@ -30,6 +31,7 @@ from icewright.observation.observer import Observer
 from icewright.plans.policy_digest import plan_digest
 from icewright.plans.upkeep_due import INTERVAL_MS
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.recommendations.benefit import Benefit
 from icewright.work.groups.queue_waits import QueueWaits
 from icewright.work.tasks.start_estimates import StartEstimates
 
@@ -49,6 +51,7 @@ class Explanations:
         starts: StartEstimates,
         *,
         approvals: Approvals,
+        benefit: Benefit,
         never: frozenset[ActionKind] = frozenset(),
     ) -> None:
         """``never`` is what this server does not do without a request."""
@@ -56,6 +59,7 @@ class Explanations:
         self._observer, self._policy, self._leave = observer, policy, leave
         self._queue_waits, self._starts, self._approvals = queue_waits, starts, approvals
         self._never = never
+        self._benefit = benefit
 
     def why(self, record: TableRecord) -> Why:
         """How it stands with a table that is known. What its catalog does not answer is said, and not raised."""
@@ -69,7 +73,7 @@ class Explanations:
         queued = [task for task in latest if task.state is TaskState.QUEUED]
         waits = {task.task_id: self._waits(task, metadata) for task in queued}
         not_asked = () if away is None else (Wait(away),)
-        return why(
+        found = why(
             Known(
                 table_id=record.table_id,
                 name=record.name,
@@ -98,6 +102,7 @@ class Explanations:
                 never=self._never,
             )
         )
+        return replace(found, says=(*found.says, *self._benefit.says(record.table_id)))
 
     def _metadata(self, record: TableRecord) -> tuple[TableMetadata | None, Reason | None]:
         """The table as it is now, or why it cannot be asked."""

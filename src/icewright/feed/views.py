@@ -57,6 +57,8 @@ def _do(told: FeedEntry) -> str:
         return f"icewright approve {fact.plan_id} --show"
     if fact.fact in (FactKind.PAUSED, FactKind.RESUMED):
         return "icewright queue"
+    if fact.fact is FactKind.REGRESSED:
+        return f"icewright recommendations show {fact.reason.figures['revert']}"
     if fact.task_id is not None:
         return f"icewright tasks show {fact.task_id}"
     return "icewright status" if fact.table_id is None else "icewright tasks list"

@@ -191,7 +191,9 @@ class Upkeep:
         """What is due, and what was queued of it; or kept, to wait for a person."""
         kind, now = turn.kind, look.now
         key = (look.observation.metadata.table_id, kind)
-        done_at = last_done(turn.latest) if turn.wanted is None else None  # a plan that waits is in nobody's way
+        others = DUE_RULES[kind].other_reasons
+        done = [task for task in turn.latest if task.reason.code not in others]
+        done_at = last_done(done) if turn.wanted is None else None  # a plan that waits is in nobody's way
         rested_ms = None if done_at is None else now - done_at
         rest = Rest(now, rested_ms, lambda: holds_of_tasks(self._tasks, key[0]))
         due = DUE_RULES[kind].due(self._planner, look.observation, rest)

@@ -25,6 +25,7 @@ GRAVITY: Final = (
     FactKind.PARKED,
     FactKind.WAITS_FOR_APPROVAL,
     FactKind.REFUSED,
+    FactKind.REGRESSED,
     FactKind.CATALOG_AWAY,
     FactKind.CATALOG_BACK,
     FactKind.LEADER_CHANGED,

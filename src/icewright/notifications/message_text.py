@@ -41,6 +41,7 @@ _KINDS: Final[Mapping[FactKind, str]] = {
     FactKind.PARKED: "parked",
     FactKind.WAITS_FOR_APPROVAL: "waits for approval",
     FactKind.REFUSED: "refused",
+    FactKind.REGRESSED: "reads more than before",
     FactKind.CATALOG_AWAY: "catalog away",
     FactKind.CATALOG_BACK: "catalog back",
     FactKind.LEADER_CHANGED: "another server leads",

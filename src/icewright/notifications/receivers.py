@@ -28,6 +28,7 @@ _USUAL: Final = (
     FactKind.FAILED,
     FactKind.PARKED,
     FactKind.WAITS_FOR_APPROVAL,
+    FactKind.REGRESSED,
     FactKind.CATALOG_AWAY,
     FactKind.CATALOG_BACK,
 )

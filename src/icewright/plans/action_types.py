@@ -171,6 +171,7 @@ class DueRule:
 
     ``is_possible`` says of the server's planner whether this server does it at all. ``waiting_max`` is how many tasks
     of the kind wait in the queue at most, of all tables; None for any number. ``priority`` is None for that of upkeep.
+    Tasks whose reason has a code of ``other_reasons`` do something else: they do not count as done.
     """
 
     said: str
@@ -178,6 +179,7 @@ class DueRule:
     is_possible: Callable[[Any], bool] = _always
     priority: int | None = None
     waiting_max: int | None = None
+    other_reasons: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,12 @@ HISTORY_MAX: Final = 1_000
 """Recommendations of a table that are looked through for decisions: those of years."""
 RETRY_MS: Final = 24 * 3_600_000
 """How long a recommendation is left alone that was not accepted."""
-_BY_PEOPLE: Final = (RecommendationState.REJECTED, RecommendationState.SNOOZED)
+_DECIDED: Final = (
+    RecommendationState.REJECTED,
+    RecommendationState.SNOOZED,
+    RecommendationState.ACCEPTED,
+    RecommendationState.REVERTED,
+)
 
 
 class PolicyAcceptance:
@@ -100,13 +105,13 @@ def below_bar(said: Recommendation, policy: Policy) -> Reason | None:
 
 
 def decided_before(newest: KeptRecommendation, before: Iterable[KeptRecommendation]) -> Reason | None:
-    """Why a person has to decide: the same change was rejected, snoozed, or accepted and then set back."""
+    """Why a person has to decide: the same change was rejected, snoozed, taken back, or accepted and then set back."""
     wanted = newest.recommendation.candidate
     for one in (newest, *before):
         decision = one.decision
         if one.recommendation.candidate != wanted or decision is None:
             continue
-        if decision.state in _BY_PEOPLE or decision.state is RecommendationState.ACCEPTED:
+        if decision.state in _DECIDED:
             text = f"the same change was {decision.state} by {decision.by} at {wording.instant(decision.at)}"
             return Reason("decided-before", text)
     return None

@@ -26,7 +26,8 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
 from icewright.model.queries.decisions import UNDECIDED, Decision, KeptRecommendation, RecommendationState
-from icewright.model.queries.recommendations import Candidate, LayoutChange, PropertiesChange, Recommendation
+from icewright.model.queries.measurements import Effect
+from icewright.model.queries.recommendations import Candidate, LayoutChange, PropertiesChange, Recommendation, Revert
 from icewright.policy.property_changes import differing, with_changes
 from icewright.policy.settings import BY_KEY, LAYOUT_KEY, LEVEL_1_SIZE_KEY
 from icewright.ports.store import TableStore
@@ -68,6 +69,15 @@ class Recommendations:
             raise Unsupported("this server keeps no recommendations")
         return self._store
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a store."""
+        return self._store is not None
+
+    def effects(self) -> Mapping[Effect, int]:
+        """How many accepted ones were measured, by what was measured of each last; nothing without a store."""
+        return {} if self._store is None else self._store.measurements.effects()
+
     def accept(
         self,
         recommendation_id: str,
@@ -108,16 +118,20 @@ class Recommendations:
             return kept
         state = RecommendationState.ACCEPTING
         begun = Decision(state, by, self._clock.now())
+        if kept.state is state and kept.decision is not None:  # it was begun before
+            begun = replace(begun, was=kept.decision.was, snapshot_id=kept.decision.snapshot_id)
         # From here on nobody else decides: what is set, or may be, is never said to be rejected.
         self.store.decide(recommendation_id, begun, of=of)
         try:
-            name = self._set(kept, wanted)
+            name, begun = self._set(kept, wanted, begun)
         except (Rejected, Conflict, Unavailable):  # this time nothing was set
             if kept.state is not state or self._is_unset(kept, wanted):
                 before = None if kept.state is state else kept.decision
                 again = before or Decision(RecommendationState.OPEN, by, begun.at)
                 self.store.decide(recommendation_id, again, of=(state,))
             raise
+        if isinstance(kept.recommendation.candidate, Revert):
+            self._reverted(kept.recommendation.candidate, by, kept.recommendation.reason.text)
         done = replace(begun, state=RecommendationState.ACCEPTED)
         accepted = self.store.decide(recommendation_id, done, of=(state, RecommendationState.ACCEPTED), act=act)
         self._wake(name)
@@ -137,13 +151,46 @@ class Recommendations:
         decision = Decision(RecommendationState.SNOOZED, by, now, _text(why) if why else "", until)
         return self.store.decide(recommendation_id, decision)
 
-    def _set(self, kept: KeptRecommendation, wanted: Mapping[str, str | None]) -> TableName:
-        """Set what is not so already; the name of the table."""
+    def _set(
+        self, kept: KeptRecommendation, wanted: Mapping[str, str | None], begun: Decision
+    ) -> tuple[TableName, Decision]:
+        """Set what is not so already, and keep what it was before that; the name of the table."""
         metadata = self._load(kept)
-        changes = differing(metadata, self._with_effect(metadata, kept.recommendation.candidate, wanted))
+        candidate = kept.recommendation.candidate
+        if isinstance(candidate, Revert):
+            changes = self._still_set(metadata, candidate)
+        else:
+            changes = differing(metadata, self._with_effect(metadata, candidate, wanted))
+        was = {**(begun.was or {}), **{key: metadata.properties.get(key) for key in changes}}
+        snapshot_id = metadata.current_snapshot_id if begun.snapshot_id is None else begun.snapshot_id
+        begun = replace(begun, was=was, snapshot_id=snapshot_id)
         if changes:
+            self.store.decide(kept.recommendation_id, begun, of=(begun.state,))
             self._properties[metadata.name.catalog].change(metadata, changes)
-        return metadata.name
+        return metadata.name, begun
+
+    def _still_set(self, metadata: TableMetadata, candidate: Revert) -> dict[str, str | None]:
+        """What goes back: properties that are as they were accepted. What their owner has changed since stays.
+
+        Raises :class:`NotAllowed` where none is left; nothing to change where all of it has gone back already.
+        """
+        accepted = properties_of(self.store.get(candidate.recommendation_id).recommendation)
+        own = metadata.properties
+        found = {key: was for key, was in candidate.properties.items() if own.get(key) == accepted.get(key)}
+        if not found and any(own.get(key) != was for key, was in candidate.properties.items()):
+            raise NotAllowed(
+                f"nothing of {candidate.recommendation_id} is set on {metadata.name} any more: its owner changed it",
+                hint="reject this",
+            )
+        return differing(metadata, found)
+
+    def _reverted(self, candidate: Revert, by: str, why: str) -> None:
+        """Keep that one was taken back."""
+        accepted = self.store.get(candidate.recommendation_id)
+        if accepted.state is RecommendationState.ACCEPTED and accepted.decision is not None:
+            state = RecommendationState.REVERTED
+            decision = replace(accepted.decision, state=state, by=by, at=self._clock.now(), why=why)
+            self.store.decide(candidate.recommendation_id, decision, of=(RecommendationState.ACCEPTED,))
 
     def _is_unset(self, kept: KeptRecommendation, wanted: Mapping[str, str | None]) -> bool:
         """Whether it is known of one whose acceptance was begun before that nothing is set."""
@@ -203,6 +250,8 @@ def properties_of(said: Recommendation) -> dict[str, str | None]:
             return found
         case PropertiesChange(properties):
             return dict(properties)
+        case Revert(properties=back):
+            return dict(back)
         case _:
             return {}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Final
 
 from sqlalchemy import ColumnElement, Engine, RowMapping, and_, delete, insert, or_, select, update
 
@@ -20,12 +22,15 @@ from icewright.model.queries.decisions import (
     recommendation_of,
 )
 from icewright.model.queries.recommendations import Recommendation, Verdict
-from icewright.recommendations.schema import recommendations
+from icewright.recommendations.measurements_sql import SqlMeasurements, keep_judged
+from icewright.recommendations.schema import judged_queries, measurements, recommendations
 from icewright.store import transactions
 from icewright.store.documents import dump, load, load_optional
 from icewright.store.scope_filters import ids_like, of_tables_in
 from icewright.store.table_rows import is_table
 from icewright.store.transactions import reading, writing
+
+_REVERT: Final = Verdict.REVERT.value
 
 
 class SqlRecommendations:
@@ -37,17 +42,27 @@ class SqlRecommendations:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
+    @property
+    def measurements(self) -> SqlMeasurements:
+        """What accepted ones have brought."""
+        return SqlMeasurements(self._engine)
+
     def keep(self, table_id: TableId, task_id: str, made_at: Instant, recommendation: Recommendation) -> str:
         """Keep what a task recommends, and give its id; those of the table that nobody decided on are replaced.
 
         What the task recommended before stays as it was kept.
         """
         found, kept = recommendation_of(task_id), recommendations.c
+        is_revert = recommendation.verdict is Verdict.REVERT
         with writing(self._engine) as connection:
             if connection.scalar(select(kept.task_id).where(kept.recommendation_id == found)) is None:
                 open_ones = (*is_table(recommendations, table_id), _is_in(*UNDECIDED))
-                replaced = update(recommendations).where(*open_ones)
+                # What did not pay stays to be taken back, whatever is found since.
+                others = kept.verdict == recommendation.verdict.value if is_revert else kept.verdict != _REVERT
+                replaced = update(recommendations).where(*open_ones, others)
                 connection.execute(replaced.values(state=RecommendationState.REPLACED.value))
+                if recommendation.judged:
+                    keep_judged(connection, found, table_id, recommendation.judged, made_at)
                 row = {
                     "recommendation_id": found,
                     "catalog": table_id.catalog,
@@ -55,7 +70,7 @@ class SqlRecommendations:
                     "task_id": task_id,
                     "made_at": made_at,
                     "verdict": recommendation.verdict.value,
-                    "recommendation": dump(recommendation),
+                    "recommendation": dump(replace(recommendation, judged=())),
                     "state": RecommendationState.OPEN.value,
                 }
                 connection.execute(insert(recommendations).values(row))
@@ -96,11 +111,23 @@ class SqlRecommendations:
             query = query.where(*is_table(recommendations, table_id))
         if only_open:
             is_open = _is_in(*UNDECIDED, RecommendationState.ACCEPTING)  # accepted again where nothing ended it
-            query = query.where(is_open, kept.verdict == Verdict.CHANGE.value)
+            query = query.where(is_open, kept.verdict != Verdict.LEAVE.value)
         if before is not None:
             at, recommendation_id = before
             earlier = and_(kept.made_at == at, kept.recommendation_id < recommendation_id)
             query = query.where(or_(kept.made_at < at, earlier))
+        query = query.order_by(kept.made_at.desc(), kept.recommendation_id.desc()).limit(limit)
+        with reading(self._engine) as connection:
+            return [_kept(row) for row in connection.execute(query).mappings()]
+
+    def in_state(
+        self, state: RecommendationState, limit: int, table_id: TableId | None = None
+    ) -> Sequence[KeptRecommendation]:
+        """Those in a state, of all tables or of one; the newest first."""
+        kept = recommendations.c
+        query = select(recommendations).where(_is_in(state))
+        if table_id is not None:
+            query = query.where(*is_table(recommendations, table_id))
         query = query.order_by(kept.made_at.desc(), kept.recommendation_id.desc()).limit(limit)
         with reading(self._engine) as connection:
             return [_kept(row) for row in connection.execute(query).mappings()]
@@ -146,8 +173,8 @@ class SqlRecommendations:
         with writing(self._engine) as connection:
             query = select(kept.recommendation_id).where(kept.made_at < before).order_by(kept.made_at).limit(limit)
             found = list(connection.scalars(query))
-            if found:
-                connection.execute(delete(recommendations).where(kept.recommendation_id.in_(found)))
+            for rows in (judged_queries, measurements, recommendations) if found else ():
+                connection.execute(delete(rows).where(rows.c.recommendation_id.in_(found)))
             return len(found)
 
 

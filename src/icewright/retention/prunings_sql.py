@@ -20,7 +20,7 @@ from icewright.model.work.tasks import TERMINAL_STATES
 from icewright.policy.rules.schema import policy_revisions
 from icewright.ports.deletions import OVER_STATES
 from icewright.queries.schema import query_templates
-from icewright.recommendations.schema import recommendations
+from icewright.recommendations.schema import judged_queries, measurements, recommendations
 from icewright.store import transactions
 from icewright.store.schema import (
     attempts,
@@ -81,6 +81,8 @@ PLACES: Final[Mapping[RowKind, _Place]] = {
     RowKind.RECOMMENDATIONS: _Place(recommendations, recommendations.c.made_at),
 }
 
+_ELSEWHERE: Final = (tables, plans, query_templates, judged_queries, measurements, recommendations)
+
 GOES_WITH: Final[Mapping[Table, RowKind]] = {
     task_actions: RowKind.TASKS,
     task_history: RowKind.TASKS,
@@ -88,7 +90,8 @@ GOES_WITH: Final[Mapping[Table, RowKind]] = {
     deletion_runs: RowKind.REMOVALS,
     probes: RowKind.FINDINGS,
     deletion_intents: RowKind.REMOVALS,
-    **{table: RowKind.TABLES for table in OF_TABLES if table not in (tables, plans, query_templates, recommendations)},
+    **dict.fromkeys((judged_queries, measurements), RowKind.RECOMMENDATIONS),
+    **{table: RowKind.TABLES for table in OF_TABLES if table not in _ELSEWHERE},
 }
 """Tables of the database whose rows go with those of a kind, or by the same call."""
 

@@ -63,6 +63,8 @@ from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.undo_records import UndoRecordStore
 from icewright.queries.service import QueryLog
+from icewright.recommendations.benefit import Benefit
+from icewright.recommendations.ledger import Ledger, Measuring, MeasuringTasks
 from icewright.recommendations.policy_acceptance import PolicyAcceptance
 from icewright.recommendations.service import Recommendations
 from icewright.recommendations.sql import SqlRecommendations
@@ -115,6 +117,8 @@ class ControlPlane:
     storage: StorageReader
     queries: QueryLog
     recommendations: Recommendations
+    ledger: Ledger
+    benefit: Benefit
 
     def service(self, kind: type[Any]) -> Any:
         """The service of that type."""
@@ -233,7 +237,10 @@ def build_control_plane(
     beside = SecondTabler(seconds, files, observer, registry)
     doors = Undoing(expiries, files, kept, restores.plan, remover.bring_back, beside)
     undoer = Undoer(doors, observer, tables, tasks, ids, planner.policy, registry.namesakes)
-    verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer, remover, recommendations)
+    measuring = None if recommendations is None else Measuring(recommendations, tasks, tables, queries, clock)
+    verifier = Verifier(
+        tasks, tables, observer, dispatcher, expirer, undoer, remover, recommendations, measuring=measuring
+    )
     own: dict[ActionKind, Carrier] = {
         ActionKind.EXPIRE_SNAPSHOTS: expirer,
         ActionKind.UNDO_EXPIRE_SNAPSHOTS: undoer,
@@ -242,6 +249,12 @@ def build_control_plane(
     carriers = {**build_carriers(catalogs), **(own if expiries else {}), **(back if rollbacks else {}), **carriers}
     housekeeper = ServerTaskRunner(dispatcher, carriers, clock, alive=pulse.beat)
     past = Past(tasks, tables, kept, delivery.store, removals.store, policies, queries.kept_sums, recommendations)
+
+    intake = Intake(catalogs, tables, lambda: (wake or loop.wake)(), event_prefixes)
+    accepting = Recommendations(recommendations, catalogs, tables, properties, planner.policy, clock, intake.look_at)
+    measuring_tasks = MeasuringTasks(maintainer.plan_asked, dispatcher.apply)
+    ledger = Ledger(accepting, catalogs, tables, tasks, queries, planner.policy, measuring_tasks, clock)
+    benefit = Benefit(recommendations, tables, tasks, queries, clock)
     loop = Loop(
         catalogs,
         tables,
@@ -256,10 +269,9 @@ def build_control_plane(
         pulse=pulse,
         pruner=Pruner(past, clock, keeping),
         tidings=tidings,
+        more_steps=(ledger.keep_ledger,),
     )
-    intake = Intake(catalogs, tables, wake or loop.wake, event_prefixes)
-    decisions = Recommendations(recommendations, catalogs, tables, properties, planner.policy, clock, intake.look_at)
-    acceptance = PolicyAcceptance(decisions, clock)
+    acceptance = PolicyAcceptance(accepting, clock)
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
     return ControlPlane(
         catalogs,
@@ -291,6 +303,7 @@ def build_control_plane(
             queue_waits,
             starts,
             approvals=approvals,
+            benefit=benefit,
             never=frozenset(kind for kind, rule in DUE_RULES.items() if not rule.is_possible(planner)),
         ),
         Notifications(delivery, tasks.feed, Owners(tables, source, clock), clock),
@@ -305,5 +318,7 @@ def build_control_plane(
         NextRound(wake or loop.wake),
         StorageReader(files, registry.aliases_of, removals.open_spool, clock.now),
         queries,
-        decisions,
+        accepting,
+        ledger,
+        benefit,
     )

@@ -87,7 +87,10 @@ class Loop:
         pulse: Liveness,
         tidings: FeedPublisher,
         pruner: Pruner,
+        more_steps: Sequence[Callable[[], None]] = (),
     ) -> None:
+        """``more_steps`` are taken at the end of each round."""
+        self._more_steps = tuple(more_steps)
         self._pruner, self._tidings = pruner, tidings
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
         self._maintainer, self._dispatcher, self._verifier, self._housekeeper = (
@@ -191,6 +194,7 @@ class Loop:
             self._try_events_again,
             self._registry.keep,
             self._pruner.prune,
+            *self._more_steps,
         )
         self._outages.begin_turn()
         self._take(steps)

@@ -17,13 +17,16 @@ from icewright.core import codec
 from icewright.core.errors import Conflict, InvalidMessage
 from icewright.model.actions.analyze_queries import AnalyzeQueries
 from icewright.model.iceberg.names import identifier, sql_name
+from icewright.model.queries.measurements import Measured
 from icewright.model.queries.queries import Filter, QueryRecord, QuerySource, TableRead
+from icewright.model.queries.recommendations import Recommendation
 from icewright.model.work.jobs import Committed, GroupFigures, TaskSpec
 from icewright_spark.actions.driver_job import ONE_GROUP
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.session.driver_cost import DriverCost, jvm_thread_clock
+from icewright_spark.trials.measure import Snapshots, measure
 from icewright_spark.trials.recommend import Options, recommend
 from icewright_spark.trials.table_sample import BYTES, FILE, METRICS, PARTITION, PATH, ROWS, SPEC
 
@@ -34,7 +37,11 @@ _SEED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What was found, as JSON of a :class:`~icewright.model.queries.recommendations.Recommendation`, and its cost."""
+    """What was found, and its cost.
+
+    The answer is JSON of a :class:`~icewright.model.queries.recommendations.Recommendation`, or of a
+    :class:`~icewright.model.queries.measurements.Measured` where one is measured.
+    """
 
     result: Committed
     answer: str
@@ -53,13 +60,22 @@ def analyze_queries(
     phase.name = "reading queries"
     found_queries = read_queries(spark, spec, action)
     queries = [query for query in found_queries if query is not None]
-    phase.name = "reading rows"
-    files = _files(spark, spec, action).toArrow()
-    rows = _sample(spark, spec, action, _columns(table, queries, action)).toArrow()
-    phase.name = "trying layouts"
     unreadable = len(found_queries) - len(queries)
-    options = Options(current=action.current, modes=_modes(table), unreadable=unreadable)
-    found = recommend(spec.table_name, rows, files, queries, options)
+    phase.name = "reading rows" if action.measure is None else "reading files"
+    files = _files(spark, spec, action.base_snapshot_id).toArrow()
+    rows = _sample(spark, spec, action, _columns(table, queries, action)).toArrow()
+    found: Recommendation | Measured
+    if action.measure is None:
+        phase.name = "trying layouts"
+        options = Options(current=action.current, modes=_modes(table), unreadable=unreadable)
+        found = recommend(spec.table_name, rows, files, queries, options)
+    else:
+        before_id = action.measure.before_snapshot_id
+        is_there = table.java.snapshot(before_id) is not None
+        before = _files(spark, spec, before_id).toArrow() if is_there else None
+        phase.name = "planning queries"
+        snapshots = Snapshots(action.base_snapshot_id, rows, files, before)
+        found = measure(spec.table_name, snapshots, queries, action.measure, unreadable)
     phase.name = "done"
     figures = GroupFigures(
         group_id=ONE_GROUP,
@@ -130,15 +146,17 @@ def _read(row: Mapping[str, Any], spec: TaskSpec) -> QueryRecord:
     )
 
 
-def _files(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries) -> DataFrame:
+def _files(spark: SparkSession, spec: TaskSpec, snapshot_id: int) -> DataFrame:
     """The data files of the snapshot, with what their bounds say."""
-    files = spark.read.option("versionAsOf", action.base_snapshot_id).table(sql_name(spec.table_name, "files"))
+    files = spark.read.option("versionAsOf", snapshot_id).table(sql_name(spec.table_name, "files"))
     wanted = (PATH, ROWS, BYTES, PARTITION, SPEC, METRICS)
     return files.where(sql.col("content") == 0).select(*(name for name in wanted if name in files.columns))
 
 
 def _sample(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries, columns: Iterable[str]) -> DataFrame:
     rows = spark.read.option("versionAsOf", action.base_snapshot_id).table(sql_name(spec.table_name))
+    if action.measure is not None:
+        return rows.limit(0).select(*map(identifier, columns), FILE)
     share = min(1.0, action.sample_rows / max(1, action.records))
     taken = rows if share == 1.0 else rows.sample(withReplacement=False, fraction=share, seed=_SEED)
     return taken.select(*map(identifier, columns), FILE)

@@ -24,6 +24,7 @@ from icewright.model.queries.recommendations import (
     LayoutChange,
     LeaveAsIs,
     PropertiesChange,
+    Revert,
 )
 from icewright_spark.trials.predicates import Path, rows_that_match
 from icewright_spark.trials.table_sample import CodedColumn
@@ -84,6 +85,8 @@ def simplicity(candidate: Candidate) -> tuple[int, int, str]:
             return 1, len(properties), str(candidate)
         case LayoutChange(layout):
             return 2 + list(Curve).index(layout.curve), len(layout.columns), str(candidate)
+        case Revert():
+            raise AssertionError(f"{candidate} is no candidate of the tournament")
 
 
 def _scores(older: Workload, columns: Mapping[Path, CodedColumn]) -> dict[Path, ColumnScore]:

@@ -24,6 +24,7 @@ from icewright.model.queries.recommendations import (
     CandidateTrial,
     Evidence,
     FrequentQueries,
+    JudgedQuery,
     LayoutChange,
     PropertiesChange,
     Rates,
@@ -66,6 +67,9 @@ SIMULATED_MIN: Final = 0.8
 """Of the bytes: with less in partitions that have sample rows enough, the table is left as it is."""
 BLOOM_FALSE_POSITIVES: Final = 0.01
 """Iceberg's default of ``write.parquet.bloom-filter-fpp.column``."""
+
+JUDGED_MAX: Final = 1_000
+"""Queries of which it is kept what they open now."""
 
 TOO_FEW_QUERIES, SAMPLE_TOO_SMALL = "too-few-queries", "sample-too-small"
 
@@ -161,7 +165,17 @@ class _Trials:
             trials=tuple(ordered),
             caveats=self._caveats(chosen.candidate),
             frequent=self._frequent(entry.sides.expected if verdict is Verdict.CHANGE else None),
+            judged=self._judged() if verdict is Verdict.CHANGE else (),
         )
+
+    def _judged(self) -> tuple[JudgedQuery, ...]:
+        """What newer queries open now: of many, those of the smallest keys."""
+        opened = scanned(self._newer.conditions, self._simulation.now())
+        found = [
+            JudgedQuery(unit.key, unit.weight, int(files), int(size))
+            for unit, files, size in zip(self._newer.units, opened.files, opened.bytes, strict=True)
+        ]
+        return tuple(sorted(found, key=lambda query: query.key)[:JUDGED_MAX])
 
     def _refusal(self) -> Reason | None:
         """Why nothing is tried at all."""

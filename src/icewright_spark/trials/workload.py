@@ -6,6 +6,7 @@ is counted by its reason.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,11 @@ class Unit:
     filters: tuple[tuple[Path, Filter], ...]
     weight: int
     conditions: tuple[Condition, ...] | None
+
+    @property
+    def key(self) -> str:
+        """A digest of the filters: the same in each analysis of the table."""
+        return hashlib.sha256(repr(self.filters).encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from icewright.actions.analyze_queries.plan import Drift, drift_since
 from icewright.core import codec
 from icewright.maintenance.registry import services
 from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.analyze_queries import AnalyzeQueriesRequest, Measure
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.recommendations import Recommendation
 from icewright.model.queries.templates import (
@@ -251,3 +252,21 @@ def test_drift_is_the_share_of_queries_that_the_analysis_did_not_see(
     found = drift_since(weeks, analyzed_at=10)
     assert isinstance(found, Drift)
     assert (found.queries, found.share) == (queries, share)
+
+
+def test_a_task_that_measures_an_accepted_recommendation_is_no_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = served_with_queries()
+    measure = Measure("recommendation-1", 1, 1, 1, 1)
+    asked = served.control.maintainer.plan_asked(EVENTS, AnalyzeQueriesRequest(measure=measure))
+    code = served.control.dispatcher.apply(asked.plan_id).reason.code
+    assert code in service.DUE.other_reasons
+    served = served_with_queries()
+    look(served)
+    task = served.control.tasks.get(analyzed(served))
+    served.clock.advance(DAY_MS)
+    look(served)
+    assert len(analyses(served)) == 1
+    others = replace(service.DUE, other_reasons=frozenset({task.reason.code}))
+    monkeypatch.setitem(services.DUE_RULES, ANALYZE, others)
+    look(served)
+    assert len(analyses(served)) == 2

@@ -441,7 +441,10 @@ def some_queries(served: Served) -> Iterator[tuple[str, str, Any]]:
         one = store.keep(TableId("lake", uuid), f"task-{number}", at, said)
         yield call("GET", "/recommendations/{recommendation_id}", recommendation_id=one)
         yield call("POST", f"/recommendations/{{recommendation_id}}/{decided}", body, recommendation_id=one)
+    yield call("GET", "/recommendations/{recommendation_id}/measurements", recommendation_id=one)
     yield call("GET", "/recommendations")
+    yield call("GET", "/tables/{uuid}/benefit", uuid=uuid)
+    yield call("GET", "/benefit")
 
 
 def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:

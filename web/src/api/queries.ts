@@ -205,6 +205,12 @@ export const openRecommendations = queryOptions({
   refetchInterval: NOW_AND_THEN,
 });
 
+export const fleetBenefit = queryOptions({
+  queryKey: ["benefit", "fleet"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/benefit", { params: { query: { weeks: 12 } }, signal })),
+  staleTime: SELDOM,
+});
+
 export const recommendation = (id: string) =>
   queryOptions({
     queryKey: ["recommendations", "one", id],

@@ -18,7 +18,7 @@ const SNOOZE_DAYS = 7;
 export function Recommendation({ summary, children }: { summary: Summary; children?: React.ReactNode }) {
   const me = useQuery(queries.me);
   const [isShown, setShown] = useState(false);
-  const isOpen = summary.state === "open" && summary.verdict === "change";
+  const isOpen = summary.state === "open" && summary.verdict !== "leave";
   const of = `${summary.change} for ${summary.table}`;
   return (
     <Card>
@@ -231,6 +231,10 @@ function candidate(found: View["recommendation"]["candidate"]): string {
       return Object.entries(found.properties)
         .map(([key, value]) => `${key}=${value}`)
         .join(", ");
+    case "revert":
+      return `go back: ${Object.entries(found.properties)
+        .map(([key, value]) => (value === null ? `unset ${key}` : `${key}=${value}`))
+        .join(", ")}`;
     default:
       return "leave it as it is";
   }

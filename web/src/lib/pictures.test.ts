@@ -401,3 +401,14 @@ test("the benefit sums up what was measured, of rewrites of data files alone", (
     wastedBytes: 14,
   });
 });
+
+test("what is not known is not said to be zero, and a loss is below it", () => {
+  const show = (value: number) => `${value} B`;
+  expect([null, undefined, 0, 1.4, -2.6].map((value) => pictures.signed(value, show))).toEqual([
+    "not known",
+    "not known",
+    "0 B",
+    "1 B",
+    "-3 B",
+  ]);
+});

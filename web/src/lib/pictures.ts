@@ -649,3 +649,9 @@ export function benefit(done: DoneLike[]): Benefit {
   }
   return total;
 }
+
+/** A figure that may be below zero, or not known. */
+export function signed(value: number | null | undefined, show: (value: number) => string): string {
+  if (value === null || value === undefined) return "not known";
+  return value < 0 ? `-${show(Math.round(-value))}` : show(Math.round(value));
+}

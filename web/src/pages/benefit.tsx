@@ -1,9 +1,10 @@
-// What the work has brought, and what it cost: predicted against measured.
+// What the work has brought, and what it cost: predicted against measured, by week, by table and by rewrite.
 
 import { useInfiniteQuery, useQueries } from "@tanstack/react-query";
 import { useMemo } from "react";
 import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
+import { FleetLedger } from "../components/ledger";
 import { TableLink, TaskLink } from "../components/links";
 import { Empty, Figures, Loaded, PageHeading, Time, Waiting } from "../components/ui";
 import { bytes, count, duration, plural } from "../lib/format";
@@ -95,6 +96,7 @@ export function BenefitPage() {
   return (
     <>
       <PageHeading title="Benefit" />
+      <FleetLedger />
       <Loaded query={list} what="finished tasks">
         {() =>
           rewrites.length === 0 ? (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -13,14 +13,17 @@ from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueri
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
+from icewright.model.queries.measurements import MEASURED_QUERIES_MAX, FileSums, Measured, MeasuredQuery
 from icewright.model.queries.recommendations import (
     FREQUENT_MAX,
     Candidate,
+    JudgedQuery,
     LayoutChange,
     LeaveAsIs,
     PropertiesChange,
     Rates,
     Recommendation,
+    Revert,
     Verdict,
 )
 from icewright.plans.check_table import Wrong
@@ -55,6 +58,8 @@ TRIALS_MAX: Final = 100
 COLUMNS_MAX: Final = 50
 BLOOM_PREFIX: Final = "write.parquet.bloom-filter-enabled.column."
 """How the only properties begin that may be recommended, all of them ``true``: a report is believed in nothing else."""
+REVERTIBLE: Final = frozenset({"icewright.layout", "icewright.level-1.size-bytes"})
+"""The other properties that accepting a recommendation sets, and that going back therefore sets."""
 _BYTES_TOLERANCE: Final = 0.05
 
 
@@ -83,6 +88,8 @@ def _of_another_task(found: Recommendation, table: TableName, said: AnalyzeQueri
         yield "it has a figure that is not a finite number"
     if len(found.trials) > TRIALS_MAX:
         yield f"it has {len(found.trials):,} trials"
+    if len(found.judged) > MEASURED_QUERIES_MAX or any(min(q.weight - 1, q.files, q.bytes) < 0 for q in found.judged):
+        yield "what it keeps of the queries that judged it cannot be"
     evidence = found.evidence
     if abs(evidence.bytes - said.read_bytes) > _BYTES_TOLERANCE * said.read_bytes:
         yield f"it is of a table of {evidence.bytes:,} bytes, and this one has {said.read_bytes:,}"
@@ -101,6 +108,8 @@ def _does_not_hold(found: Recommendation, action: AnalyzeQueries, metadata: Tabl
         if not isinstance(candidate, LeaveAsIs):
             yield f"it recommends to leave the table, and {candidate}"
         return
+    if isinstance(candidate, Revert):
+        yield "no analysis recommends to go back"
     yield from impossible(candidate, metadata)
     if isinstance(candidate, LayoutChange) and candidate.layout == action.current:
         yield f"the table is to have {candidate.layout} already"
@@ -112,15 +121,68 @@ def _does_not_hold(found: Recommendation, action: AnalyzeQueries, metadata: Tabl
         yield f"it gains {gained_s:.3g} CPU seconds at least and costs {cost_s:.3g}"
 
 
+def measurement_problem(
+    found: Measured,
+    action: AnalyzeQueries,
+    said: AnalyzeQueriesPrediction,
+    judged: Mapping[str, JudgedQuery],
+) -> str | None:
+    """Why a measurement must not be kept; None where it holds.
+
+    It is of the recommendation and the snapshot that the task names, and of a table of the size that was planned; no
+    query opens more than the table has, before or after; and where it says of ``judged`` queries what they opened
+    before, it says what the analysis said that recommended the change.
+    """
+    return next(_not_measured(found, action, said, judged), None)
+
+
+def _not_measured(
+    found: Measured, action: AnalyzeQueries, said: AnalyzeQueriesPrediction, judged: Mapping[str, JudgedQuery]
+) -> Iterator[str]:
+    asked = action.measure
+    if asked is None or found.recommendation_id != asked.recommendation_id:
+        yield f"it is of {found.recommendation_id[:100]}, which was not asked for"
+    if found.snapshot_id != action.base_snapshot_id:
+        yield f"it is of snapshot {found.snapshot_id}, not of {action.base_snapshot_id}"
+    if not 0 <= found.table.files <= said.data_files:
+        yield f"it has seen {found.table.files:,} of {said.data_files:,} files"
+    if abs(found.table.bytes - said.read_bytes) > _BYTES_TOLERANCE * said.read_bytes:
+        yield f"it is of a table of {found.table.bytes:,} bytes, and this one has {said.read_bytes:,}"
+    if len(found.unusable) > COLUMNS_MAX or any(number < 0 for number in found.unusable.values()):
+        yield "it counts queries that say nothing in a way that cannot be"
+    for rows in (found.later, found.judged):
+        if len(rows) > MEASURED_QUERIES_MAX or len({row.key for row in rows}) < len(rows):
+            yield f"it has {len(rows):,} queries, or one of them twice"
+        yield from (f"query {row.key[:24]} {wrong}" for row in rows for wrong in _cannot_be(row, found))
+    for row in found.judged:
+        kept = judged.get(row.key)
+        if row.files_before is not None and kept is not None and kept.files != row.files_before:
+            yield f"query {row.key[:24]} opened {kept.files:,} files when it was judged, not {row.files_before:,}"
+
+
+def _cannot_be(row: MeasuredQuery, found: Measured) -> Iterator[str]:
+    if row.weight < 1 or not _is_within(row.files, row.bytes, found.table):
+        yield f"opens {row.files:,} files and {row.bytes:,} bytes, {row.weight:,} times"
+    if row.files_before is None and row.bytes_before is None:
+        return
+    if found.table_before is None or not _is_within(row.files_before, row.bytes_before, found.table_before):
+        yield f"cannot have opened {row.files_before} files before"
+
+
+def _is_within(files: int | None, size: int | None, table: FileSums) -> bool:
+    if files is None or size is None:
+        return False
+    return 0 <= files <= table.files and 0 <= size <= table.bytes and (files == 0) == (size == 0)
+
+
 def impossible(candidate: Candidate, metadata: TableMetadata) -> Iterator[str]:
     """Why a change cannot be made to a table as it is, or must not be: nothing where it can."""
     match candidate:
         case LayoutChange(layout):
             if not layout.columns:
                 yield "it recommends a layout without columns"
-            for column in layout.columns:
-                if not _has(metadata, column.path):
-                    yield f"the table has no column {column}"
+            missing = (column for column in layout.columns if not _has(metadata, column.path))
+            yield from (f"the table has no column {column}" for column in missing)
         case PropertiesChange(properties):
             if not 0 < len(properties) <= COLUMNS_MAX:
                 yield f"it would set {len(properties):,} properties"
@@ -130,6 +192,9 @@ def impossible(candidate: Candidate, metadata: TableMetadata) -> Iterator[str]:
                     yield f"it would set {key[:100]!r}"
                 elif not _has(metadata, path):
                     yield f"the table has no column {'.'.join(path)[:100]}"
+        case Revert(properties=back):
+            others = (key for key in back if key not in REVERTIBLE and not key.startswith(BLOOM_PREFIX))
+            yield from (f"it would set {key[:100]!r}" for key in others)
         case _:
             yield f"no action carries out {candidate}"
 

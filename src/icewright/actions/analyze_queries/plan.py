@@ -8,7 +8,7 @@ from typing import Final
 
 from icewright.core import wording
 from icewright.core.times import Instant
-from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction
+from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction, Measure
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason
@@ -16,6 +16,8 @@ from icewright.model.policy.policy import Policy
 from icewright.model.queries.templates import OTHER_TEMPLATES, TemplateWeek
 from icewright.plans.standalone_plan import Decided
 
+MEASURING: Final = "measure-recommendation"
+"""The code of the reason of a task that measures an accepted recommendation, and analyzes nothing."""
 QUERIES_MIN: Final = 20
 """With fewer, no layout has a chance to be tried: half of them choose it, and half of them judge it."""
 SAMPLE_ROWS_PER_FILE: Final = 160
@@ -34,18 +36,25 @@ def decide_analysis(
     queries: int,
     queries_table: TableName,
     since: Instant,
+    measure: Measure | None = None,
 ) -> Decided:
-    """What is analyzed; ``queries`` of the table were counted since then."""
+    """What is analyzed; ``queries`` of the table were counted since then.
+
+    With ``measure`` the queries are planned again, however few they are: that they are too few is an answer then.
+    """
     snapshot_id = metadata.current_snapshot_id
     if snapshot_id is None or not records:
         return Decided(None, Reason("no-rows", "nothing to do: the table has no rows yet"), None)
-    if queries < QUERIES_MIN:
+    if measure is None and queries < QUERIES_MIN:
         counted = wording.count(queries, "query is", "queries are")
         text = f"nothing to do: {counted} known of this table since {wording.instant(since)}, {QUERIES_MIN} are needed"
         return Decided(None, Reason("too-few-queries", text, {"queries": queries}), None)
     sample_rows = sample_of(data_files, records)
-    action = AnalyzeQueries(snapshot_id, queries_table, since, queries, records, sample_rows, policy.layout)
+    action = AnalyzeQueries(snapshot_id, queries_table, since, queries, records, sample_rows, policy.layout, measure)
     prediction = AnalyzeQueriesPrediction(queries, data_files, sample_rows, data_bytes)
+    if measure is not None:
+        text = f"measure what {measure.recommendation_id} has brought, by queries since {wording.instant(since)}"
+        return Decided(action, Reason(MEASURING, text), prediction)
     text = f"analyze {queries:,} queries since {wording.instant(since)} on a sample of {sample_rows:,} rows"
     return Decided(action, Reason("analyze-queries", text), prediction)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from icewright.actions.analyze_queries.check import analysis_violations
-from icewright.actions.analyze_queries.plan import Drift, decide_analysis, drift_since
+from icewright.actions.analyze_queries.plan import MEASURING, Drift, decide_analysis, drift_since
 from icewright.actions.analyze_queries.settings import ANALYZES_KEY, DAY_MS
 from icewright.core import wording
 from icewright.core.errors import InvalidMessage, NotAllowed
@@ -20,6 +20,7 @@ from icewright.model.actions.analyze_queries import (
     AnalyzeQueries,
     AnalyzeQueriesPrediction,
     AnalyzeQueriesRequest,
+    Measure,
 )
 from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.iceberg.names import TableName
@@ -66,8 +67,11 @@ def plan_asked(
         )
     if not 1 <= asked.weeks <= WEEKS_MAX:
         raise InvalidMessage(f"{asked.weeks} weeks", hint=f"1 to {WEEKS_MAX}")
-    policy, since = planner.policy(observation.metadata), planner.clock.now() - asked.weeks * _WEEK_MS
-    decision = _decided(observation, policy, history, queries_table, since)
+    policy, measure = planner.policy(observation.metadata), asked.measure
+    since = planner.clock.now() - asked.weeks * _WEEK_MS
+    if measure is not None:
+        since = min(measure.judged_since, measure.later_than)
+    decision = _decided(observation, policy, history, queries_table, since, measure)
     return Planned(_kept(planner, observation, decision, queries_table, asked=True), observation, policy)
 
 
@@ -117,7 +121,12 @@ def _analyzed_lately(rest: Rest, policy: Policy, drift: Drift) -> Reason:
 
 
 def _decided(
-    observation: Observation, policy: Policy, history: QueryHistory, queries_table: TableName, since: Instant
+    observation: Observation,
+    policy: Policy,
+    history: QueryHistory,
+    queries_table: TableName,
+    since: Instant,
+    measure: Measure | None = None,
 ) -> Decided:
     metadata = observation.metadata
     counts = [partition.counts for partition in observation.inventory.partitions]
@@ -130,6 +139,7 @@ def _decided(
         queries=history.queries_of(metadata.table_id, since),
         queries_table=queries_table,
         since=since,
+        measure=measure,
     )
 
 
@@ -173,4 +183,5 @@ DUE: Final = DueRule(
     is_possible=lambda planner: planner.queries is not None and planner.queries.table is not None,
     priority=ANALYSIS_PRIORITY,
     waiting_max=ANALYSES_WAITING_MAX,
+    other_reasons=frozenset({MEASURING}),
 )

@@ -45,6 +45,7 @@ from icewright.model.actions.rollback import Rollback
 from icewright.model.actions.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.model.iceberg.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.model.plans.plans import Reason
+from icewright.model.queries.measurements import Measured
 from icewright.model.queries.recommendations import Recommendation
 from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.model.work.jobs import GROUP_CONFLICT, GroupLeft, report_of
@@ -53,6 +54,7 @@ from icewright.observation.observer import Observer
 from icewright.plans.evidence.service import Changes, changes_between, committed_part, problem_of
 from icewright.ports.store import TaskStore
 from icewright.ports.telemetry import note_optimized
+from icewright.recommendations.ledger import Measuring, unless_reverted
 from icewright.recommendations.sql import SqlRecommendations
 
 COMMIT_NOT_FOUND = "commit-not-found"
@@ -64,7 +66,8 @@ class Verification:
     """What a table says of a committed task, one method for each way to tell.
 
     ``expiry_problem`` and ``undo_problem`` say what is otherwise than an expiry, or its undo, should leave it;
-    ``files_outcome`` what became of files that were moved. ``recommendations`` is where those that hold are kept.
+    ``files_outcome`` what became of files that were moved. ``recommendations`` is where those that hold are kept, and
+    ``measuring`` judges what accepted ones have brought.
     """
 
     tasks: TaskStore
@@ -73,6 +76,7 @@ class Verification:
     undo_problem: Callable[[Task, TableMetadata], Reason | None]
     files_outcome: Callable[[Task], Reason]
     recommendations: SqlRecommendations | None = None
+    measuring: Measuring | None = None
 
     def rewrite(self, task: Task, action: RewriteDataFiles, metadata: TableMetadata) -> Outcome:
         """What the table says of a rewrite, in all parts that were committed."""
@@ -147,6 +151,8 @@ class Verification:
         if len(report.answer) > ANSWER_LENGTH_MAX:
             return Outcome(_failed(f"the answer has {len(report.answer):,} characters"))
         try:
+            if action.measure is not None:
+                return Outcome(self._measured(task, action, loads(Measured, report.answer), metadata))
             found = loads(Recommendation, report.answer)
         except (InvalidMessage, OverflowError, RecursionError) as error:
             return Outcome(_failed(f"the answer is no recommendation: {str(error)[:500]}"))
@@ -157,8 +163,15 @@ class Verification:
         if problem is not None:
             return Outcome(_failed(problem))
         if self.recommendations is not None:
+            found = unless_reverted(found, task.table_id, self.recommendations)
             self.recommendations.keep(task.table_id, task.task_id, self.tasks.now(), found)
         return Outcome(Reason("verified", f"{found.candidate}: {found.reason.text}", {"trials": len(found.trials)}))
+
+    def _measured(self, task: Task, action: AnalyzeQueries, found: Measured, metadata: TableMetadata) -> Reason:
+        if self.measuring is None:
+            return Reason(UNVERIFIED, "this server keeps no measurements")
+        kept = self.measuring.keep(task, action, found, metadata)
+        return _failed(kept) if isinstance(kept, str) else kept
 
     def _of_commit(self, task: Task, metadata: TableMetadata, said: _Said) -> Outcome:
         """What the table says of a task that is committed as a whole, compared with the snapshot before it."""

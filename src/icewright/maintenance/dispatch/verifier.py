@@ -25,6 +25,7 @@ from icewright.model.work.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.observation.observer import Observer
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.ports.telemetry import watched
+from icewright.recommendations.ledger import Measuring
 from icewright.recommendations.sql import SqlRecommendations
 
 VERIFY_TIMEOUT_MS = 60 * 60 * 1000
@@ -49,11 +50,13 @@ class Verifier:
         undoer: Undoer,
         remover: Remover,
         recommendations: SqlRecommendations | None = None,
+        *,
+        measuring: Measuring | None = None,
     ) -> None:
         self._tasks, self._tables, self._observer, self._dispatcher = tasks, tables, observer, dispatcher
         self._remover = remover
         self._verification = Verification(
-            tasks, observer, expirer.problem, undoer.problem, remover.outcome, recommendations
+            tasks, observer, expirer.problem, undoer.problem, remover.outcome, recommendations, measuring
         )
 
     def settle(self, task: Task) -> Task:

@@ -27,11 +27,27 @@ class AnalyzeQueriesFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """Which recommendation is measured, instead of making one: queries are planned against two snapshots.
+
+    Those that began at ``later_than`` or after it count as later ones, those from ``judged_since`` to ``judged_until``
+    are those by which it was recommended. ``before_snapshot_id`` may have expired.
+    """
+
+    recommendation_id: str
+    before_snapshot_id: int
+    judged_since: Instant
+    judged_until: Instant
+    later_than: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class AnalyzeQueries:
     """Try layouts on the queries that ``queries_table`` has of the table since ``since``.
 
     Rows are read of the snapshot ``base_snapshot_id``, about ``sample_rows`` of its ``records``. ``queries`` were
-    counted as it was planned. ``current`` is the layout that the table is to have now, None without one.
+    counted as it was planned. ``current`` is the layout that the table is to have now, None without one. With
+    ``measure`` no layout is tried, and no row read.
     """
 
     kind: ClassVar[Literal["analyze_queries"]] = "analyze_queries"
@@ -42,6 +58,7 @@ class AnalyzeQueries:
     records: int
     sample_rows: int
     current: LayoutExpression | None = None
+    measure: Measure | None = None
 
     @property
     def figures(self) -> AnalyzeQueriesFigures:
@@ -67,10 +84,14 @@ class AnalyzeQueriesPrediction:
 
 @dataclass(frozen=True, slots=True)
 class AnalyzeQueriesRequest:
-    """Analyze the queries of a table of the last ``weeks``, this one and those before it."""
+    """Analyze the queries of a table of the last ``weeks``, this one and those before it.
+
+    ``measure`` is an accepted recommendation that is to be measured, instead of making a new one.
+    """
 
     kind: ClassVar[Literal["analyze_queries"]] = "analyze_queries"
     weeks: int = 8
+    measure: Measure | None = None
 
 
 TRAITS: Final = ActionTraits(
@@ -81,5 +102,6 @@ TRAITS: Final = ActionTraits(
     in_mode_observe=True,
     asked=AnalyzeQueriesRequest,
     slot=TableSlot.METADATA,
+    protocol_version=2,
     settings=frozenset({"layout"}),
 )

@@ -38,6 +38,8 @@ class FactKind(StrEnum):
     """A plan waits for a person."""
     REFUSED = "refused"
     """Somebody refused a plan that waited; the reason says who and why."""
+    REGRESSED = "regressed"
+    """Queries read more than before a recommendation was accepted: it is taken back, or that is recommended."""
     CATALOG_AWAY = "catalog-away"
     """A catalog has not answered for a while; its tables and tasks wait."""
     CATALOG_BACK = "catalog-back"

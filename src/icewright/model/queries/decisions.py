@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -21,19 +22,27 @@ class RecommendationState(StrEnum):
     """Somebody has accepted it, and the properties of the table are being set, or may be: accept it again to know."""
     ACCEPTED = "accepted"
     REJECTED = "rejected"
+    REVERTED = "reverted"
+    """It was accepted, and read more than before: its properties were set back."""
     REPLACED = "replaced"
     """A newer one of the same table came before anybody decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What somebody decided. ``until`` is of a snooze alone."""
+    """What somebody decided. ``until`` is of a snooze alone.
+
+    ``was`` is what the properties that accepting it sets were before, None where there were none; and ``snapshot_id``
+    the table's snapshot then.
+    """
 
     state: RecommendationState
     by: str
     at: Instant
     why: str = ""
     until: Instant | None = None
+    was: Mapping[str, str | None] | None = None
+    snapshot_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

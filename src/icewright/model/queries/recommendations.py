@@ -52,9 +52,25 @@ class PropertiesChange:
         return ", ".join(f"{key}={value}" for key, value in sorted(self.properties.items()))
 
 
+@dataclass(frozen=True, slots=True)
+class Revert:
+    """Properties go back to what they were before a recommendation was accepted; None where there were none."""
+
+    recommendation_id: str
+    properties: Mapping[str, str | None]
+
+    kind: ClassVar[str] = "revert"
+
+    def __str__(self) -> str:
+        parts = [
+            f"unset {key}" if value is None else f"{key}={value}" for key, value in sorted(self.properties.items())
+        ]
+        return f"go back: {', '.join(parts)}"
+
+
 Candidate = Annotated[
-    LeaveAsIs | LayoutChange | PropertiesChange,
-    OneOf((LeaveAsIs, LayoutChange, PropertiesChange)),
+    LeaveAsIs | LayoutChange | PropertiesChange | Revert,
+    OneOf((LeaveAsIs, LayoutChange, PropertiesChange, Revert)),
 ]
 """What may be done about a table."""
 
@@ -66,6 +82,8 @@ class Verdict(StrEnum):
     """Do what the candidate says."""
     LEAVE = "leave"
     """Leave the table as it is."""
+    REVERT = "revert"
+    """Take back what an accepted recommendation has set, since it did not pay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +216,26 @@ class FrequentQueries:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedQuery:
+    """Queries of the newer window with the same filters, and what one of them opens now: kept to be compared with.
+
+    ``key`` is a digest of the filters, the same as long as they are.
+    """
+
+    key: str
+    weight: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation:
     """What to do about a table, and why. ``chosen`` is the trial that the verdict is about, None where none was made.
 
     ``frequent`` is None where too few queries are known, and of recommendations of earlier releases. ``trials`` are all
     candidates with their figures, the best on the older queries first. ``caveats`` say what would make the figures
-    wrong.
+    wrong. ``judged`` comes with the answer of an analysis, and is kept
+    apart from what is shown.
     """
 
     table: TableName
@@ -216,6 +248,7 @@ class Recommendation:
     trials: tuple[CandidateTrial, ...] = ()
     caveats: tuple[Reason, ...] = field(default=())
     frequent: FrequentQueries | None = None
+    judged: tuple[JudgedQuery, ...] = field(default=())
 
 
 LEAVE: Final = LeaveAsIs()

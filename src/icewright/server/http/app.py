@@ -46,6 +46,7 @@ from icewright.policy import api as policies
 from icewright.queries import api as queries
 from icewright.queries import metrics_reports
 from icewright.recommendations import api as recommendations
+from icewright.recommendations import benefit_api as benefit
 from icewright.server.cluster.leading import AlwaysLeads, Leading
 from icewright.server.control import ControlPlane
 from icewright.server.http import catalog_check_api as catalog_checks
@@ -192,6 +193,7 @@ def _routes() -> _Routes:
         events,
         queries,
         recommendations,
+        benefit,
         optimizers,
         metrics,
     )

@@ -31,6 +31,7 @@ from icewright.core.times import Instant
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
 from icewright.model.actions.actions import ActionKind
+from icewright.model.queries.measurements import Effect
 from icewright.model.work.halts import Halt, HaltState, PartKind
 from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.model.work.retention import Pruned, RowKind, Rows
@@ -95,6 +96,7 @@ class Figures:
             tasks, tables = control.tasks.census(max(1, self._shown.tables_max)), control.tables.census()
             halts, groups = control.tasks.halts.present(), control.group_views.defined()
             receivers = control.notifications.views()
+            measured = control.recommendations.effects()
             pruned = {} if control.prunings is None else control.prunings.pruned()
         except IcewrightError as error:
             _log.warning("no figures of the store", code=error.code, detail=error.message)
@@ -107,6 +109,7 @@ class Figures:
         yield from _of_totals(tasks.totals)
         yield from _of_receivers(receivers)
         yield from _of_pruned(pruned, tasks.now)
+        yield _of_measurements(measured)
         lag_ms = None if self._led.history is None else self._led.history.lag_ms(tasks.now)
         if lag_ms is not None:
             about = "Of the server: for how long tasks that ended are not yet in the history."
@@ -161,6 +164,14 @@ def _of_queries(log: QueryLog) -> Iterator[Metric]:
         yield _one("icewright_queries_waiting_bytes", about, figures.waiting_bytes)
         about = "Of the server: what came as a query and could not be read, of what is kept."
         yield _one("icewright_queries_set_aside", about, figures.set_aside)
+
+
+def _of_measurements(measured: Mapping[Effect, int]) -> GaugeMetricFamily:
+    about = "Of the store: accepted recommendations that were measured, by what was measured last."
+    family = GaugeMetricFamily("icewright_accepted_recommendations", about, labels=("effect",))
+    for effect in Effect:
+        family.add_metric((effect.value,), measured.get(effect, 0))
+    return family
 
 
 def _of_halts(halts: Sequence[Halt]) -> GaugeMetricFamily:

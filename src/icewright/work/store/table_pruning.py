@@ -15,7 +15,7 @@ from icewright.model.iceberg.names import TableId
 from icewright.model.plans.approvals import REFUSED_MS
 from icewright.model.work.retention import Retention, RowKind
 from icewright.queries.schema import query_templates
-from icewright.recommendations.schema import recommendations
+from icewright.recommendations.schema import judged_queries, measurements, recommendations
 from icewright.store import transactions
 from icewright.store.schema import (
     listed_tables,
@@ -53,6 +53,8 @@ OF_TABLES: Final = (
     listed_tables,
     table_series,
     query_templates,
+    judged_queries,
+    measurements,
     recommendations,
     tables,
 )

@@ -1,0 +1,81 @@
+"""Since when the files of a table lie as an accepted recommendation says: by the tasks that did it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.tables import Operation, TableMetadata
+from icewright.model.queries.decisions import KeptRecommendation
+from icewright.model.queries.recommendations import LayoutChange
+from icewright.model.work.tasks import ListedTask, TaskState
+from icewright.plans.evidence.measures import measured
+from icewright.plans.layouts import in_names, resolve_expression
+from icewright.ports.store import TaskFilter, TaskStore
+
+SHARE_MIN: Final = 0.5
+"""Of the bytes that the table had, how much has to be rewritten before anything is judged: small partitions may never
+reach the size from which they are put in order."""
+TASKS_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedOut:
+    """Since when it is done, and the snapshot of the last task that did it, None where it is not known."""
+
+    at: Instant
+    snapshot_id: int | None
+
+
+def carried_out(tasks: TaskStore, kept: KeptRecommendation, metadata: TableMetadata) -> CarriedOut | None:
+    """When half of the table was rewritten since the acceptance, by the layout where it is one; None before that.
+
+    None too where the table was rolled back to before it.
+    """
+    decision, said = kept.decision, kept.recommendation
+    if decision is None:
+        return None
+    layout = None
+    if isinstance(said.candidate, LayoutChange):
+        resolved = resolve_expression(metadata, said.candidate.layout)
+        if isinstance(resolved, Reason):
+            return None
+        layout = in_names(metadata, resolved)
+    only = TaskFilter(frozenset({TaskState.SUCCEEDED}), kept.table_id, ActionKind.REWRITE_DATA_FILES)
+    done = [task for task in tasks.listed(only, limit=TASKS_MAX) if task.created_at >= decision.at]
+    done = [task for task in done if layout is None or _layout_of(task) == layout]
+    rewritten = 0
+    for task in sorted(done, key=lambda task: (task.updated_at, task.task_id)):
+        found = measured(tasks.attempts(task.task_id))
+        rewritten += 0 if found is None else found.input_bytes
+        if rewritten >= SHARE_MIN * said.evidence.bytes:
+            last = max(done, key=lambda task: (task.updated_at, task.task_id))
+            snapshot_id = None if last.outcome is None else last.outcome.snapshot_id
+            ended = CarriedOut(task.updated_at, snapshot_id)
+            return None if _is_rolled_back(ended, metadata) else ended
+    return None
+
+
+def rewritten_by_others(done: CarriedOut, metadata: TableMetadata) -> bool:
+    """Whether somebody else has rewritten files since: what is measured then is also theirs."""
+    for snapshot in metadata.ancestors():
+        if snapshot.snapshot_id == done.snapshot_id:
+            return False
+        if snapshot.operation is Operation.REPLACE and snapshot.task_id is None and snapshot.committed_at >= done.at:
+            return True
+    return False
+
+
+def _is_rolled_back(done: CarriedOut, metadata: TableMetadata) -> bool:
+    """Whether the snapshot is there, and the table is not made from it; one that has expired says nothing."""
+    if done.snapshot_id is None or metadata.snapshot(done.snapshot_id) is None:
+        return False
+    return all(snapshot.snapshot_id != done.snapshot_id for snapshot in metadata.ancestors())
+
+
+def _layout_of(task: ListedTask) -> str | None:
+    prediction = task.rewrite_prediction
+    return None if prediction is None else prediction.layout
