@@ -173,9 +173,8 @@ def build_control_plane(
     ``queries`` is the query log of this process, if it keeps one, and ``recommendations`` where those made from it are
     kept; accepting one changes ``properties`` of tables, by the names of their catalogs.
     """
-    queries = queries or QueryLog(catalogs, tables, clock)
+    queries, keeping = queries or QueryLog(catalogs, tables, clock), keeping or Keeping()
     limits, pulse = limits or DispatchLimits(), Liveness(clock)
-    keeping = keeping or Keeping()
     removals = heard(removals, pulse)
     catalogs = {name: HeardCatalog(catalog, pulse) for name, catalog in catalogs.items()}
     access = AccessBook(tables, clock)
@@ -250,10 +249,21 @@ def build_control_plane(
     housekeeper = ServerTaskRunner(dispatcher, carriers, clock, alive=pulse.beat)
     past = Past(tasks, tables, kept, delivery.store, removals.store, policies, queries.kept_sums, recommendations)
 
-    intake = Intake(catalogs, tables, lambda: (wake or loop.wake)(), event_prefixes)
+    def wake_up() -> None:
+        (wake or loop.wake)()
+
+    intake = Intake(catalogs, tables, wake_up, event_prefixes)
     accepting = Recommendations(recommendations, catalogs, tables, properties, planner.policy, clock, intake.look_at)
-    measuring_tasks = MeasuringTasks(maintainer.plan_asked, dispatcher.apply)
-    ledger = Ledger(accepting, catalogs, tables, tasks, queries, planner.policy, measuring_tasks, clock)
+    ledger = Ledger(
+        accepting,
+        catalogs,
+        tables,
+        tasks,
+        queries,
+        planner.policy,
+        MeasuringTasks(maintainer.plan_asked, dispatcher.apply),
+        clock,
+    )
     benefit = Benefit(recommendations, tables, tasks, queries, clock)
     loop = Loop(
         catalogs,
