@@ -81,5 +81,6 @@ TRAITS: Final = ActionTraits(
     in_mode_observe=True,
     asked=AnalyzeQueriesRequest,
     slot=TableSlot.METADATA,
+    protocol_version=2,  # the present layout may be by cuts, and so may the answer's
     settings=frozenset({"layout"}),
 )
