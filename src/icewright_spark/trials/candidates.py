@@ -6,6 +6,8 @@
    without it too.
 4. Sorts have one to three columns, curves two to four. Equality on a column of nearly unique values is also a case for
    Bloom filters.
+5. Cuts are of all columns whose filters exclude enough, those that go with others among them
+   (:mod:`icewright_spark.trials.cutting`).
 """
 
 from __future__ import annotations
@@ -48,11 +50,15 @@ _CURVES: Final = (Curve.ZORDER, Curve.HILBERT)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidates, and the columns that they come from. ``bloom`` are the columns of the Bloom filters."""
+    """The candidates, and the columns that they come from.
+
+    ``bloom`` are the columns of the Bloom filters, ``cut`` those that cuts may be of, both the best first.
+    """
 
     candidates: tuple[Candidate, ...]
     scores: tuple[ColumnScore, ...]
     bloom: tuple[Path, ...]
+    cut: tuple[Path, ...] = ()
 
 
 def choose(older: Workload, columns: Mapping[Path, CodedColumn], current: LayoutExpression | None = None) -> Choice:
@@ -72,11 +78,12 @@ def choose(older: Workload, columns: Mapping[Path, CodedColumn], current: Layout
     if bloom:
         found.append(PropertiesChange({BLOOM_PROPERTY + ".".join(path): "true" for path in bloom}))
     unique = {str(candidate): candidate for candidate in found}
-    return Choice(tuple(unique.values()), tuple(scores[path] for path in ranked), bloom)
+    cut = tuple(path for path in ranked if scores[path].score > SCORE_MIN * scores[ranked[0]].score)
+    return Choice(tuple(unique.values()), tuple(scores[path] for path in ranked), bloom, cut)
 
 
 def simplicity(candidate: Candidate) -> tuple[int, int, str]:
-    """What sorts simpler candidates first: nothing, properties, sorts, z-order, Hilbert; fewer columns before more."""
+    """What sorts simpler candidates first: nothing, properties, sorts, z-order, Hilbert, cuts; then fewer columns."""
     match candidate:
         case LeaveAsIs():
             return 0, 0, ""
