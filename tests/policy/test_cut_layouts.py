@@ -10,9 +10,9 @@ import pytest
 
 from icewright.actions.analyze_queries.check import impossible
 from icewright.core.errors import InvalidConfiguration
-from icewright.model.iceberg.comparisons import Literal, LiteralKind, Operator
-from icewright.model.iceberg.cuts import Cut, CutTree
 from icewright.model.iceberg.layouts import Curve, Layout, LayoutExpression
+from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
+from icewright.model.iceberg.predicates.cuts import Cut, CutTree
 from icewright.model.iceberg.tables import Json, SortField, TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import PolicyRule

@@ -14,9 +14,9 @@ from typing import Any
 
 from icewright.core import wording
 from icewright.model.iceberg.column_types import is_orderable
-from icewright.model.iceberg.cuts import CutTree, fits_type
 from icewright.model.iceberg.layouts import Curve, Layout, LayoutColumn, LayoutExpression, order_text
 from icewright.model.iceberg.names import quote_part
+from icewright.model.iceberg.predicates.cuts import CutTree, fits_type
 from icewright.model.iceberg.tables import Json, SortField, TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy

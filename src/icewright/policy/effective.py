@@ -19,9 +19,9 @@ from typing import Any
 
 from icewright.core import wording
 from icewright.model.actions.undo import SIGNATURE_KEY
-from icewright.model.iceberg.cuts import CutTree
 from icewright.model.iceberg.layouts import LayoutExpression
 from icewright.model.iceberg.names import TableName, quote_part
+from icewright.model.iceberg.predicates.cuts import CutTree
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import Rule
 from icewright.model.policy.policy import MODE_KEY, PREFIX, Enforced, Mode, Policy, PolicyProblem, PolicyRule

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration
-from icewright.model.iceberg.cuts import parse_cuts
+from icewright.model.iceberg.predicates.cuts import parse_cuts
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import PREFIX

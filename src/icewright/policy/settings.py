@@ -8,7 +8,7 @@ from icewright.actions.expire_snapshots.settings import EXPIRY_SETTINGS
 from icewright.actions.remove_files.orphans.settings import ORPHAN_SETTINGS
 from icewright.actions.rewrite_manifests.settings import MANIFEST_SETTINGS
 from icewright.core import wording
-from icewright.model.iceberg.cuts import CutsError, parse_cuts
+from icewright.model.iceberg.predicates.cuts import CutsError, parse_cuts
 from icewright.model.policy.policy import (
     IGNORE_OTHER_OPTIMIZERS_KEY,
     MODE_KEY,
@@ -82,8 +82,8 @@ SETTINGS: tuple[Setting, ...] = (
         parse_cuts,
         None,
         "a tree of cuts, as a recommendation writes it",
-        "The tree that `icewright.layout = cuts(ID)` names: comparisons from the filters of queries, as JSON. Nobody "
-        "writes it by hand: accepting a recommendation sets both. [More](layouts.md#cuts).",
+        "The tree that `icewright.layout = cuts(ID)` names: comparisons from the filters of queries, as JSON. "
+        "Accepting a recommendation sets both. [More](layouts.md#cuts).",
     ),
     Setting(
         LEVEL_1_SIZE_KEY,

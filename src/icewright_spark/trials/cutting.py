@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from icewright.model.iceberg.cuts import COLUMNS_MAX, CUTS_MAX, DEPTH_MAX, TEXT_LENGTH_MAX, Cut, CutTree
+from icewright.model.iceberg.predicates.cuts import COLUMNS_MAX, CUTS_MAX, DEPTH_MAX, TEXT_LENGTH_MAX, Cut, CutTree
 from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operator
 from icewright_spark.executors.sort.cut_cells import FILE_SHARE_MIN, threshold_of
 from icewright_spark.executors.sort.literals import as_cut

@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from icewright.core.reasons import Reason
-from icewright.model.iceberg.cuts import CutTree
 from icewright.model.iceberg.layouts import LayoutExpression
 from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.predicates.cuts import CutTree
 from icewright.model.queries.queries import Operator, QueryRecord
 from icewright.model.queries.recommendations import (
     LEAVE,

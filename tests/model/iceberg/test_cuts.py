@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.core import codec
-from icewright.model.iceberg.comparisons import Literal, LiteralKind, Operator
-from icewright.model.iceberg.cuts import (
+from icewright.model.iceberg.layouts import Curve, Layout, LayoutExpression, run_of
+from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
+from icewright.model.iceberg.predicates.cuts import (
     CUTS_MAX,
     DEPTH_MAX,
     LITERAL_LENGTH_MAX,
@@ -23,7 +24,6 @@ from icewright.model.iceberg.cuts import (
     fits_type,
     parse_cuts,
 )
-from icewright.model.iceberg.layouts import Curve, Layout, LayoutExpression, run_of
 from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Operation, Snapshot, SortField
 from tests.cases import each_case
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from icewright.model.iceberg.comparisons import LiteralKind, Operator
-from icewright.model.iceberg.cuts import CUTS_MAX, TEXT_LENGTH_MAX, CutTree, check_cuts, parse_cuts
 from icewright.model.iceberg.layouts import Curve, LayoutExpression
+from icewright.model.iceberg.predicates.comparisons import LiteralKind, Operator
+from icewright.model.iceberg.predicates.cuts import CUTS_MAX, TEXT_LENGTH_MAX, CutTree, check_cuts, parse_cuts
 from icewright.model.queries.queries import Filter, QueryRecord
 from icewright.model.queries.recommendations import LayoutChange, Recommendation
 from icewright_spark.trials.cutting import cut_tree

@@ -10,9 +10,9 @@ from typing import Any, Final
 from icewright.core import codec
 from icewright.core.times import Instant
 from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction
-from icewright.model.iceberg.cuts import CutsError, check_cuts, fits_type
 from icewright.model.iceberg.layouts import Curve, LayoutExpression
 from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.predicates.cuts import CutsError, check_cuts, fits_type
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
 from icewright.model.queries.recommendations import (

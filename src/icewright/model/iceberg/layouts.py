@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Final
 
 from icewright.core.times import Instant
-from icewright.model.iceberg.cuts import CutTree
 from icewright.model.iceberg.names import quote_part
+from icewright.model.iceberg.predicates.cuts import CutTree
 from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, Operation, Snapshot, SortField, TableMetadata
 
 _KEY_LENGTH_MAX: Final = 1_000
@@ -36,7 +36,7 @@ class Curve(StrEnum):
     HILBERT = "hilbert"
     """Neighbours on the curve are neighbours in every column (Hilbert 1891); 2 to 4 columns."""
     CUTS = "cuts"
-    """A tree of comparisons from the filters of queries (:mod:`icewright.model.iceberg.cuts`)."""
+    """A tree of comparisons from the filters of queries (:mod:`icewright.model.iceberg.predicates.cuts`)."""
 
 
 COLUMN_CURVES: Final = (Curve.SORT, Curve.ZORDER, Curve.HILBERT)

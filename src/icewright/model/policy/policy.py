@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from icewright.model.actions.expire_data import IntegerTime
-from icewright.model.iceberg.cuts import CutTree
 from icewright.model.iceberg.layouts import LayoutExpression
+from icewright.model.iceberg.predicates.cuts import CutTree
 
 PREFIX: Final = "icewright."
 MODE_KEY: Final = "icewright.mode"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from icewright.core.times import Instant
-from icewright.model.iceberg.comparisons import Literal as Literal  # noqa: PLC0414 - words of queries, too
-from icewright.model.iceberg.comparisons import LiteralKind as LiteralKind  # noqa: PLC0414 - words of queries, too
-from icewright.model.iceberg.comparisons import Operator as Operator  # noqa: PLC0414 - words of queries, too
 from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.predicates.comparisons import Literal as Literal  # noqa: PLC0414 - words of queries, too
+from icewright.model.iceberg.predicates.comparisons import LiteralKind as LiteralKind  # noqa: PLC0414 - words of queries, too
+from icewright.model.iceberg.predicates.comparisons import Operator as Operator  # noqa: PLC0414 - words of queries, too
 
 
 class QuerySource(StrEnum):

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icewright.core.errors import Unsupported
-from icewright.model.iceberg.comparisons import Operator
-from icewright.model.iceberg.cuts import Cut, CutsError, CutTree, check_cuts
+from icewright.model.iceberg.predicates.comparisons import Operator
+from icewright.model.iceberg.predicates.cuts import Cut, CutsError, CutTree, check_cuts
 from icewright_spark.executors.sort.cuts import Cuts
 from icewright_spark.executors.sort.literals import code_of, mark_of
 from icewright_spark.executors.sort.scale import Codes, Column, Scale

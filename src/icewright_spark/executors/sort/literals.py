@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from icewright.model.iceberg.comparisons import Literal, LiteralKind, Operator
-from icewright.model.iceberg.cuts import is_value
+from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
+from icewright.model.iceberg.predicates.cuts import is_value
 from icewright_spark.executors.merge.values import comparable
 from icewright_spark.executors.sort.scale import Scale
 

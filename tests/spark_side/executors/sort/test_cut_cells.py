@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright.core.errors import Unsupported
-from icewright.model.iceberg.comparisons import Literal, LiteralKind, Operator
-from icewright.model.iceberg.cuts import CUTS_MAX, OPERATORS, Cut, CutTree
 from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
+from icewright.model.iceberg.predicates.cuts import CUTS_MAX, OPERATORS, Cut, CutTree
 from icewright_spark.executors.sort.cells import Cells, cells_of
 from icewright_spark.executors.sort.literals import as_cut
 from tests.builders.orders import KINDS, Kind, array_of, field

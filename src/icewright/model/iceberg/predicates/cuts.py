@@ -18,7 +18,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Any, Final
 
-from icewright.model.iceberg.comparisons import Literal, LiteralKind, Operator
+from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
 
 VERSION: Final = 1
 TEXT_LENGTH_MAX: Final = 16_384
