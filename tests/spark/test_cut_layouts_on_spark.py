@@ -77,7 +77,8 @@ def write(loop: SparkLoop, name: TableName, first_file: int, files: int) -> None
 
 def asked(number: int, seed: int) -> list[tuple[Filter, ...]]:
     """What a team asks of its log: a time, and a user, a status or large sizes."""
-    chance, found = random.Random(seed), []  # noqa: S311 - which values are looked for
+    chance = random.Random(seed)  # noqa: S311 - which values are looked for
+    found: list[tuple[Filter, ...]] = []
     for n in range(number):
         low = chance.randrange(400_000, 800_000)
         of_time = (one("at", Operator.GT, low), one("at", Operator.LT, low + 200_000))
