@@ -27,6 +27,7 @@ from icewright.model.queries.recommendations import (
     LeaveAsIs,
     PropertiesChange,
 )
+from icewright_spark.executors.sort.literals import as_cut
 from icewright_spark.trials.predicates import Path, rows_that_match
 from icewright_spark.trials.table_sample import CodedColumn
 from icewright_spark.trials.workload import Unit, Workload
@@ -72,7 +73,7 @@ def choose(older: Workload, columns: Mapping[Path, CodedColumn], current: Layout
         if not reason:
             taken.append(path)
     found: list[Candidate] = [LayoutChange(layout) for layout in _layouts(taken, columns)]
-    if current is not None and current.columns and all(column.path in columns for column in current.columns):
+    if current is not None and current.columns and _is_possible(current, columns):
         found.append(LayoutChange(current))
     bloom = tuple(path for path in ranked if _wants_bloom(path, older, columns[path]))
     if bloom:
@@ -80,6 +81,15 @@ def choose(older: Workload, columns: Mapping[Path, CodedColumn], current: Layout
     unique = {str(candidate): candidate for candidate in found}
     cut = tuple(path for path in ranked if scores[path].score > SCORE_MIN * scores[ranked[0]].score)
     return Choice(tuple(unique.values()), tuple(scores[path] for path in ranked), bloom, cut)
+
+
+def _is_possible(layout: LayoutExpression, columns: Mapping[Path, CodedColumn]) -> bool:
+    """Whether the sample has the columns of a layout, and of cuts their values are of the columns' types."""
+    if not all(column.path in columns for column in layout.columns):
+        return False
+    cuts = () if layout.cuts is None else layout.cuts.cuts
+    kinds = [columns[column.path].scale.kind for column in layout.columns]
+    return all(cut is None or as_cut(cut.operator, cut.literal, kinds[cut.column]) is not None for cut in cuts)
 
 
 def simplicity(candidate: Candidate) -> tuple[int, int, str]:

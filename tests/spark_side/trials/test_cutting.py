@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,6 +103,22 @@ def test_what_cuts_would_read_is_not_what_they_were_made_from() -> None:
     table = sampled(made)
     older = workload(table, asked[:100])
     assert by_cuts.train.bytes_share > 1.05 * share_read(table, by_cuts.candidate.layout, older) / now(table, older)
+
+
+def test_the_cuts_that_the_table_has_are_tried_where_they_are_values_of_its_columns() -> None:
+    made, filters = of_a_log(5)
+    asked = queries(100, filters)
+    tree = tree_of(made, asked[:50])
+    assert tree is not None
+    own = LayoutExpression.by_cuts(tree)
+    found = recommend(TABLE, made.sample(100), made.listed(), asked, Options(current=own))
+    assert str(own) in {str(trial.candidate) for trial in found.trials}
+    cuts = tuple(None if cut is None else replace(cut, literal=text("a")) for cut in tree.cuts)
+    other = LayoutExpression.by_cuts(replace(tree, cuts=cuts))
+    found = recommend(TABLE, made.sample(100), made.listed(), asked, Options(current=other))
+    assert str(other) not in {str(trial.candidate) for trial in found.trials}
+    unknown = LayoutExpression(Curve.CUTS, (), cuts_id=tree.id)
+    assert recommend(TABLE, made.sample(100), made.listed(), asked, Options(current=unknown)).trials
 
 
 def now(table: TableSample, asked: Workload) -> float:
