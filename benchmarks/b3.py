@@ -31,7 +31,7 @@ from benchmarks.lake import Mismatch, make_lake
 from benchmarks.layout_tables import LayoutTable, Query, Ranks
 from benchmarks.results import AT_MOST, Case, Figure, Result, Target, amount
 from benchmarks.rewriters import ICEWRIGHT, PEER
-from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.layouts import COLUMN_CURVES, Curve, Layout
 from icewright.model.iceberg.tables import SortField
 from icewright_spark.executors.sort.cells import Cells, cells_of, sample_rows
 
@@ -146,7 +146,7 @@ def _contest(
     queries = made.queries(table, ranks, options.seed)
     outcomes: list[Outcome] = []
     with _PeerTable(spark, folder, table) as peer:
-        for curve in Curve:
+        for curve in COLUMN_CURVES:
             theirs = peer.lay_out(curve, options.files, distinct)
             files = len(theirs.rows)
             cells = _cells(table, curve, files, options.seed)
@@ -270,7 +270,7 @@ class _PeerTable:
 def _cases(outcomes: Sequence[Outcome]) -> list[Case]:
     cases: list[Case] = []
     for family in made.FAMILIES:
-        for curve in Curve:
+        for curve in COLUMN_CURVES:
             some = [outcome for outcome in outcomes if (outcome.table.family, outcome.curve) == (family, curve)]
             if some:
                 cases += _family_cases(f"{family}, {curve}", some)
@@ -278,7 +278,7 @@ def _cases(outcomes: Sequence[Outcome]) -> list[Case]:
     worst = max(outcomes, key=lambda outcome: outcome.ratio)
     where = f"{worst.table.name}, {worst.table.family}, {worst.curve}"
     cases.append(amount(f"worst of all: {where}", _RATIO, _figures([worst], RATIO, lambda it: it.ratio), TARGET))
-    for curve in Curve:
+    for curve in COLUMN_CURVES:
         some = [outcome for outcome in outcomes if outcome.curve == curve]
         name = f"all, {curve}"
         cases += [

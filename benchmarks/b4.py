@@ -26,9 +26,8 @@ from benchmarks import machine
 from benchmarks.b3 import Bounds, bounds_of, ranks_of
 from benchmarks.layout_tables import LayoutTable, Query, Ranks
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount
-from icewright.model.iceberg.layouts import Curve, Layout, LayoutColumn, LayoutExpression
+from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
 from icewright.model.iceberg.names import TableName
-from icewright.model.iceberg.tables import SortField
 from icewright.model.queries.queries import (
     Filter,
     Literal,
@@ -42,7 +41,7 @@ from icewright.model.queries.recommendations import Interval, LayoutChange, Rate
 from icewright_spark.executors.sort.cells import cells_of, sample_rows
 from icewright_spark.trials.predicates import Columns, flat_columns
 from icewright_spark.trials.recommend import recommend, sides_of
-from icewright_spark.trials.simulation import Simulation, scanned
+from icewright_spark.trials.simulation import Simulation, layout_by_place, scanned
 from icewright_spark.trials.table_sample import FILE, table_sample
 from icewright_spark.trials.tournament import Window, prediction
 from icewright_spark.trials.workload import reads_of, workload_of
@@ -154,8 +153,7 @@ class Subject:
         columns = self.table.rows.select([column.path[0] for column in layout.columns])
         rows = columns.num_rows
         chosen = np.random.default_rng([seed, 7]).choice(rows, min(sample_rows(self.files), rows), replace=False)
-        fields = tuple(SortField(place, "identity", "asc", "nulls-first") for place in range(columns.num_columns))
-        cells = cells_of(columns.take(pa.array(np.sort(chosen))), Layout(layout.curve, fields), self.files)
+        cells = cells_of(columns.take(pa.array(np.sort(chosen))), layout_by_place(layout), self.files)
         batches = columns.combine_chunks().to_batches(max_chunksize=10_000)
         placed = np.concatenate([np.asarray(cells.place(batch)["cell"]) for batch in batches])
         return bounds_of(placed, self.files, self.ranks)

@@ -76,6 +76,8 @@ ORDERED = [
     ),
     (Layout(Curve.ZORDER, (field(1), field(2))), r"sort_order => 'zorder(`ts`, `it\'s`)'"),
     (Layout(Curve.HILBERT, (field(1), field(4))), "sort_order => 'hilbert(`ts`, `place`.`a``b`)'"),
+    (Layout(Curve.CUTS, (field(1), field(4))), "sort_order => 'zorder(`ts`, `place`.`a``b`)'"),
+    (Layout(Curve.CUTS, (field(1),)), "sort_order => '`ts` ASC NULLS FIRST'"),
 ]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.model.iceberg.layouts import NO_LAYOUT, Curve, LayoutColumn, LayoutExpression
+from icewright.model.iceberg.layouts import COLUMN_CURVES, NO_LAYOUT, Curve, LayoutColumn, LayoutExpression
 from icewright.policy.effective import effective_policy
 from icewright.policy.layout_text import COLUMNS_MAX, LayoutTextError, parse_layout
 from icewright.policy.settings import BY_KEY, LAYOUT_KEY, value_problem
@@ -27,6 +27,11 @@ WRITTEN = [
         "sort(ts Desc Nulls First, id asc nulls last)",
         "sort(ts desc nulls first, id nulls last)",
         LayoutExpression(Curve.SORT, (column("ts", direction="desc"), column("id", null_order="nulls-last"))),
+    ),
+    (
+        "CUTS( 0123456789abcdef )",
+        "cuts(0123456789abcdef)",
+        LayoutExpression(Curve.CUTS, (), cuts_id="0123456789abcdef"),
     ),
     ("zorder(a,b)", "zorder(a, b)", LayoutExpression(Curve.ZORDER, (column("a"), column("b")))),
     (
@@ -52,8 +57,8 @@ def test_what_owners_write(text: str, canonical: str, expected: LayoutExpression
 
 
 WRONG = [
-    ("", "at the end: sort, zorder, hilbert or none is missing"),
-    ("range(a)", "at character 1, 'range(a)': sort, zorder, hilbert or none is missing"),
+    ("", "at the end: sort, zorder, hilbert, cuts or none is missing"),
+    ("range(a)", "at character 1, 'range(a)': sort, zorder, hilbert, cuts or none is missing"),
     ("sort ts", "at character 6, 'ts': ( is missing"),
     ("sort()", "at character 6, ')': a column is missing"),
     ("sort(a", "at the end: a comma or ) is missing"),
@@ -62,6 +67,8 @@ WRONG = [
     ("sort(a desc asc)", "at character 13, 'asc)': asc, desc, nulls first, nulls last, a comma or ) is missing"),
     ("sort(a nulls)", "at character 13, ')': first or last is missing"),
     ("sort(a) , b", "at character 9, ', b': nothing may follow a layout"),
+    ("cuts(a)", "at character 6, 'a)': the id of a tree of cuts is missing, 16 hexadecimal digits"),
+    ("cuts(0123456789abcdef0)", "at character 22, '0)': ) is missing"),
     ("none()", "at character 5, '()': nothing may follow a layout"),
     ("sort(a..b)", "at character 8, '.b)': a column is missing"),
     ("sort(`a)", "at character 6, '`a)': a backtick that is not closed, or holds no name"),
@@ -98,7 +105,7 @@ orders = st.tuples(st.sampled_from(["asc", "desc"]), st.sampled_from(["nulls-fir
 
 @st.composite
 def layouts(draw: st.DrawFn) -> LayoutExpression:
-    curve = draw(st.sampled_from(Curve))
+    curve = draw(st.sampled_from(COLUMN_CURVES))
     least, most = (1, 6) if curve is Curve.SORT else (2, COLUMNS_MAX[curve])
     columns = draw(st.lists(paths, min_size=least, max_size=most, unique=True))
     order = orders if curve is Curve.SORT else st.just(("asc", "nulls-first"))

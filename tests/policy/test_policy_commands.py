@@ -114,7 +114,7 @@ def test_show_says_every_value_and_where_it_comes_from(lake: CatalogEntry, tmp_p
     assert said.status == 1
     (line,) = [line for line in said.out.splitlines() if line.startswith("layout")]
     assert line.startswith("layout  none, because the layout sort(booked_at) names booked_at, which the table")
-    (line,) = [line for line in said.out.splitlines() if line.startswith("icewright.layout")]
+    (line,) = [line for line in said.out.splitlines() if line.startswith("icewright.layout ")]
     assert line.split() == ["icewright.layout", "sort(booked_at)", "namespace", "lake.db"]
     assert "cannot be used" not in said.out  # it is no problem of the policy: other tables have the column
     assert "a setting cannot be used" not in icewright("plan", "db.events").out

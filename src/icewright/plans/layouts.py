@@ -16,6 +16,7 @@ from icewright.core import wording
 from icewright.model.iceberg.column_types import is_orderable
 from icewright.model.iceberg.layouts import Curve, Layout, LayoutColumn, LayoutExpression, order_text
 from icewright.model.iceberg.names import quote_part
+from icewright.model.iceberg.predicates.cuts import CutTree, fits_type
 from icewright.model.iceberg.tables import Json, SortField, TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
@@ -42,22 +43,43 @@ def resolve(metadata: TableMetadata, policy: Policy) -> Layout | Reason | None:
     if all(schema.schema_id != metadata.current_schema_id for schema in metadata.schemas):
         return Reason("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
     if policy.layout is not None:
-        return resolve_expression(metadata, policy.layout) if policy.layout.columns else None
+        return None if policy.layout.is_none else resolve_expression(metadata, policy.layout)
     return _own_sort_order(metadata) if metadata.sort_order.fields else None
 
 
 def resolve_expression(metadata: TableMetadata, wanted: LayoutExpression) -> Layout | Reason:
     """A layout that names columns, by the fields that they are in the current schema."""
+    if wanted.curve is Curve.CUTS and wanted.cuts is None:
+        return _no_tree(wanted)
     fields: list[SortField] = []
-    for column in wanted.columns:
+    for place, column in enumerate(wanted.columns):
         found = _field(metadata.schema.fields, column.path)
         if found is None:
             return _missing(metadata, wanted, column)
         if not is_orderable(found["type"]):
             return _unorderable(f"the layout {_said(wanted)} names {_name(column.path)}", found["type"])
+        if wanted.cuts is not None and not _are_values(wanted.cuts, place, found["type"]):
+            return _other_type(wanted, column, found["type"])
         fields.append(SortField(int(found["id"]), "identity", column.direction, column.null_order))
     is_own = wanted.curve is Curve.SORT and tuple(fields) == metadata.sort_order.fields
-    return Layout(wanted.curve, tuple(fields), metadata.sort_order.order_id if is_own else None)
+    return Layout(wanted.curve, tuple(fields), metadata.sort_order.order_id if is_own else None, wanted.cuts)
+
+
+def _no_tree(wanted: LayoutExpression) -> Reason:
+    text = f"the layout {_said(wanted)} names a tree of cuts that icewright.layout.cuts does not have"
+    return Reason("layout-cuts-missing", f"{text}: it is set to another one, or not at all", {"cuts": wanted.cuts_id})
+
+
+def _are_values(tree: CutTree, place: int, kind: Any) -> bool:
+    """Whether the literals of a column's cuts are values of its type."""
+    return all(fits_type(cut.literal, kind) for cut in tree.cuts if cut is not None and cut.column == place)
+
+
+def _other_type(wanted: LayoutExpression, column: LayoutColumn, kind: Any) -> Reason:
+    said = kind if isinstance(kind, str) else str(kind["type"])
+    text = f"the layout {_said(wanted)} cuts {_name(column.path)} by values of another type than {wording.name(said)}"
+    figures = {"column": wording.cut(dotted(column.path)), "type": wording.cut(said)}
+    return Reason("layout-cuts-type", f"{text}, which it has now", figures)
 
 
 def paths_of(metadata: TableMetadata, layout: Layout) -> list[tuple[str, ...]]:
@@ -67,7 +89,9 @@ def paths_of(metadata: TableMetadata, layout: Layout) -> list[tuple[str, ...]]:
 
 
 def in_names(metadata: TableMetadata, layout: Layout) -> str:
-    """``sort(day(ts), id desc)``: a layout by the names that its fields have now."""
+    """``sort(day(ts), id desc)``: a layout by the names that its fields have now; ``cuts(ID) of ts, id``."""
+    if layout.cuts is not None:
+        return f"{layout.key} of {', '.join(map(dotted, paths_of(metadata, layout)))}"
     terms = []
     for path, field in zip(paths_of(metadata, layout), layout.fields, strict=True):
         name = dotted(path)

@@ -19,7 +19,9 @@ from typing import Any
 
 from icewright.core import wording
 from icewright.model.actions.undo import SIGNATURE_KEY
+from icewright.model.iceberg.layouts import LayoutExpression
 from icewright.model.iceberg.names import TableName, quote_part
+from icewright.model.iceberg.predicates.cuts import CutTree
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import Rule
 from icewright.model.policy.policy import MODE_KEY, PREFIX, Enforced, Mode, Policy, PolicyProblem, PolicyRule
@@ -87,7 +89,15 @@ def policy_of(name: TableName, properties: Mapping[str, str], rules: Sequence[Ru
         else:
             values[setting.field] = setting.parse(found.properties[setting.key])
             origins[setting.key] = _origin(setting.key, speaking)
+    values["layout"] = with_cuts(values["layout"], values["layout_cuts"])
     return Policy(**values, origins=origins, problems=tuple(problems))
+
+
+def with_cuts(layout: LayoutExpression | None, tree: CutTree | None) -> LayoutExpression | None:
+    """A layout with the tree that it names, if that is this one."""
+    if layout is None or tree is None or layout.cuts_id != tree.id:
+        return layout
+    return LayoutExpression.by_cuts(tree)
 
 
 def _origin(key: str, speaking: Sequence[Layer]) -> str:

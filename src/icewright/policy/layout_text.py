@@ -1,5 +1,7 @@
 """The layouts that owners write: ``sort(ts desc, id)``, ``zorder(a, b)``, ``hilbert(user_id, ts)``, ``none``.
 
+Of a tree of cuts it is the id, ``cuts(ID)``; the tree is a setting of its own.
+
 Names are those of the table, with dots into structs; what is not a plain word stands in backticks, doubled inside.
 Keywords may be in any case. Whether a table has the columns is not asked here: a rule may be for many tables.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from icewright.model.iceberg.layouts import NO_LAYOUT, Curve, LayoutColumn, LayoutExpression
+from icewright.model.iceberg.layouts import COLUMN_CURVES, NO_LAYOUT, Curve, LayoutColumn, LayoutExpression
 
 TEXT_LENGTH_MAX = 10_000
 COLUMNS_MAX = {Curve.SORT: 32, Curve.ZORDER: 8, Curve.HILBERT: 4}
@@ -18,7 +20,8 @@ COLUMNS_MAX = {Curve.SORT: 32, Curve.ZORDER: 8, Curve.HILBERT: 4}
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[^\W][\w-]*")
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
-_CURVES = {curve.value: curve for curve in Curve}
+_CURVES = {curve.value: curve for curve in COLUMN_CURVES}
+_CUTS_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _SHOWN = 30
 
 
@@ -45,9 +48,11 @@ class _Reader:
         if word == "none":
             self._end()
             return NO_LAYOUT
+        if word == Curve.CUTS:
+            return self._cuts()
         curve = _CURVES.get(word)
         if curve is None:
-            self._wrong("sort, zorder, hilbert or none is missing", start)
+            self._wrong("sort, zorder, hilbert, cuts or none is missing", start)
         self._need("(")
         columns = [self._column(curve, [])]
         while self._take(","):
@@ -57,6 +62,17 @@ class _Reader:
         if curve is not Curve.SORT and len(columns) == 1:
             raise LayoutTextError(f"{curve} is for 2 to {COLUMNS_MAX[curve]} columns, and sort for one")
         return LayoutExpression(curve, tuple(columns))
+
+    def _cuts(self) -> LayoutExpression:
+        self._need("(")
+        self._skip_space()
+        found = _CUTS_ID.match(self._text, self._at)
+        if found is None:
+            self._wrong("the id of a tree of cuts is missing, 16 hexadecimal digits")
+        self._at = found.end()
+        self._need(")")
+        self._end()
+        return LayoutExpression(Curve.CUTS, (), cuts_id=found[0])
 
     def _column(self, curve: Curve, before: list[LayoutColumn]) -> LayoutColumn:
         self._skip_space()

@@ -8,12 +8,14 @@ from difflib import get_close_matches
 
 from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration
+from icewright.model.iceberg.predicates.cuts import parse_cuts
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import PREFIX
 from icewright.plans.layouts import resolve_expression
+from icewright.policy.effective import with_cuts
 from icewright.policy.layout_text import parse_layout
-from icewright.policy.settings import BY_KEY, LAYOUT_KEY, value_problem
+from icewright.policy.settings import BY_KEY, LAYOUT_CUTS_KEY, LAYOUT_KEY, value_problem
 
 _KEY_LENGTH_MAX = 100
 _KNOWN = "`icewright policy show` lists all settings"
@@ -62,18 +64,26 @@ def with_changes(table: TableMetadata, changes: Mapping[str, str | None]) -> Tab
     """The table as it would be. Raises ``InvalidConfiguration`` for a value that it could not use."""
     for key, value in changes.items():
         if value is not None:
-            _check(table, key, value)
-    properties = {**table.properties, **changes}
-    return replace(table, properties={key: value for key, value in properties.items() if value is not None})
+            _check(key, value)
+    properties = {key: value for key, value in {**table.properties, **changes}.items() if value is not None}
+    changed = replace(table, properties=properties)
+    layout = changes.get(LAYOUT_KEY)
+    if layout is not None:
+        _check_layout(changed, layout)
+    return changed
 
 
-def _check(table: TableMetadata, key: str, value: str) -> None:
+def _check(key: str, value: str) -> None:
     problem = value_problem(BY_KEY[key], value)
     if problem is not None:
         raise InvalidConfiguration(f"{key}: {problem}")
-    if key != LAYOUT_KEY:
-        return
-    wanted = parse_layout(value)
-    found = resolve_expression(table, wanted) if wanted.columns else None
+
+
+def _check_layout(table: TableMetadata, value: str) -> None:
+    """Whether the table as it would be can have the layout: with the tree that its cuts would be by."""
+    cuts = table.properties.get(LAYOUT_CUTS_KEY)
+    tree = None if cuts is None or value_problem(BY_KEY[LAYOUT_CUTS_KEY], cuts) is not None else parse_cuts(cuts)
+    wanted = with_cuts(parse_layout(value), tree)
+    found = None if wanted is None or wanted.is_none else resolve_expression(table, wanted)
     if isinstance(found, Reason):
-        raise InvalidConfiguration(f"{key}: {found.text}", hint="`icewright table show` lists the columns")
+        raise InvalidConfiguration(f"{LAYOUT_KEY}: {found.text}", hint="`icewright table show` lists the columns")

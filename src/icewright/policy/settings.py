@@ -9,6 +9,7 @@ from icewright.actions.expire_snapshots.settings import EXPIRY_SETTINGS
 from icewright.actions.remove_files.orphans.settings import ORPHAN_SETTINGS
 from icewright.actions.rewrite_manifests.settings import MANIFEST_SETTINGS
 from icewright.core import wording
+from icewright.model.iceberg.predicates.cuts import CutsError, parse_cuts
 from icewright.model.policy.policy import (
     IGNORE_OTHER_OPTIMIZERS_KEY,
     MODE_KEY,
@@ -41,6 +42,7 @@ from icewright.policy.window_settings import WINDOW_SETTINGS
 REWRITE_PREFIX = "icewright.rewrite-data-files."
 TARGET_FILE_SIZE_KEY = "write.target-file-size-bytes"
 LAYOUT_KEY = "icewright.layout"
+LAYOUT_CUTS_KEY = "icewright.layout.cuts"
 TRIGGER_KEY = "icewright.trigger"
 LEVEL_1_SIZE_KEY = "icewright.level-1.size-bytes"
 LEVEL_2_RUNS_KEY = "icewright.level-2.runs"
@@ -70,10 +72,19 @@ SETTINGS: tuple[Setting, ...] = (
         "layout",
         parse_layout,
         None,
-        "sort(a, b.c desc nulls last), zorder(a, b), hilbert(a, b) or none",
+        "sort(a, b.c desc nulls last), zorder(a, b), hilbert(a, b), cuts(ID) or none",
         "In which order rows are spread over files: `sort` for lookups by its first column, `hilbert` (2 to 4 columns) "
-        "or `zorder` (2 to 8) for lookups by any of its columns. Without it the table's own sort order is its layout; "
-        "`none` is no layout even then. [More](layouts.md).",
+        "or `zorder` (2 to 8) for lookups by any of its columns, `cuts` by the filters of its queries. Without it the "
+        "table's own sort order is its layout; `none` is no layout even then. [More](layouts.md).",
+    ),
+    Setting(
+        LAYOUT_CUTS_KEY,
+        "layout_cuts",
+        parse_cuts,
+        None,
+        "a tree of cuts, as a recommendation writes it",
+        "The tree that `icewright.layout = cuts(ID)` names: comparisons from the filters of queries, as JSON. "
+        "Accepting a recommendation sets both. [More](layouts.md#cuts).",
     ),
     Setting(
         LEVEL_1_SIZE_KEY,
@@ -367,7 +378,7 @@ def value_problem(setting: Setting, text: str) -> str | None:
     """What is wrong with a value, for people; None when it can be used."""
     try:
         setting.parse(text)
-    except (LayoutTextError, WindowTextError) as error:
+    except (LayoutTextError, WindowTextError, CutsError) as error:
         return f"{wording.quoted(text)} is not {setting.allowed}: {error}"
     except ValueError:
         return f"{wording.quoted(text)} is not {setting.allowed}"

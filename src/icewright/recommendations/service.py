@@ -29,7 +29,7 @@ from icewright.model.queries.decisions import UNDECIDED, Decision, KeptRecommend
 from icewright.model.queries.measurements import Effect
 from icewright.model.queries.recommendations import Candidate, LayoutChange, PropertiesChange, Recommendation, Revert
 from icewright.policy.property_changes import differing, with_changes
-from icewright.policy.settings import BY_KEY, LAYOUT_KEY, LEVEL_1_SIZE_KEY
+from icewright.policy.settings import BY_KEY, LAYOUT_CUTS_KEY, LAYOUT_KEY, LEVEL_1_SIZE_KEY
 from icewright.ports.store import TableStore
 from icewright.recommendations.sql import SqlRecommendations
 
@@ -244,6 +244,8 @@ def properties_of(said: Recommendation) -> dict[str, str | None]:
     match said.candidate:
         case LayoutChange(layout):
             found: dict[str, str | None] = {LAYOUT_KEY: str(layout)}
+            if layout.cuts is not None:
+                found[LAYOUT_CUTS_KEY] = layout.cuts.text
             size_bytes = max(LEVEL_1_BYTES_MIN, said.evidence.bytes // max(1, said.evidence.partitions) // 2)
             if size_bytes < BY_KEY[LEVEL_1_SIZE_KEY].default:
                 found[LEVEL_1_SIZE_KEY] = str(size_bytes)

@@ -6,6 +6,8 @@
    without it too.
 4. Sorts have one to three columns, curves two to four. Equality on a column of nearly unique values is also a case for
    Bloom filters.
+5. Cuts are of all columns whose filters exclude enough, those that go with others among them
+   (:mod:`icewright_spark.trials.cutting`).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from icewright.model.queries.recommendations import (
     PropertiesChange,
     Revert,
 )
+from icewright_spark.executors.sort.literals import as_cut
 from icewright_spark.trials.predicates import Path, rows_that_match
 from icewright_spark.trials.table_sample import CodedColumn
 from icewright_spark.trials.workload import Unit, Workload
@@ -49,11 +52,15 @@ _CURVES: Final = (Curve.ZORDER, Curve.HILBERT)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidates, and the columns that they come from. ``bloom`` are the columns of the Bloom filters."""
+    """The candidates, and the columns that they come from.
+
+    ``bloom`` are the columns of the Bloom filters, ``cut`` those that cuts may be of, both the best first.
+    """
 
     candidates: tuple[Candidate, ...]
     scores: tuple[ColumnScore, ...]
     bloom: tuple[Path, ...]
+    cut: tuple[Path, ...] = ()
 
 
 def choose(older: Workload, columns: Mapping[Path, CodedColumn], current: LayoutExpression | None = None) -> Choice:
@@ -67,17 +74,27 @@ def choose(older: Workload, columns: Mapping[Path, CodedColumn], current: Layout
         if not reason:
             taken.append(path)
     found: list[Candidate] = [LayoutChange(layout) for layout in _layouts(taken, columns)]
-    if current is not None and current.columns and all(column.path in columns for column in current.columns):
+    if current is not None and current.columns and _is_possible(current, columns):
         found.append(LayoutChange(current))
     bloom = tuple(path for path in ranked if _wants_bloom(path, older, columns[path]))
     if bloom:
         found.append(PropertiesChange({BLOOM_PROPERTY + ".".join(path): "true" for path in bloom}))
     unique = {str(candidate): candidate for candidate in found}
-    return Choice(tuple(unique.values()), tuple(scores[path] for path in ranked), bloom)
+    cut = tuple(path for path in ranked if scores[path].score > SCORE_MIN * scores[ranked[0]].score)
+    return Choice(tuple(unique.values()), tuple(scores[path] for path in ranked), bloom, cut)
+
+
+def _is_possible(layout: LayoutExpression, columns: Mapping[Path, CodedColumn]) -> bool:
+    """Whether the sample has the columns of a layout, and of cuts their values are of the columns' types."""
+    if not all(column.path in columns for column in layout.columns):
+        return False
+    cuts = () if layout.cuts is None else layout.cuts.cuts
+    kinds = [columns[column.path].scale.kind for column in layout.columns]
+    return all(cut is None or as_cut(cut.operator, cut.literal, kinds[cut.column]) is not None for cut in cuts)
 
 
 def simplicity(candidate: Candidate) -> tuple[int, int, str]:
-    """What sorts simpler candidates first: nothing, properties, sorts, z-order, Hilbert; fewer columns before more."""
+    """What sorts simpler candidates first: nothing, properties, sorts, z-order, Hilbert, cuts; then fewer columns."""
     match candidate:
         case LeaveAsIs():
             return 0, 0, ""

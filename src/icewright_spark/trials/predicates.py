@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operator
-from icewright_spark.executors.merge.values import comparable
+from icewright_spark.executors.sort.literals import code_of, code_of_value, is_text
 from icewright_spark.executors.sort.scale import Scale
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -38,16 +36,7 @@ UNKNOWN_LOW: Final = 0
 UNKNOWN_HIGH: Final = 1 << 62
 """Ends of a file that has no bound."""
 
-_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - as Iceberg counts instants without a zone
-_UNITS_PER_S: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_DAY_US: Final = 86_400_000_000
-_MANY_DIGITS: Final = 45
-"""No column has numbers of so many digits that are not floats: what is larger is above all of them."""
-_INT64: Final = 1 << 63
-_INT128: Final = 1 << 127
 _UNANSWERABLE: Final = frozenset({LiteralKind.HASHED, LiteralKind.DROPPED})
-_MOMENTS: Final = frozenset({LiteralKind.DATE, LiteralKind.TIMESTAMP, LiteralKind.STRING})
-_NUMBERS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.STRING})
 _OF_NULLS: Final = frozenset({Operator.IS_NULL, Operator.NOT_NULL})
 _NEGATIVE: Final = frozenset({Operator.NOT_EQ, Operator.NOT_IN})
 _OF_SEVERAL: Final = frozenset({Operator.IN, Operator.NOT_IN})
@@ -159,7 +148,7 @@ def _range(operator: Operator, literal: Literal, scale: Scale) -> tuple[int, int
     """The codes of values that satisfy the comparison, NaN apart; those that do not, if it is a negative one."""
     if operator is Operator.STARTS_WITH:
         return _with_prefix(literal, scale)
-    code = _code(literal, scale)
+    code = code_of(literal, scale)
     if code is None:
         return None
     first, last = NULL_CODE + 1, scale.size - 1
@@ -173,104 +162,13 @@ def _range(operator: Operator, literal: Literal, scale: Scale) -> tuple[int, int
 
 
 def _with_prefix(literal: Literal, scale: Scale) -> tuple[int, int] | None:
-    if not _is_text(scale.kind) or literal.kind is not LiteralKind.STRING:
+    if not is_text(scale.kind) or literal.kind is not LiteralKind.STRING:
         return None
     prefix = literal.text.encode()
     last = scale.size - 1
     if prefix:  # no byte of UTF-8 is 0xFF
-        last = _code_of(prefix[:-1] + bytes([prefix[-1] + 1]), scale) - 1
-    return _code_of(prefix, scale), last
-
-
-def _code(literal: Literal, scale: Scale) -> int | None:
-    """The code of a literal, be it a mark or not. None if it is no value of the column's type."""
-    kind = scale.kind
-    if _is_text(kind):
-        return _code_of(literal.text.encode(), scale) if literal.kind is LiteralKind.STRING else None
-    number = _number(literal, kind)
-    if number is None:
-        return None
-    if pa.types.is_floating(kind):
-        return _code_of(comparable(pa.array([float(number)], pa.float64()))[0].as_py(), scale)
-    return _number_code(number, scale)
-
-
-def _number(literal: Literal, kind: Any) -> Decimal | None:
-    """The literal in the units in which a column of this type is compared. None if it is no value of the type."""
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        is_counted = literal.kind is LiteralKind.NUMBER
-        return _counted(literal, kind) if is_counted else _instant(literal, kind)
-    if pa.types.is_boolean(kind):
-        word = literal.text.lower() if literal.kind in (LiteralKind.BOOLEAN, LiteralKind.STRING) else ""
-        return {"true": Decimal(1), "false": Decimal(0)}.get(word)
-    if literal.kind not in _NUMBERS:
-        return None
-    try:
-        number = Decimal(literal.text.strip())
-    except InvalidOperation:
-        return None
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)
-    if not number.is_finite() or not numeric:
-        return None
-    small = number.adjusted() < _MANY_DIGITS
-    return number.scaleb(kind.scale, _WIDE) if pa.types.is_decimal128(kind) and small else number
-
-
-_WIDE: Final = Context(prec=2 * _MANY_DIGITS)
-
-
-def _number_code(number: Decimal, scale: Scale) -> int:
-    """Of a number in the units of a column of integers: between two integers, its code is between those of both."""
-    if number.adjusted() >= 2 * _MANY_DIGITS:
-        number = Decimal(10**_MANY_DIGITS).copy_sign(number)
-    whole = int(number.to_integral_value(ROUND_FLOOR, _WIDE))
-    wide = pa.types.is_binary(scale.marks.type)
-    limit = _INT128 if wide else _INT64
-    if not -limit <= whole < limit:
-        return scale.size - 1 if whole > 0 else NULL_CODE + 1
-    code = _code_of((whole + _INT128).to_bytes(16, "big") if wide else whole, scale)
-    return code + 1 if number != whole and code % 2 else code
-
-
-def _code_of(value: Any, scale: Scale) -> int:
-    return int(scale.codes(pa.array([value], scale.marks.type))[0])
-
-
-def _counted(literal: Literal, kind: Any) -> Decimal | None:
-    """A number that stands for a date or a timestamp, as Iceberg prints them in Spark's plans: days, microseconds.
-
-    Nanoseconds for a column that has them. Engines compare such columns with no other numbers.
-    """
-    if not (pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit in ("us", "ns"))):
-        return None
-    try:
-        number = Decimal(literal.text.strip())
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() else None
-
-
-def _instant(literal: Literal, kind: Any) -> Decimal | None:
-    """Days of a date, units of a timestamp. A date, and a timestamp without offset, are UTC to a column with a zone."""
-    if literal.kind not in _MOMENTS:
-        return None
-    zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-    try:
-        moment = datetime.fromisoformat(literal.text.strip())
-    except ValueError:
-        return None
-    if moment.tzinfo is not None:
-        if not zoned:
-            return None
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
-    micros = Decimal((moment - _EPOCH) // timedelta(microseconds=1))
-    if pa.types.is_date32(kind):
-        return micros / _DAY_US
-    return micros / 10**6 * _UNITS_PER_S["ms" if pa.types.is_date64(kind) else kind.unit]
-
-
-def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        last = code_of_value(prefix[:-1] + bytes([prefix[-1] + 1]), scale) - 1
+    return code_of_value(prefix, scale), last
 
 
 class Columns:

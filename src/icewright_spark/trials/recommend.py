@@ -16,6 +16,7 @@ import numpy as np
 from icewright.core.reasons import Reason
 from icewright.model.iceberg.layouts import LayoutExpression
 from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.predicates.cuts import CutTree
 from icewright.model.queries.queries import Operator, QueryRecord
 from icewright.model.queries.recommendations import (
     FREQUENT_MAX,
@@ -33,6 +34,7 @@ from icewright.model.queries.recommendations import (
 )
 from icewright_spark.executors.sort.sample import ROWS_PER_FILE_MIN
 from icewright_spark.trials.candidates import Choice, choose
+from icewright_spark.trials.cutting import cut_tree
 from icewright_spark.trials.predicates import Columns, Path, flat_columns
 from icewright_spark.trials.simulation import (
     Ends,
@@ -119,6 +121,7 @@ class _Trials:
         wanted = [path for read in reads for path, _ in read.filters] + [path for path in current if path in flat]
         self._sample: TableSample = table_sample(flat, files, wanted, options.modes)
         older, newer = split_by_time(reads)
+        self._older_reads = older
         self._older, of_older = workload_of(older, self._sample.columns)
         self._newer, of_newer = workload_of(newer, self._sample.columns)
         unreadable = Counter({UNREADABLE_ROW: options.unreadable})
@@ -131,11 +134,13 @@ class _Trials:
         if refusal is not None:
             return self._leave(refusal)
         choice = choose(self._older, self._sample.columns, self._options.current)
-        if not choice.candidates:
+        cuts = self._cut_entry(choice)
+        if not choice.candidates and cuts is None:
             text = "No column has filters that exclude rows and that bounds of files can answer."
             return self._leave(Reason(NO_CANDIDATE, text), choice)
         older = self._window(self._older)
         entries = [self._entry(candidate, self._older, choice) for candidate in choice.candidates]
+        entries += [] if cuts is None else [cuts]
         trials = [
             CandidateTrial(entry.candidate, prediction(older, entry.sides, self._options.rates), entry.cost)
             for entry in entries
@@ -236,6 +241,35 @@ class _Trials:
                 return Entry(candidate, cost, Sides(then, then, then))
         raise AssertionError(f"{candidate} is no candidate of the tournament")
 
+    def _cut_entry(self, choice: Choice) -> Entry | None:
+        """The cuts of the older queries, as half of these predict the other half: else it would be asked what it knows.
+
+        A query of both halves counts in each as often as it ran there.
+        """
+        tree = self._cuts(self._older, choice)
+        if tree is None or len(tree.columns) == 1:  # that is a sort, which is easier to keep in order
+            return None
+        halves = [workload_of(half, self._sample.columns)[0] for half in split_by_time(self._older_reads)]
+        first, second = (self._sides_by(self._cuts(half, choice)) for half in halves)
+        ran = {unit.filters: unit.weight for unit in halves[0].units}
+        share = np.array([ran.get(unit.filters, 0) / unit.weight for unit in self._older.units])
+        mixed = (
+            Scanned(share * two.files + (1 - share) * one.files, share * two.bytes + (1 - share) * one.bytes)
+            for one, two in zip(first, second, strict=True)
+        )
+        return Entry(LayoutChange(LayoutExpression.by_cuts(tree)), self._cost, Sides(*mixed))
+
+    def _cuts(self, queries: Workload, choice: Choice) -> CutTree | None:
+        return cut_tree(queries, self._sample.columns, self._simulation, choice.cut)
+
+    def _sides_by(self, tree: CutTree | None) -> tuple[Scanned, Scanned, Scanned]:
+        """What older queries open under a tree, or as files are where there is none."""
+        if tree is None:
+            now = scanned(self._older.conditions, self._simulation.now())
+            return now, now, now
+        found = sides_of(self._simulation, LayoutExpression.by_cuts(tree), self._older)
+        return found.expected, found.optimistic, found.pessimistic
+
     def _with_bloom(self, queries: Workload, bloom: Sequence[Path]) -> Scanned:
         """The files stay open, since their footers are read; of those that have no value only false positives are."""
         now = scanned(queries.conditions, self._simulation.now())
@@ -306,6 +340,13 @@ class _Trials:
             left = self._simulation.unsampled_bytes
             text = f"{left} bytes are in partitions with too few sample rows, and are taken as they are on both sides."
             found.append(Reason("unsampled", text, {"bytes": left}))
+        if isinstance(candidate, LayoutChange) and candidate.layout.cuts is not None:
+            cuts = sum(cut is not None for cut in candidate.layout.cuts.cuts)
+            text = (
+                f"Its {cuts} cuts are at values that older queries asked for: queries for others gain less, and so do "
+                "rows beyond them, as of later times."
+            )
+            found.append(Reason("cuts-age", text, {"cuts": cuts}))
         if isinstance(candidate, PropertiesChange):
             text = "What Bloom filters skip is estimated from how often values repeat in the sample, not simulated."
             found.append(Reason("bloom-estimate", text))

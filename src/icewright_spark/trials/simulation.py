@@ -82,6 +82,14 @@ def scanned(queries: Sequence[Sequence[Condition]], files: Files) -> Scanned:
     return Scanned(opened, size)
 
 
+def layout_by_place(layout: LayoutExpression) -> Layout:
+    """The layout of rows that have its columns alone, in its order: the place of each is its field's id."""
+    fields = tuple(
+        SortField(place, "identity", column.direction, column.null_order) for place, column in enumerate(layout.columns)
+    )
+    return Layout(layout.curve, fields, cuts=layout.cuts)
+
+
 class Simulation:
     """The files of a table as they are, and as layouts would make them, at as many files in each partition.
 
@@ -125,6 +133,18 @@ class Simulation:
         per_row = ROWS_PER_FILE_MIN * self._counts / np.maximum(self._rows, 1)
         return int(np.ceil(per_row.max(initial=0.0) * files.rows.sum()))
 
+    def changed_partitions(self) -> tuple[Codes, Codes, Amounts]:
+        """Of each row of the sample its partition among those that a layout changes; of each of these files and bytes.
+
+        Rows of others have the number behind the last one.
+        """
+        numbers = np.where(self._simulated, np.cumsum(self._simulated) - 1, int(self._simulated.sum()))
+        return (
+            numbers[self._partition_of_row].astype(np.int64),
+            self._counts[self._simulated].astype(np.int64),
+            self._bytes[self._simulated].astype(np.float64),
+        )
+
     def now(self, ends: Ends = Ends.FINITE) -> Files:
         """The files that are there. ``ends`` count only where they have no bounds."""
         files, columns = self._table.files, self._table.columns
@@ -153,10 +173,7 @@ class Simulation:
         return Files(np.concatenate([now.bytes[kept], size[share > 0]]), bounds)
 
     def _placed(self, layout: LayoutExpression, paths: Sequence[Path]) -> _Cells:
-        fields = tuple(
-            SortField(place, "identity", column.direction, column.null_order)
-            for place, column in enumerate(layout.columns)
-        )
+        by_place = layout_by_place(layout)
         columns = [self._table.columns[path].values for path in paths]
         names = [f"f{place}" for place in range(len(paths))]
         order = np.argsort(self._partition_of_row, kind="stable")
@@ -166,7 +183,7 @@ class Simulation:
             chosen = order[ends[number] - self._sampled[number] : ends[number]]
             batch = pa.RecordBatch.from_arrays([column.take(pa.array(chosen)) for column in columns], names)
             files = int(self._counts[number])
-            found = cells_of(pa.Table.from_batches([batch]), Layout(layout.curve, fields), files).place(batch)
+            found = cells_of(pa.Table.from_batches([batch]), by_place, files).place(batch)
             rows.append(chosen)
             cells.append(np.asarray(found["cell"]).astype(np.int64) + count)
             partitions.append(np.full(files, number))

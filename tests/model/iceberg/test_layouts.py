@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.model.iceberg.layouts import Curve, Layout, Level, Run, run_of
+from icewright.model.iceberg.layouts import COLUMN_CURVES, Layout, Level, Run, run_of
 from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Operation, Snapshot, SortField
 from tests.cases import each_case
 
@@ -21,7 +21,7 @@ fields = st.builds(
     st.sampled_from(["asc", "desc"]),
     st.sampled_from(["nulls-first", "nulls-last"]),
 )
-layouts = st.builds(Layout, st.sampled_from(Curve), st.lists(fields, min_size=1, max_size=5).map(tuple))
+layouts = st.builds(Layout, st.sampled_from(COLUMN_CURVES), st.lists(fields, min_size=1, max_size=5).map(tuple))
 
 
 def said(**changes: str) -> Snapshot:

@@ -226,6 +226,10 @@ function Figures({ view }: { view: View }) {
 function candidate(found: View["recommendation"]["candidate"]): string {
   switch (found.kind) {
     case "layout":
+      if (found.layout.cuts) {
+        const cuts = found.layout.cuts.cuts.filter((cut) => cut !== null).length;
+        return `${cuts} cuts of ${found.layout.columns.map((column) => column.path.join(".")).join(", ")}`;
+      }
       return `${found.layout.curve}(${found.layout.columns.map((column) => column.path.join(".")).join(", ")})`;
     case "properties":
       return Object.entries(found.properties)

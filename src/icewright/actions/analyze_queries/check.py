@@ -10,7 +10,9 @@ from typing import Any, Final
 from icewright.core import codec
 from icewright.core.times import Instant
 from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction
+from icewright.model.iceberg.layouts import Curve, LayoutExpression
 from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.predicates.cuts import CutsError, check_cuts, fits_type
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
 from icewright.model.queries.measurements import MEASURED_QUERIES_MAX, FileSums, Measured, MeasuredQuery
@@ -58,7 +60,7 @@ TRIALS_MAX: Final = 100
 COLUMNS_MAX: Final = 50
 BLOOM_PREFIX: Final = "write.parquet.bloom-filter-enabled.column."
 """How the only properties begin that may be recommended, all of them ``true``: a report is believed in nothing else."""
-REVERTIBLE: Final = frozenset({"icewright.layout", "icewright.level-1.size-bytes"})
+REVERTIBLE: Final = frozenset({"icewright.layout", "icewright.layout.cuts", "icewright.level-1.size-bytes"})
 """The other properties that accepting a recommendation sets, and that going back therefore sets."""
 _BYTES_TOLERANCE: Final = 0.05
 
@@ -183,6 +185,7 @@ def impossible(candidate: Candidate, metadata: TableMetadata) -> Iterator[str]:
                 yield "it recommends a layout without columns"
             missing = (column for column in layout.columns if not _has(metadata, column.path))
             yield from (f"the table has no column {column}" for column in missing)
+            yield from _impossible_cuts(layout, metadata)
         case PropertiesChange(properties):
             if not 0 < len(properties) <= COLUMNS_MAX:
                 yield f"it would set {len(properties):,} properties"
@@ -199,6 +202,25 @@ def impossible(candidate: Candidate, metadata: TableMetadata) -> Iterator[str]:
             yield f"no action carries out {candidate}"
 
 
+def _impossible_cuts(layout: LayoutExpression, metadata: TableMetadata) -> Iterator[str]:
+    """The tree comes from a Spark job: it is what a property could say, of the columns and types of the table."""
+    if layout.curve is not Curve.CUTS and layout.cuts is None:
+        return
+    tree = layout.cuts
+    if layout.curve is not Curve.CUTS or tree is None or layout != LayoutExpression.by_cuts(tree):
+        yield "its cuts are not those of their tree"
+        return
+    try:
+        check_cuts(tree)
+    except CutsError as error:
+        yield f"its cuts cannot be set: {error}"
+        return
+    for cut in tree.cuts:
+        if cut is not None and not fits_type(cut.literal, _type(metadata, tree.columns[cut.column])):
+            yield f"it cuts {'.'.join(tree.columns[cut.column])[:100]} by values of another type"
+            return
+
+
 def _is_finite(value: Any) -> bool:
     match value:
         case float():
@@ -212,14 +234,20 @@ def _is_finite(value: Any) -> bool:
 
 
 def _has(metadata: TableMetadata, path: Sequence[str]) -> bool:
+    return _type(metadata, path) is not None
+
+
+def _type(metadata: TableMetadata, path: Sequence[str]) -> Any:
+    """The type of a column, None where there is none."""
     fields: Any = metadata.schema.fields
+    inner: Any = None
     for number, part in enumerate(path, start=1):
         found = next((field for field in fields if field["name"] == part), None)
         if found is None:
-            return False
+            return None
         inner = found["type"]
         is_struct = isinstance(inner, dict) and inner.get("type") == "struct"
         if number < len(path) and not is_struct:
-            return False
+            return None
         fields = inner["fields"] if is_struct else ()
-    return True
+    return inner

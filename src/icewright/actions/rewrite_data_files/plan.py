@@ -275,7 +275,8 @@ def _prediction(
 def nearest_call(metadata: TableMetadata, policy: Policy, action: RewriteDataFiles) -> str:
     """One SQL statement on one line of printable characters.
 
-    Its sort orders name columns alone: of a transform it names the column, which orders rows as well.
+    Its sort orders name columns alone: of a transform it names the column, which orders rows as well, and of cuts a
+    z-order of their columns.
     """
     options = {"target-file-size-bytes": str(action.target_file_size_bytes), "use-starting-sequence-number": "true"}
     if any(group.delete_files for group in action.groups):
@@ -298,8 +299,8 @@ def nearest_call(metadata: TableMetadata, policy: Policy, action: RewriteDataFil
 
 def _order(metadata: TableMetadata, layout: Layout) -> str:
     names = [".".join(identifier(part) for part in path) for path in paths_of(metadata, layout)]
-    if layout.curve is not Curve.SORT:
-        return f"{layout.curve}({', '.join(names)})"
+    if layout.curve is not Curve.SORT and not (layout.curve is Curve.CUTS and len(names) == 1):
+        return f"{Curve.ZORDER if layout.curve is Curve.CUTS else layout.curve}({', '.join(names)})"
     fields = zip(names, layout.fields, strict=True)
     return ", ".join(f"{name} {f.direction.upper()} {f.null_order.replace('-', ' ').upper()}" for name, f in fields)
 

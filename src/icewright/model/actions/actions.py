@@ -244,6 +244,7 @@ _REWRITE_DATA_FILES: Final = ActionTraits(
     shareable_bytes=lambda action: action.shareable_bytes,
     asked=RewriteDataFilesRequest,
     slot=TableSlot.DATA,
+    protocol_version=2,  # a layout may be by cuts
     settings=ON_MAIN
     | {
         *("target_file_size_bytes", "min_input_files", "min_file_size_ratio", "max_file_group_size_bytes"),

@@ -102,6 +102,6 @@ TRAITS: Final = ActionTraits(
     in_mode_observe=True,
     asked=AnalyzeQueriesRequest,
     slot=TableSlot.METADATA,
-    protocol_version=2,
+    protocol_version=2,  # layouts by cuts, and measuring
     settings=frozenset({"layout"}),
 )

@@ -1,8 +1,8 @@
 """Layouts: in which order the rows of a partition are spread over its files.
 
-An owner names columns (:class:`LayoutExpression`); a plan names fields by their ids (:class:`Layout`), which stay the
-same when columns are renamed. A layout is icewright's own matter: the table's sort order, which binds every writer, is
-another thing, though a table without a layout of its own is laid out by it.
+An owner names columns, or a tree of cuts by its id (:class:`LayoutExpression`); a plan names fields by their ids
+(:class:`Layout`), which stay the same when columns are renamed. A layout is icewright's own matter: the table's sort
+order, which binds every writer, is another thing, though a table without a layout of its own is laid out by it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Final
 
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import quote_part
+from icewright.model.iceberg.predicates.cuts import CutTree
 from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, Operation, Snapshot, SortField, TableMetadata
 
 _KEY_LENGTH_MAX: Final = 1_000
 _FIELD: Final = r"(?:\d{1,10}|[a-z]+(?:\[\d{1,10}\])?\(\d{1,10}\))(?: desc)?(?: nulls-(?:first|last))?"
-_KEY: Final = re.compile(rf"(?:sort|zorder|hilbert)\({_FIELD}(?:,{_FIELD})*\)", re.ASCII)
+_KEY: Final = re.compile(rf"(?:sort|zorder|hilbert)\({_FIELD}(?:,{_FIELD})*\)|cuts\([0-9a-f]{{16}}\)", re.ASCII)
 
 _USUAL_NULL_ORDER = {"asc": "nulls-first", "desc": "nulls-last"}
 """As Iceberg has it where nothing is said."""
@@ -34,6 +35,12 @@ class Curve(StrEnum):
     """Bits of all columns interleaved (Morton 1966)."""
     HILBERT = "hilbert"
     """Neighbours on the curve are neighbours in every column (Hilbert 1891); 2 to 4 columns."""
+    CUTS = "cuts"
+    """A tree of comparisons from the filters of queries (:mod:`icewright.model.iceberg.predicates.cuts`)."""
+
+
+COLUMN_CURVES: Final = (Curve.SORT, Curve.ZORDER, Curve.HILBERT)
+"""Those that columns alone say."""
 
 
 class Level(StrEnum):
@@ -64,13 +71,29 @@ class LayoutColumn:
 class LayoutExpression:
     """What an owner asks for: ``hilbert(user_id, ts)``. As text it is what the owner would write.
 
-    Without columns it is ``none``: no layout, also where the table has a sort order.
+    Without columns it is ``none``: no layout, also where the table has a sort order. ``cuts(ID)`` names a tree that
+    stands elsewhere: ``cuts`` is that tree where it is known, ``cuts_id`` its id where it is not; then no columns are
+    known either.
     """
 
     curve: Curve
     columns: tuple[LayoutColumn, ...]
+    cuts: CutTree | None = None
+    cuts_id: str = ""
+
+    @classmethod
+    def by_cuts(cls, tree: CutTree) -> LayoutExpression:
+        """The layout by a tree."""
+        return cls(Curve.CUTS, tuple(LayoutColumn(path) for path in tree.columns), tree)
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it asks for no layout."""
+        return self.curve is not Curve.CUTS and not self.columns
 
     def __str__(self) -> str:
+        if self.curve is Curve.CUTS:
+            return f"cuts({self.cuts_id if self.cuts is None else self.cuts.id})"
         return f"{self.curve}({', '.join(map(str, self.columns))})" if self.columns else "none"
 
 
@@ -82,19 +105,23 @@ NO_LAYOUT = LayoutExpression(Curve.SORT, ())
 class Layout:
     """An order of rows by the fields of one table. ``sort_order_id`` is that of the table's own order, if it is it.
 
-    Curves go by identity transforms, ascending, nulls first.
+    Curves go by identity transforms, ascending, nulls first. Under ``cuts`` the fields are those of the tree's columns.
     """
 
     curve: Curve
     fields: tuple[SortField, ...]
     sort_order_id: int | None = None
+    cuts: CutTree | None = None
 
     @property
     def key(self) -> str:
         """The same text for the same order, whatever the columns are called: ``hilbert(3,7)``, ``sort(2 desc)``.
 
-        What a snapshot's summary says of the files that it added.
+        What a snapshot's summary says of the files that it added. Of cuts it is the id of their tree: a column that is
+        renamed makes another one.
         """
+        if self.cuts is not None:
+            return f"{self.curve}({self.cuts.id})"
         return f"{self.curve}({','.join(_text(field) for field in self.fields)})"
 
 

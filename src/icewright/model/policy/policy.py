@@ -9,6 +9,7 @@ from typing import Final
 
 from icewright.model.actions.expire_data import IntegerTime
 from icewright.model.iceberg.layouts import LayoutExpression
+from icewright.model.iceberg.predicates.cuts import CutTree
 
 PREFIX: Final = "icewright."
 MODE_KEY: Final = "icewright.mode"
@@ -76,7 +77,7 @@ class Policy:
     """The effective policy of a table. ``origins`` says where each value came from, by property name.
 
     With ``problems``, nothing is done to the table until they are mended. Without a ``layout``, the table's own sort
-    order is one.
+    order is one. A ``layout`` by cuts has its tree where ``layout_cuts`` is the one that it names.
     """
 
     mode: Mode
@@ -94,6 +95,7 @@ class Policy:
     problems: tuple[PolicyProblem, ...] = ()
     ignore_other_optimizers: bool = False
     layout: LayoutExpression | None = None
+    layout_cuts: CutTree | None = None
     trigger: Trigger = Trigger.LEVELS
     trigger_target_size_bytes: int = 134_217_728
     mse_ratio: float = 0.2

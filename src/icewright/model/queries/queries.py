@@ -11,6 +11,9 @@ from enum import StrEnum
 
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.predicates.comparisons import Literal as Literal  # noqa: PLC0414 - words of queries, too
+from icewright.model.iceberg.predicates.comparisons import LiteralKind as LiteralKind  # noqa: PLC0414 - words of queries, too
+from icewright.model.iceberg.predicates.comparisons import Operator as Operator  # noqa: PLC0414 - words of queries, too
 
 
 class QuerySource(StrEnum):
@@ -26,43 +29,6 @@ class QuerySource(StrEnum):
     """A text of SQL alone, as a file or a table has it."""
 
 
-class Operator(StrEnum):
-    """How a filter compares a column; the names of Iceberg's expressions."""
-
-    EQ = "eq"
-    NOT_EQ = "not-eq"
-    IN = "in"
-    NOT_IN = "not-in"
-    LT = "lt"
-    LT_EQ = "lt-eq"
-    GT = "gt"
-    GT_EQ = "gt-eq"
-    IS_NULL = "is-null"
-    NOT_NULL = "not-null"
-    STARTS_WITH = "starts-with"
-    OTHER = "other"
-    """A comparison that no bounds can answer: a function of the column, LIKE '%x', a comparison with another column."""
-
-
-class LiteralKind(StrEnum):
-    """What a literal is; how its text is read."""
-
-    NULL = "null"
-    BOOLEAN = "boolean"
-    """``true`` or ``false``."""
-    NUMBER = "number"
-    """An integer or a decimal, as digits."""
-    STRING = "string"
-    DATE = "date"
-    """ISO 8601."""
-    TIMESTAMP = "timestamp"
-    """ISO 8601 with microseconds; with an offset where the type has a zone."""
-    HASHED = "hashed"
-    """Only a digest is known, or kept."""
-    DROPPED = "dropped"
-    """No value is known, or kept. The text says what is known of it, such as ``date-3-days-ago`` or ``120 values``."""
-
-
 class LiteralPolicy(StrEnum):
     """What is kept of the values in queries."""
 
@@ -70,14 +36,6 @@ class LiteralPolicy(StrEnum):
     HASH = "hash"
     """Strings are replaced by keyed digests, so that equal ones stay equal; numbers, dates and timestamps stay."""
     DROP = "drop"
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A value that a column is compared with."""
-
-    kind: LiteralKind
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

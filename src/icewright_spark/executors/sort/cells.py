@@ -14,6 +14,7 @@ from icewright.core.errors import Unsupported
 from icewright.model.iceberg.curves import KEY_BITS, MAX_COORDINATE_BITS
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright_spark.executors.sort.curves import HILBERT_COLUMNS, hilbert, zorder
+from icewright_spark.executors.sort.cut_cells import CutPlaces
 from icewright_spark.executors.sort.cuts import TIES, Cuts, Ties
 from icewright_spark.executors.sort.scale import Codes, Column, Scale
 from icewright_spark.parquet.rows_hash import SEEDS, hash_of_rows
@@ -64,14 +65,18 @@ def cells_of(sample: Any, layout: Layout, files: int) -> Cells:
 
     The sample may be of any size; an empty one puts everything into cell 0.
 
-    Raises :class:`Unsupported` for a column that has no order, and for a Hilbert curve through one column or more than
-    four; ``ValueError`` for fewer columns than fields or no file.
+    Raises :class:`Unsupported` for a column that has no order, for a Hilbert curve through one column or more than
+    four, and for cuts that are not of these columns; ``ValueError`` for fewer columns than fields or no file.
     """
     if files < 1 or not layout.fields or sample.num_columns < len(layout.fields):
         raise ValueError(f"{files} files by {len(layout.fields)} fields from {sample.num_columns} columns")
     columns = [Column.of(sample.column(place), field) for place, field in enumerate(layout.fields)]
     if layout.curve is Curve.SORT:
         return _sort(columns, files)
+    if layout.curve is Curve.CUTS:
+        if layout.cuts is None or len(layout.cuts.columns) != len(columns):
+            raise Unsupported("a layout by cuts is planned, and no tree of its columns")
+        return CutCells(files, CutPlaces.of(layout.cuts, columns, files))
     if layout.curve is Curve.HILBERT and not HILBERT_COLUMNS[0] <= len(columns) <= HILBERT_COLUMNS[1]:
         raise Unsupported(
             f"a Hilbert curve takes 2 to 4 columns, not {len(columns)}",
@@ -149,6 +154,20 @@ class CurveCells:
         )
         codes = np.searchsorted(self.keys, keys, "left") + np.searchsorted(self.keys, keys, "right")
         return _places(self.cuts.cells(codes.astype(np.int64), _ties(columns, len(self.axes))), keys)
+
+
+@dataclass(frozen=True, slots=True)
+class CutCells:
+    """The leaf of a tree of cuts; it is the key, too."""
+
+    files: int
+    places: CutPlaces
+
+    def place(self, columns: Any) -> Any:
+        """See :class:`Cells`."""
+        fields = len(self.places.tree.scales)
+        leaves = self.places.leaves([columns.column(place) for place in range(fields)])
+        return _places(self.places.cells(leaves, _ties(columns, fields)), leaves)
 
 
 def _sort(columns: Sequence[Column], files: int) -> SortCells:

@@ -6,7 +6,7 @@ to both in the proportion that makes the files equal, by a number that each row 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -49,6 +49,12 @@ class Cuts:
         )
         rows, numbers = np.unique(first, return_inverse=True)
         return cls(numbers * _STEP + 1 + (shares * TIES).astype(np.int64)), rows.astype(np.int64)
+
+    @classmethod
+    def at(cls, starts: Sequence[tuple[int, float]]) -> Cuts:
+        """Where each file but the first begins: in which of the distinct cuts, and after which share of its rows."""
+        found = [number * _STEP + (1 + int(share * TIES) if share else 0) for number, share in starts]
+        return cls(np.array(found, np.int64))
 
     def cells(self, codes: Codes, ties: Ties) -> npt.NDArray[np.int32]:
         """The cell of each row from its code against the distinct cuts: ``2 * i`` before cut i, one more on it."""

@@ -61,6 +61,12 @@ def test_each_column_of_a_curve_has_its_own(curve: Curve) -> None:
     assert all(4 <= one.mean_after < one.files_after < 16 for one in found)
 
 
+def test_nothing_is_predicted_of_cuts() -> None:
+    """How many files are on each side of a cut depends on rows, which no plan knows."""
+    everywhere = (spanning(0, MANY), spanning("a", "z"))
+    assert planned(*[everywhere] * 16, layout=replace(CURVED, curve=Curve.CUTS), made=16) == ()
+
+
 def test_a_column_of_few_values_is_said_to_be_one_and_counts_as_such() -> None:
     carrier, months = planned(*[(spanning(0, MANY), spanning(1, 2))] * 16, layout=CURVED, made=16)
     assert (months.values_at_most, carrier.values_at_most) == (2, None)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icewright.model.iceberg.layouts import Curve
+from icewright.model.iceberg.layouts import COLUMN_CURVES, Curve
 from icewright_spark.executors.sort.cells import CurveCells, cells_of, sample_rows
 from icewright_spark.executors.sort.cuts import TIES, Cuts, Ties
 from tests.builders.orders import PREFIX, field, layout
@@ -44,7 +44,7 @@ COLUMNS = _columns()
 
 
 @each_case("name", COLUMNS)
-@each_case("curve", Curve)
+@each_case("curve", COLUMN_CURVES)
 def test_files_are_about_equal(curve: Curve, name: str) -> None:
     table = pa.table(dict(zip("ab", COLUMNS[name], strict=True)))
     cells = cells_of(sample_of(table), layout(curve, field(), field()), FILES)
@@ -88,7 +88,7 @@ def test_rows_told_apart_by_further_columns_lie_the_same_in_any_batches() -> Non
     assert abs(counts - 1).max() < TOLERANCE
 
 
-@each_case("curve", Curve)
+@each_case("curve", COLUMN_CURVES)
 def test_without_a_sample_everything_goes_into_the_first_file(curve: Curve) -> None:
     empty = pa.table({"a": pa.array([], pa.int32()), "b": pa.array([], pa.string())})
     cells = cells_of(empty, layout(curve, field(), field()), FILES)
@@ -97,7 +97,7 @@ def test_without_a_sample_everything_goes_into_the_first_file(curve: Curve) -> N
     assert cells.place(rows.slice(0, 0)).num_rows == 0
 
 
-@each_case("curve", Curve)
+@each_case("curve", COLUMN_CURVES)
 def test_one_sampled_row_is_a_sample(curve: Curve) -> None:
     cells = cells_of(pa.table({"a": [5], "b": ["x"]}), layout(curve, field(), field()), FILES)
     rows = pa.RecordBatch.from_pydict({"a": [1, 5, 9], "b": ["x"] * 3})
@@ -105,14 +105,14 @@ def test_one_sampled_row_is_a_sample(curve: Curve) -> None:
     assert first == 0 <= middle <= last == FILES - 1
 
 
-@each_case("curve", Curve)
+@each_case("curve", COLUMN_CURVES)
 def test_cells_are_small(curve: Curve) -> None:
     for files, limit in ((16, 64 << 10), (1_000, 1 << 20)):
         table = pa.table({"a": COLUMNS["distinct"][0], "b": COLUMNS["half NULL"][0]})
         assert len(pickle.dumps(cells_of(table, layout(curve, field(), field()), files))) < limit
 
 
-@each_case("curve", Curve)
+@each_case("curve", COLUMN_CURVES)
 def test_how_values_are_spread_is_of_no_consequence(curve: Curve) -> None:
     ranks = np.random.default_rng(9).integers(0, 2_000, (2, 5_000))
     plain = pa.table({"a": ranks[0], "b": ranks[1]})

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.core.errors import Unsupported
-from icewright.model.iceberg.layouts import Curve
+from icewright.model.iceberg.layouts import COLUMN_CURVES, Curve
 from icewright.model.iceberg.tables import SortField
 from icewright_spark.executors.sort.cells import PLACES, Cells, cells_of
 from tests.builders.orders import KINDS, PREFIX, Kind, array_of, field, layout, place_of
@@ -123,7 +123,7 @@ def test_slices_are_placed_as_what_they_show() -> None:
         }
     )
     sample = pa.Table.from_batches([batch.slice(0, 40), batch.slice(40)])
-    for curve in Curve:
+    for curve in COLUMN_CURVES:
         cells = cells_of(sample, layout(curve, *[field()] * 4), 7)
         whole = cells.place(batch)
         assert cells.place(batch.slice(30, 20)).equals(whole.slice(30, 20))

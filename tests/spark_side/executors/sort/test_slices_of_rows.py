@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from icewright.actions.rewrite_data_files.layouts.slices import opened
-from icewright.model.iceberg.layouts import Curve
+from icewright.model.iceberg.layouts import COLUMN_CURVES, Curve
 from icewright_spark.executors.sort.cells import cells_of
 from tests.builders.orders import field, layout
 from tests.cases import each_case
@@ -17,7 +17,7 @@ from tests.cases import each_case
 ROWS, LOOKUPS = 60_000, 500
 
 
-@each_case("curve", Curve)
+@each_case("curve", COLUMN_CURVES)
 @each_case(("columns", "files"), [(2, 8), (2, 23), (2, 64), (3, 32), (4, 32)])
 @each_case("skewed", [False, True])
 def test_lookups_open_as_many_files_as_predicted(curve: Curve, columns: int, files: int, skewed: bool) -> None:  # noqa: FBT001 - a parameter

@@ -15,7 +15,7 @@ from icewright.actions.rewrite_data_files.layouts.slices import opened
 from icewright.core import wording
 from icewright.model.actions.actions import RewriteDataFiles
 from icewright.model.iceberg.files import DataFile, Partition, Span
-from icewright.model.iceberg.layouts import Layout, Level
+from icewright.model.iceberg.layouts import Curve, Layout, Level
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Lookup
 from icewright.plans.layouts import dotted, paths_of
@@ -29,10 +29,11 @@ def lookups(
 ) -> tuple[Lookup, ...]:
     """For each column of the layout, what putting the planned ``files`` of each partition in order does.
 
-    Of the partition where most files may have the same values; none where nothing is put in order.
+    Of the partition where most files may have the same values; none where nothing is put in order, nor under cuts:
+    how many rows are on each side of one, and so how many files, is known of a sample alone.
     """
     layout = action.layout
-    if layout is None or action.level is Level.LEVEL_0 or not files:
+    if layout is None or layout.curve is Curve.CUTS or action.level is Level.LEVEL_0 or not files:
         return ()
     before = {partition: by_column(found, layout) for partition, found in files.items()}
     chosen = max(before, key=lambda partition: (sum(column.worst for column in before[partition]), partition))

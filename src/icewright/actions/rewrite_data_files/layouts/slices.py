@@ -35,8 +35,10 @@ _Node: TypeAlias = tuple[tuple[_Range, ...], int, int]
 def opened(curve: Curve, distinct: Sequence[int | None], files: int) -> tuple[Opened, ...]:
     """For each column of a layout, of so many equal files. ``distinct`` are the values of each column, None for many.
 
-    Walks are remembered, since one of many files takes up to a second.
+    Of cuts it is a z-order of their columns, for want of a better one. Walks are remembered, since one of many files
+    takes up to a second.
     """
+    curve = Curve.ZORDER if curve is Curve.CUTS else curve
     walked = min(files, FILES_WALKED)
     if walked > _FILES_EACH:
         digits = walked.bit_length() - 3
