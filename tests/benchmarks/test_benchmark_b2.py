@@ -16,19 +16,19 @@ from benchmarks.results import dumps, loads
 from benchmarks.rewriters import ICEWRIGHT, PEER
 from benchmarks.traces import (
     HOUR_MS,
+    JUDGING,
     MB,
     MINUTE_MS,
     START_AT,
+    TRAINING,
     Commit,
     Costs,
     Cron,
     OurCosts,
     Writer,
-    bursty,
     paper_policy,
     replay,
     replay_cron,
-    steady,
     trickle,
 )
 from icewright.model.policy.policy import Trigger
@@ -98,12 +98,14 @@ def test_the_cron_loses_no_byte(size_bytes: int) -> None:
     assert sum(Cron(T).outputs(size_bytes)) == size_bytes
 
 
-@each_case("writer", [steady, bursty, trickle])
+@each_case("writer", [*TRAINING.values(), *JUDGING.values()])
 def test_commits_come_in_order_and_the_same_for_one_seed(writer: Writer) -> None:
     commits, again = (list(writer(chance(), 8)) for _ in range(2))
     assert commits == again
     assert all(one.at <= other.at for one, other in pairwise(commits))
     assert all(START_AT <= commit.at < START_AT + 9 * HOUR_MS for commit in commits)
+    for commit in commits:
+        assert sorted(commit.sizes) == sorted(size for its in commit.by_partition().values() for size in its)
 
 
 def test_files_count_for_as_long_as_they_live() -> None:
