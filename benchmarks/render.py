@@ -40,6 +40,7 @@ Long forms (`--full`) write results of their own, such as `B7-full.json`. Missin
 
 
 LONG_FORMS: Final[Mapping[str, str]] = {
+    "B2-full": "B2 --full",
     "B7-full": "B7 --full",
     "B9-full": "B9 --full",
     "B11-full": "B11 --full",

@@ -49,10 +49,11 @@ def test_the_short_form_runs_and_judges_every_target() -> None:
     result = b2.run(costs, b2.short(seed=3), lambda _: None)
     assert loads(dumps(result)) == result
     assert {(case.case, case.metric) for case in result.cases if case.met is not None} == {
-        ("all writers", f"{metric}, {trigger}")
-        for metric in ("cpu_ratio of policy and executor", "files_ratio")
+        ("all judging writers", f"{metric}, {trigger}")
+        for metric in ("cpu_ratio of policy and executor", "cpu_ratio of the policy alone", "files_ratio")
         for trigger in ("levels", "cost-benefit")
     }
+    assert {case.case for case in result.cases} >= {*TRAINING, *JUDGING}, "each writer has its figures"
     alike = {case.metric for case in result.cases if case.metric.startswith("cpu_ratio of the policy alone, ")}
     assert len(alike) == len(Trigger), "each trigger is also priced as the peer is"
     assert result.cases == b2.run(costs, b2.short(seed=3), lambda _: None).cases

@@ -41,6 +41,7 @@ REWRITE_PREFIX = "icewright.rewrite-data-files."
 TARGET_FILE_SIZE_KEY = "write.target-file-size-bytes"
 LAYOUT_KEY = "icewright.layout"
 TRIGGER_KEY = "icewright.trigger"
+SCANS_KEY = "icewright.cost-benefit.scans-per-day"
 LEVEL_1_SIZE_KEY = "icewright.level-1.size-bytes"
 LEVEL_2_RUNS_KEY = "icewright.level-2.runs"
 MIGRATE_SPEC_KEY = "icewright.rewrite-data-files.migrate-spec"
@@ -280,7 +281,7 @@ SETTINGS: tuple[Setting, ...] = (
         "together. Never by default, as Amoro's `self-optimizing.full.trigger.interval`.",
     ),
     Setting(
-        PREFIX + "cost-benefit.scans-per-day",
+        SCANS_KEY,
         "scans_per_day",
         number,
         600.0,

@@ -374,7 +374,12 @@ class _Finder:
             bounds = replace(bounds, files_max=min(bounds.files_max, max(2, REFERENCES_MAX // most)))
         dominated = settled or rule.allow_dominated
         parts = rule.parts(ordered, burdened)
-        runs = [run for part in parts for run in pack(part, bounds, allow_dominated=dominated, burdened=burdened)]
+        left = rule.leaves_newest
+        runs = [
+            run
+            for part in parts
+            for run in pack(part, bounds, allow_dominated=dominated, burdened=burdened, leaves_newest=left)
+        ]
         return [self._group(run) for run in runs if not self._is_emptied(run)]
 
     def _left(self, files: Sequence[DataFile]) -> int:

@@ -22,13 +22,15 @@ class Rule:
 
     ``allow_dominated``: also where one of them holds most of the bytes, before the partition has settled.
     ``apart_bytes``: those of at most this size and those above it are packed each for themselves. ``bucket_max``: only
-    files up to this bucket of the size histogram.
+    files up to this bucket of the size histogram. ``leaves_newest``: the last ones in the order are left where they
+    fill no file.
     """
 
     min_input_files: int
     allow_dominated: bool = False
     apart_bytes: int | None = None
     bucket_max: int | None = None
+    leaves_newest: bool = False
 
     def parts(self, ordered: Sequence[DataFile], burdened: AbstractSet[str]) -> list[list[DataFile]]:
         """The files that may be packed together, each part in the given order.
