@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="B2: three traces of each writer; B7: 100,000 tables and an hour of commits; "
         "B9: 5,000,000 files and 10,000 snapshots; B11: a month; "
-        "B12: an hour; B13: 500 tables; saved as B7-full and so on",
+        "B3-written: 32 tables; B12: an hour; B13: 500 tables; saved as B7-full and so on",
     )
     parser.add_argument("--render", action="store_true", help=f"only write {_PAGE.relative_to(_ROOT)} from the results")
     parser.add_argument(

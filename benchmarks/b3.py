@@ -4,8 +4,9 @@ Thirty small tables are generated (:mod:`benchmarks.layout_tables`). The peer re
 ``zorder`` and ``hilbert`` on real Spark, and what it has written is judged by the bounds in its manifests. icewright
 places the same rows in as many files as the peer made of them, from a sample, by the code that its workers run; what
 is judged are the least and the largest values per file, which are the bounds that writing them would give. So the
-writing is the peer's alone, and there is nothing here of what a rewrite costs, but how much dearer one curve is to
-compute than the other. Ratios are taken table by table; what is published is their median, the least and the largest.
+writing is the peer's alone (in :mod:`benchmarks.b3_written` both write), and there is nothing here of what a rewrite
+costs, but how much dearer one curve is to compute than the other. Ratios are taken table by table; what is published is
+their median, the least and the largest.
 
 The peer is asked for its files such that none of its ranges is divided: by twice the size of a file as a target, and a
 compression factor of two. Strings here have at most 8 bytes, of which its curves take all.
@@ -250,7 +251,7 @@ class LakeTable:
         return found
 
     def rewrite_by_peer(self, curve: Curve, files: int) -> Any:
-        """Rewritten by the procedure; what :meth:`files` gives then. Raises :class:`Mismatch` unless all rows are there."""
+        """Rewrite by the procedure; gives the :meth:`files`. Raises :class:`Mismatch` unless all rows are there."""
         columns = self._table.layout
         order = ", ".join(f"{name} ASC NULLS FIRST" for name in columns)
         order = order if curve is Curve.SORT else f"{curve}({', '.join(columns)})"

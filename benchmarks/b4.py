@@ -1,9 +1,9 @@
 """B4, first part: what a sample of rows predicts that queries read under layouts, against the same layouts of all rows.
 
-No file is written yet: what is judged against are the least and the largest values per file of all rows, placed by the
-code of the shuffle's workers from another sample, as in B3. The tables and their queries are those of B3
-(:mod:`benchmarks.layout_tables`); rows lie in as many files in the order of their arrival, whose true bounds are given,
-each as if it had 128 MiB, and a hundred queries are run a day.
+No file is written here, but in :mod:`benchmarks.b3_written`: what is judged against are the least and the largest
+values per file of all rows, placed by the code of the shuffle's workers from another sample, as in B3. The tables and
+their queries are those of B3 (:mod:`benchmarks.layout_tables`); rows lie in as many files in the order of their
+arrival, whose true bounds are given, each as if it had 128 MiB, and a hundred queries are run a day.
 
 Half of the queries are older, half newer. Four layouts by the table's columns are predicted on the newer ones; then
 layouts are judged by 800 later queries, about as many as the horizon has, which no prediction saw. What is recommended,

@@ -23,7 +23,6 @@ from icewright.actions.rewrite_data_files.triggers.triggers import (
     asks_for_rewrites,
     our_commits,
     rewritten_at,
-    with_known_queries,
 )
 from icewright.actions.rewrite_delete_files.service import DeletePlanner
 from icewright.actions.rewrite_manifests.service import ManifestsPlanner
@@ -57,6 +56,7 @@ from icewright.plans.due import Due
 from icewright.plans.layouts import resolve
 from icewright.plans.policy_digest import plan_digest
 from icewright.plans.repository import keep_plan
+from icewright.policy.effective import with_known_queries
 from icewright.policy.missing_rules import rules
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableStore

@@ -372,15 +372,9 @@ class _Finder:
         most = max((self.deletes.burden(file).files for file in ordered), default=0)
         if most:
             bounds = replace(bounds, files_max=min(bounds.files_max, max(2, REFERENCES_MAX // most)))
-        dominated = settled or rule.allow_dominated
-        parts = rule.parts(ordered, burdened)
-        left = rule.leaves_newest
-        runs = [
-            run
-            for part in parts
-            for run in pack(part, bounds, allow_dominated=dominated, burdened=burdened, leaves_newest=left)
-        ]
-        return [self._group(run) for run in runs if not self._is_emptied(run)]
+        wanted = {"allow_dominated": settled or rule.allow_dominated, "leaves_newest": rule.leaves_newest}
+        packed = (pack(part, bounds, burdened=burdened, **wanted) for part in rule.parts(ordered, burdened))
+        return [self._group(run) for runs in packed for run in runs if not self._is_emptied(run)]
 
     def _left(self, files: Sequence[DataFile]) -> int:
         """The rows that files have at least when their deletes are folded in."""

@@ -23,7 +23,6 @@ from icewright.actions.rewrite_data_files.triggers.triggers import (
     mse,
     our_commits,
     rewritten_at,
-    with_known_queries,
 )
 from icewright.inventory import histogram
 from icewright.inventory.commit_rate import arrival_bytes_per_ms, commits_since
@@ -34,7 +33,7 @@ from icewright.model.iceberg.tables import TASK_ID_KEY, Operation
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import PartitionVerdict, Plan, Verdict
 from icewright.model.policy.policy import Policy, Trigger
-from icewright.policy.effective import effective_policy
+from icewright.policy.effective import effective_policy, with_known_queries
 from icewright.policy.missing_rules import rules
 from tests.builders.observations import (
     DAY_MS,

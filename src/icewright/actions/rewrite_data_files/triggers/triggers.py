@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
@@ -32,8 +32,6 @@ from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy, Trigger
-from icewright.policy.effective import DEFAULT_ORIGIN
-from icewright.policy.settings import SCANS_KEY, TRIGGER_KEY
 
 WITH_INTERVALS: Final = frozenset({Trigger.MSE, Trigger.TIERED})
 """Triggers that always ask when a partition was last rewritten."""
@@ -51,11 +49,7 @@ GATHERED_FILES: Final = 200
 QUIET_MS: Final = 60_000
 """Data still comes to a partition for so long after its last commit, and for two commit intervals at least."""
 
-QUERIES_KNOWN: Final = 100
-"""In the last one to two weeks. Fewer do not tell how often a table is read: perhaps not all engines say so."""
-
 _SPAN_MS: Final = GATHER_MS // 2
-_DAY_MS: Final = 86_400_000
 
 SMALL_FILES: Final = "small-files"
 """The reason of a candidate under the trigger ``levels``: there are enough small files."""
@@ -97,22 +91,6 @@ def asks_for_rewrites(observation: Observation, policy: Policy, now: Instant) ->
     """Whether the trigger asks when partitions were last rewritten."""
     levels_asks = policy.trigger is Trigger.LEVELS and Rhythm.of(observation, now) is not None
     return levels_asks or policy.trigger in WITH_INTERVALS
-
-
-def with_known_queries(policy: Policy, queries: int, span_ms: int) -> Policy:
-    """The policy of a table of which so many queries were counted in a span of time.
-
-    From :data:`QUERIES_KNOWN` on, its trigger is cost-benefit where nothing names one, and it is told of as many scans
-    a day as there were queries where nothing says how many.
-    """
-    origins = policy.origins
-    if queries < QUERIES_KNOWN or span_ms <= 0 or origins[TRIGGER_KEY] != DEFAULT_ORIGIN:
-        return policy
-    scans_per_day, said = queries * _DAY_MS / span_ms, f"default for {queries:,} counted queries"
-    if origins[SCANS_KEY] != DEFAULT_ORIGIN:
-        return replace(policy, trigger=Trigger.COST_BENEFIT, origins={**origins, TRIGGER_KEY: said})
-    origins = {**origins, TRIGGER_KEY: said, SCANS_KEY: "counted queries"}
-    return replace(policy, trigger=Trigger.COST_BENEFIT, scans_per_day=scans_per_day, origins=origins)
 
 
 @dataclass(frozen=True, slots=True)
