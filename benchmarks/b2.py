@@ -16,7 +16,7 @@ The writers are drawn, not recorded (:mod:`benchmarks.traces`). Defaults were ch
 targets are of the five others, *judging*, which nothing was chosen by.
 
 `policy and readers` adds what so many scans a day cost by the model of the trigger cost-benefit, each of which opens
-all files: that trigger is told the number, the others are not.
+all files: that trigger has the number as its setting.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _LOOK: Final = ("2,000 files", f"CPU a commit, ms: {ICEWRIGHT}")
 _GROUPS: Final = {"all training writers": TRAINING, "all judging writers": JUDGING}
 _JUDGED_CASE: Final = "all judging writers"
 _SCANS: Final = (24, 600, 10_000)
-"""A day, of which the trigger cost-benefit is told."""
+"""A day, by the setting of the trigger cost-benefit."""
 _JUDGED: Final = (Trigger.LEVELS, Trigger.COST_BENEFIT)
 """The default, and that where queries are known; of the others the figures are for information."""
 _CPU, _FILES, _AMPLIFICATION, _LEAST = "cpu_s", "files", "amplification", "least cpu_s"
@@ -191,8 +191,8 @@ def _contest(commits: Sequence[Commit], hours: int, costs: Prices) -> Mapping[st
     ours = {_alike(trigger): replay(commits, hours, policy, alike) for trigger, policy in under.items()}
     ours |= {str(trigger): replay(commits, hours, under[trigger], costs.ours) for trigger in _JUDGED}
     for scans in (scans for scans in _SCANS if scans != usual_policy.scans_per_day):
-        told = replace(under[Trigger.COST_BENEFIT], scans_per_day=float(scans))
-        ours[_told(scans)] = replay(commits, hours, told, alike)
+        setting = replace(under[Trigger.COST_BENEFIT], scans_per_day=float(scans))
+        ours[_with_scans(scans)] = replay(commits, hours, setting, alike)
     return {PEER: replay_cron(commits, hours, Cron(usual_policy.target_file_size_bytes), costs.peer), **ours}
 
 
@@ -201,8 +201,8 @@ def _alike(trigger: Trigger) -> str:
     return f"{trigger}, rewrites at the peer's cost"
 
 
-def _told(scans: int) -> str:
-    """The same, of cost-benefit, which is told how many scans a day there are."""
+def _with_scans(scans: int) -> str:
+    """The same, of cost-benefit, whose setting is so many scans a day."""
     alike = _alike(Trigger.COST_BENEFIT)
     return alike if scans == paper_policy().scans_per_day else f"{alike}, told of {scans} scans a day"
 
@@ -266,7 +266,7 @@ def _case(figures: _Figures, case: str) -> list[Case]:
         target = CPU_TARGET if judged else None
         cases.append(ratio(case, metric, cpu_s, over=PEER, under=trigger, target=target))
     for scans in _SCANS:
-        for trigger, who in ((Trigger.LEVELS, _alike(Trigger.LEVELS)), (Trigger.COST_BENEFIT, _told(scans))):
+        for trigger, who in ((Trigger.LEVELS, _alike(Trigger.LEVELS)), (Trigger.COST_BENEFIT, _with_scans(scans))):
             cpu_s = _of(figures[case, _with_readers(scans)], PEER, who)
             metric = f"cpu_ratio of policy and readers, {scans:,} scans a day, {trigger}"
             cases.append(ratio(case, metric, cpu_s, over=PEER, under=who))

@@ -6,7 +6,7 @@
 - *none useful*: queries for a column that the table is not laid out by, or for time alone, by which the rows came.
 - *hierarchical*: region, nation and city, each within the one before, and an amount.
 - *late data*: rows in the order of time, of which a tenth comes up to three days late; asked for time and a user.
-- *wide*: queries that take most of the rows: nothing helps.
+- *wide*: queries that take most of the rows.
 - *TPC-H-like*: `lineitem` and `orders` as TPC-H has them, in the order of their keys; asked for dates, keys and some
   measures.
 

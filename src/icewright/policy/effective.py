@@ -96,8 +96,8 @@ def policy_of(name: TableName, properties: Mapping[str, str], rules: Sequence[Ru
 def with_known_queries(policy: Policy, queries: int, span_ms: int) -> Policy:
     """The policy of a table of which so many queries were counted in a span of time.
 
-    From :data:`QUERIES_KNOWN` on, its trigger is cost-benefit where nothing names one, and it is told of as many scans
-    a day as there were queries where nothing says how many.
+    From :data:`QUERIES_KNOWN` on, its trigger is cost-benefit where nothing names one, with as many scans a day as
+    there were queries where nothing says how many.
     """
     origins = policy.origins
     if queries < QUERIES_KNOWN or span_ms <= 0 or origins[TRIGGER_KEY] != DEFAULT_ORIGIN:

@@ -385,10 +385,10 @@ KNOWN = [
 def test_where_queries_are_known_the_default_is_cost_benefit(
     properties: Mapping[str, str], queries: int, trigger: Trigger, scans_per_day: float
 ) -> None:
-    told = with_known_queries(effective_policy(table(properties=properties), ()), queries, 10 * DAY_MS)
-    assert (told.trigger, told.scans_per_day) == (trigger, scans_per_day)
+    known = with_known_queries(effective_policy(table(properties=properties), ()), queries, 10 * DAY_MS)
+    assert (known.trigger, known.scans_per_day) == (trigger, scans_per_day)
     if queries == 100:
-        (said, *_) = rules(observe(sized(MIB)), told, None)
+        (said, *_) = rules(observe(sized(MIB)), known, None)
         assert "trigger cost-benefit (default for 100 counted queries)" in said.text
 
 
