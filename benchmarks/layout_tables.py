@@ -218,7 +218,7 @@ def _tpch(rng: Any, rows: int, index: int) -> _Made:
             "o_totalprice": pa.array(rng.uniform(900, 500_000, rows)),
             "o_orderpriority": pa.array(rng.integers(1, 6, rows)),
         }
-        asks = (
+        asks: tuple[Ask, ...] = (
             Ask("o_orderdate", widest=0.1),
             Ask("o_custkey", points=True, narrowest=0.001),
             Ask("o_orderpriority", True),
