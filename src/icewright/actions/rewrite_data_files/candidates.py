@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from icewright.actions.rewrite_data_files.executors import (
@@ -372,8 +373,9 @@ class _Finder:
         most = max((self.deletes.burden(file).files for file in ordered), default=0)
         if most:
             bounds = replace(bounds, files_max=min(bounds.files_max, max(2, REFERENCES_MAX // most)))
-        wanted = {"allow_dominated": settled or rule.allow_dominated, "leaves_newest": rule.leaves_newest}
-        packed = (pack(part, bounds, burdened=burdened, **wanted) for part in rule.parts(ordered, burdened))
+        pack_part = partial(pack, allow_dominated=settled or rule.allow_dominated, burdened=burdened)
+        pack_part = partial(pack_part, leaves_newest=rule.leaves_newest, growth_most=rule.growth_most)
+        packed = (pack_part(part, bounds) for part in rule.parts(ordered, burdened))
         return [self._group(run) for runs in packed for run in runs if not self._is_emptied(run)]
 
     def _left(self, files: Sequence[DataFile]) -> int:

@@ -30,7 +30,7 @@ from icewright.maintenance.explain import explain
 from icewright.model.iceberg.files import DataFile, FileContent
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionSummary
 from icewright.model.iceberg.tables import TASK_ID_KEY, Operation
-from icewright.model.plans.observation import Observation
+from icewright.model.plans.observation import Observation, Removals
 from icewright.model.plans.plans import PartitionVerdict, Plan, Verdict
 from icewright.model.policy.policy import Policy, Trigger
 from icewright.policy.effective import effective_policy, with_known_queries
@@ -325,6 +325,7 @@ class TestLevels:
             (rewritten(replace(busy, commit_interval_ms=GATHER_MS // 2), NOW), Verdict.WAIT),
             (rewritten(replace(busy, commit_interval_ms=GATHER_MS // 2 + 1), NOW), Verdict.REWRITE),
             (rewritten(observe(files), NOW), Verdict.REWRITE),
+            (rewritten(replace(busy, removals=Removals({HERE: NOW - DAY_MS})), NOW), Verdict.REWRITE),
             (rewritten(busy, NOW - DAY_MS), Verdict.REWRITE),
             (busy, Verdict.REWRITE),
         ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
+from icewright.actions.rewrite_data_files.packing import GROWTH_OF_MANY
 from icewright.actions.rewrite_data_files.triggers.cost_benefit import cost_benefit
 from icewright.actions.rewrite_data_files.triggers.tiered import tiered
 from icewright.actions.rewrite_data_files.triggers.trigger_result import (
@@ -69,9 +70,14 @@ class Rhythm:
 
     @classmethod
     def of(cls, observation: Observation, now: Instant) -> Rhythm | None:
-        """None unless somebody has written for :data:`~.commit_rate.RHYTHM_MS`, and at least twice in a span."""
+        """None unless somebody has written for :data:`~.commit_rate.RHYTHM_MS`, and at least twice in a span.
+
+        Also where rows are removed, with whose writers larger merges would collide more often.
+        """
         metadata, interval_ms = observation.metadata, observation.commit_interval_ms
-        if interval_ms is None or interval_ms > _SPAN_MS or arrival_bytes_per_ms(metadata) is None:
+        if interval_ms is None or interval_ms > _SPAN_MS or observation.removals.any:
+            return None
+        if arrival_bytes_per_ms(metadata) is None:
             return None
         offset_ms = zlib.crc32(metadata.table_id.uuid.encode()) % _SPAN_MS
         return cls(interval_ms, commits_since(metadata, now - 2 * GATHER_MS), offset_ms)
@@ -190,7 +196,8 @@ def levels(
     is_coming = full > 0 and now < rhythm.quiet_at(statistics.written_at)
     merged = small.files * full * policy.output_size_bytes_max // small.size_bytes if is_coming else 0
     after = files - merged + full if is_coming else small.after(files)
-    return TriggerResult(reason, Rule(policy.min_input_files, leaves_newest=is_coming), after)
+    rule = Rule(policy.min_input_files, leaves_newest=is_coming, growth_most=GROWTH_OF_MANY)
+    return TriggerResult(reason, rule, after)
 
 
 def mse(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant | None, now: Instant) -> TriggerResult:
