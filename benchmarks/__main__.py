@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b2, b3, b4, b7, b9, b11, b12, b13, first_minutes, queue
+from benchmarks import b1, b2, b3, b3_written, b4, b7, b9, b11, b12, b13, first_minutes, queue
 from benchmarks.machine import load_now
 from benchmarks.render import render
 from benchmarks.results import Load, Result, loads, save, table
@@ -51,11 +51,18 @@ def _b2(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     if form is Form.SHORT:
         return b2.run(b2.constants(_RESULTS, {ICEWRIGHT: 0.5, PEER: 0.5}), b2.short(seed), _say)
     tiny = b2.measured(spark(), folder, seed, _say)
-    return b2.run(b2.constants(_RESULTS, tiny), b2.usual(seed), _say)
+    options = b2.full(seed) if form is Form.FULL else b2.usual(seed)
+    result = b2.run(b2.constants(_RESULTS, tiny), options, _say)
+    return replace(result, benchmark=f"{b2.NAME}-full") if form is Form.FULL else result
 
 
 def _b3(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return b3.run(spark(), folder, b3.short(seed) if form is Form.SHORT else b3.full(seed), _say)
+
+
+def _b3_written(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    options = {Form.SHORT: b3_written.short, Form.USUAL: b3_written.usual, Form.FULL: b3_written.full}[form]
+    return b3_written.run(spark(), folder, options(seed), _say)
 
 
 def _b4(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
@@ -101,6 +108,7 @@ _BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     b1.NAME: _b1,
     b2.NAME: _b2,
     b3.NAME: _b3,
+    b3_written.NAME: _b3_written,
     b4.NAME: _b4,
     b7.NAME: _b7,
     b9.NAME: _b9,
@@ -122,8 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     forms.add_argument(
         "--full",
         action="store_true",
-        help="B7: 100,000 tables and an hour of commits; B9: 5,000,000 files and 10,000 snapshots; B11: a month; "
-        "B12: an hour; B13: 500 tables; saved as B7-full and so on",
+        help="B2: three traces of each writer; B7: 100,000 tables and an hour of commits; "
+        "B9: 5,000,000 files and 10,000 snapshots; B11: a month; "
+        "B3-written: 32 tables; B12: an hour; B13: 500 tables; saved as B7-full and so on",
     )
     parser.add_argument("--render", action="store_true", help=f"only write {_PAGE.relative_to(_ROOT)} from the results")
     parser.add_argument(

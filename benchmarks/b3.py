@@ -4,8 +4,9 @@ Thirty small tables are generated (:mod:`benchmarks.layout_tables`). The peer re
 ``zorder`` and ``hilbert`` on real Spark, and what it has written is judged by the bounds in its manifests. icewright
 places the same rows in as many files as the peer made of them, from a sample, by the code that its workers run; what
 is judged are the least and the largest values per file, which are the bounds that writing them would give. So the
-writing is the peer's alone, and there is nothing here of what a rewrite costs, but how much dearer one curve is to
-compute than the other. Ratios are taken table by table; what is published is their median, the least and the largest.
+writing is the peer's alone (in :mod:`benchmarks.b3_written` both write), and there is nothing here of what a rewrite
+costs, but how much dearer one curve is to compute than the other. Ratios are taken table by table; what is published is
+their median, the least and the largest.
 
 The peer is asked for its files such that none of its ranges is divided: by twice the size of a file as a target, and a
 compression factor of two. Strings here have at most 8 bytes, of which its curves take all.
@@ -13,6 +14,7 @@ compression factor of two. Strings here have at most 8 bytes, of which its curve
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +34,10 @@ from benchmarks.layout_tables import LayoutTable, Query, Ranks
 from benchmarks.results import AT_MOST, Case, Figure, Result, Target, amount
 from benchmarks.rewriters import ICEWRIGHT, PEER
 from icewright.model.iceberg.layouts import COLUMN_CURVES, Curve, Layout
+from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import SortField
 from icewright_spark.executors.sort.cells import Cells, cells_of, sample_rows
+from icewright_spark.iceberg.java_api import SparkTable
 
 NAME: Final = "B3"
 TITLE: Final = "rows that file bounds leave to be scanned, under layouts of 30 tables, against Iceberg's procedure"
@@ -48,7 +52,7 @@ _LARGEST: Final = "largest file over the mean"
 _CATALOG: Final = "b3"
 _BATCH_ROWS: Final = 10_000
 """As Spark hands rows to Python."""
-_PACKAGES: Final = ("icewright", "pyspark", "numpy", "pyarrow")
+PACKAGES: Final = ("icewright", "pyspark", "numpy", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ def run(spark: SparkSession, folder: Path, options: Options, say: Callable[[str]
         benchmark=NAME,
         title=TITLE,
         measured_at=machine.today(),
-        versions=machine.versions(_PACKAGES, spark),
+        versions=machine.versions(PACKAGES, spark),
         cores=machine.cores(),
         machine={**where, "Rows of each table": f"{options.rows:,}", "Files asked for": str(options.files)},
         seed=options.seed,
@@ -145,7 +149,7 @@ def _contest(
     ranks = {name: ranks_of(table.rows[name], values) for name, values in distinct.items()}
     queries = made.queries(table, ranks, options.seed)
     outcomes: list[Outcome] = []
-    with _PeerTable(spark, folder, table) as peer:
+    with LakeTable(spark, folder, table) as peer:
         for curve in COLUMN_CURVES:
             theirs = peer.lay_out(curve, options.files, distinct)
             files = len(theirs.rows)
@@ -209,34 +213,51 @@ def place(cells: Cells, table: LayoutTable) -> Ranks:
     return np.concatenate([np.asarray(cells.place(batch)["cell"]) for batch in batches])
 
 
-class _PeerTable:
-    """The table in Iceberg, one file as the rows came; each rewrite begins there. Dropped when left."""
+class LakeTable:
+    """The table in Iceberg, in so many files in the order in which the rows came; each rewrite begins there.
 
-    def __init__(self, spark: SparkSession, folder: Path, table: LayoutTable) -> None:
-        self._spark, self._file, self._table = spark, folder / f"{table.name}.parquet", table
-        self._name = f"{_CATALOG}.bench.{table.name}"
-        self._base_snapshot_id = self._size_bytes = 0
+    Dropped when left.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, table: LayoutTable, files: int = 1) -> None:
+        self._spark, self._folder, self._table, self._files = spark, folder / table.name, table, files
+        self.name = TableName(_CATALOG, ("bench",), table.name)
+        self._base_snapshot_id = self.size_bytes = 0
 
     def __enter__(self) -> Self:
-        pq.write_table(self._table.rows, self._file)
-        rows = self._spark.read.parquet(str(self._file))
-        rows.writeTo(self._name).using("iceberg").tableProperty("write.distribution-mode", "none").create()
+        self._folder.mkdir()
+        rows, files = self._table.rows, self._files
+        for number in range(files):
+            first, end = (rows.num_rows * place // files for place in (number, number + 1))
+            pq.write_table(rows.slice(first, end - first), self._folder / f"{number:05}.parquet")
+        self._spark.conf.set("spark.sql.files.openCostInBytes", 1 << 30)  # each file is a task of its own
+        try:
+            read = self._spark.read.parquet(str(self._folder))
+            read.writeTo(str(self.name)).using("iceberg").tableProperty("write.distribution-mode", "none").create()
+        finally:
+            self._spark.conf.unset("spark.sql.files.openCostInBytes")
         (self._base_snapshot_id,) = self._metadata("snapshots", "snapshot_id").first()
-        (self._size_bytes,) = self._metadata("files", "sum(file_size_in_bytes)").first()
+        (self.size_bytes,) = self._metadata("files", "sum(file_size_in_bytes)").first()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._spark.sql(f"DROP TABLE {self._name} PURGE")
-        self._file.unlink()
+        self._spark.sql(f"DROP TABLE {self.name} PURGE")
+        shutil.rmtree(self._folder)
 
     def lay_out(self, curve: Curve, files: int, distinct: Mapping[str, Any]) -> Bounds:
         """Rewritten by the procedure, as its manifests say. Raises :class:`Mismatch` unless all rows are there."""
+        found = bounds_in(self.rewrite_by_peer(curve, files), distinct)
+        self.set_back()
+        return found
+
+    def rewrite_by_peer(self, curve: Curve, files: int) -> Any:
+        """Rewrite by the procedure; gives the :meth:`files`. Raises :class:`Mismatch` unless all rows are there."""
         columns = self._table.layout
         order = ", ".join(f"{name} ASC NULLS FIRST" for name in columns)
         order = order if curve is Curve.SORT else f"{curve}({', '.join(columns)})"
         options = {
             "rewrite-all": "true",
-            "target-file-size-bytes": self._size_bytes * 2 // files,
+            "target-file-size-bytes": self.size_bytes * 2 // files,
             "compression-factor": 2,
         }
         listed = ", ".join(f"'{key}', '{value}'" for key, value in options.items())
@@ -244,27 +265,36 @@ class _PeerTable:
             f"CALL {_CATALOG}.system.rewrite_data_files(table => 'bench.{self._table.name}', strategy => 'sort', "
             f"sort_order => '{order}', options => map({listed}))"
         ).collect()
-        found = self._bounds(distinct)
-        self._spark.sql(
-            f"CALL {_CATALOG}.system.rollback_to_snapshot('bench.{self._table.name}', {self._base_snapshot_id})"
-        ).collect()
-        if found.rows.sum() != self._table.rows.num_rows:
-            raise Mismatch(f"{self._table.name} has {found.rows.sum()} rows by {curve}")
+        found = self.files()
+        rows = int(np.asarray(found["record_count"]).sum())
+        if rows != self._table.rows.num_rows:
+            raise Mismatch(f"{self._table.name} has {rows} rows by {curve}")
         return found
 
-    def _bounds(self, distinct: Mapping[str, Any]) -> Bounds:
-        files = self._metadata("files", "record_count", "readable_metrics.*").toArrow()
+    def set_back(self) -> None:
+        """Bring the table back to the files that it began with."""
+        SparkTable(self._spark, self.name).java.manageSnapshots().rollbackTo(self._base_snapshot_id).commit()
 
-        def ranks(which: str) -> dict[str, Ranks]:
-            return {
-                name: ranks_of(pc.struct_field(files[name], which).cast(values.type), values)
-                for name, values in distinct.items()
-            }
-
-        return Bounds(np.asarray(files["record_count"]), ranks("lower_bound"), ranks("upper_bound"))
+    def files(self) -> Any:
+        """The data files as Iceberg's metadata table has them, by path."""
+        columns = ("file_path", "record_count", "file_size_in_bytes", "readable_metrics")
+        return self._metadata("files", *columns).toArrow().sort_by("file_path")
 
     def _metadata(self, which: str, *columns: str) -> Any:
-        return self._spark.table(f"{self._name}.{which}").selectExpr(*columns)
+        return self._spark.table(f"{self.name}.{which}").selectExpr(*columns)
+
+
+def bounds_in(files: Any, distinct: Mapping[str, Any], weight: str = "record_count") -> Bounds:
+    """The bounds of files that were written, by their manifests. Raises :class:`Mismatch` for a bound of no row."""
+    metrics = files["readable_metrics"].combine_chunks()
+
+    def ranks(which: str) -> dict[str, Ranks]:
+        return {
+            name: ranks_of(pc.struct_field(metrics, [name, which]).cast(values.type), values)
+            for name, values in distinct.items()
+        }
+
+    return Bounds(np.asarray(files[weight]), ranks("lower_bound"), ranks("upper_bound"))
 
 
 def _cases(outcomes: Sequence[Outcome]) -> list[Case]:

@@ -1,9 +1,9 @@
 """B4, first part: what a sample of rows predicts that queries read under layouts, against the same layouts of all rows.
 
-No file is written yet: what is judged against are the least and the largest values per file of all rows, placed by the
-code of the shuffle's workers from another sample, as in B3. The tables and their queries are those of B3
-(:mod:`benchmarks.layout_tables`); rows lie in as many files in the order of their arrival, whose true bounds are given,
-each as if it had 128 MiB, and a hundred queries are run a day.
+No file is written here, but in :mod:`benchmarks.b3_written`: what is judged against are the least and the largest
+values per file of all rows, placed by the code of the shuffle's workers from another sample, as in B3. The tables and
+their queries are those of B3 (:mod:`benchmarks.layout_tables`); rows lie in as many files in the order of their
+arrival, whose true bounds are given, each as if it had 128 MiB, and a hundred queries are run a day.
 
 Half of the queries are older, half newer. Four layouts by the table's columns are predicted on the newer ones; then
 layouts are judged by 800 later queries, about as many as the horizon has, which no prediction saw. What is recommended,
@@ -59,6 +59,7 @@ _QUERY_MS: Final = 864_000
 """A hundred queries a day."""
 _LATER_SEEDS: Final = (1_001, 1_002, 1_003, 1_004)
 _TABLE: Final = TableName("b4", ("bench",), "t")
+"""What queries name, whichever table they are of."""
 _PACKAGES: Final = ("icewright", "numpy", "pyarrow")
 _ROWS_PER_FILE: Final = (80, 400)
 """Of the sample: the fewest, and what the shuffle takes."""
@@ -144,6 +145,11 @@ class Subject:
         return cls(table, files, distinct, ranks, placed, made.queries(table, ranks, seed), later)
 
     @property
+    def newer(self) -> Sequence[Query]:
+        """The half of the queries that predictions are made for."""
+        return self.queries[len(self.queries) // 2 :]
+
+    @property
     def now(self) -> Bounds:
         """The bounds of the files that are there."""
         return bounds_of(self.placed, self.files, self.ranks)
@@ -158,12 +164,13 @@ class Subject:
         placed = np.concatenate([np.asarray(cells.place(batch)["cell"]) for batch in batches])
         return bounds_of(placed, self.files, self.ranks)
 
-    def sample(self, rows_per_file: int, seed: int) -> Any:
-        """Rows chosen by chance, with their files."""
+    def sample(self, rows_per_file: int, seed: int, paths: Sequence[str] = ()) -> Any:
+        """Rows chosen by chance, with their files, whose ``paths`` may be given."""
         rows = self.table.rows.num_rows
         count = min(rows, rows_per_file * self.files)
         chosen = np.sort(np.random.default_rng([seed, 3]).choice(rows, count, replace=False))
-        names = pa.array([f"f{number}" for number in self.placed[chosen].tolist()], pa.string())
+        called = paths or [f"f{number}" for number in range(self.files)]
+        names = pa.array([called[number] for number in self.placed[chosen].tolist()], pa.string())
         return self.table.rows.take(pa.array(chosen)).append_column(FILE, names)
 
     def listed(self) -> Any:
@@ -227,27 +234,34 @@ def predict(
     subject: Subject, layouts: Mapping[LayoutExpression, Bounds], rows_per_file: int, seed: int
 ) -> list[Predicted]:
     """Each layout as predicted on the newer half of the queries, and as it is for the same and for later ones."""
-    flat = flat_columns(subject.sample(rows_per_file, seed))
-    names = list(subject.distinct)
-    reads, _ = reads_of(subject.records(), _TABLE, Columns([(name,) for name in names]))
-    half = len(reads) // 2
-    table = table_sample(flat, subject.listed(), [(name,) for name in names], {})
-    newer, _ = workload_of(reads[half:], table.columns)
-    simulation = Simulation(table)
-    total = FILE_BYTES * subject.files
-    window = Window(newer.weights, newer.days, scanned(newer.conditions, simulation.now()), subject.files, total)
-    found = []
-    for layout, bounds in layouts.items():
-        size = prediction(window, sides_of(simulation, layout, newer), Rates()).bytes_read
-        share = Interval(size.low / total, size.mean / total, size.high / total)
-        same, later = bounds.scanned(subject.queries[half:]), bounds.scanned(subject.later)
+    shares = predicted_shares(subject, subject.sample(rows_per_file, seed), subject.listed(), list(layouts))
+    newer, found = subject.newer, []
+    for (layout, bounds), share in zip(layouts.items(), shares, strict=True):
+        same, later = bounds.scanned(newer), bounds.scanned(subject.later)
         found.append(Predicted(subject.table, layout, rows_per_file, share, same, later))
     return found
 
 
+def predicted_shares(subject: Subject, sample: Any, listed: Any, layouts: Sequence[LayoutExpression]) -> list[Interval]:
+    """What the newer half of the queries reads under each layout, of all bytes, as predicted from a sample."""
+    flat, names = flat_columns(sample), list(subject.distinct)
+    reads, _ = reads_of(subject.records(), _TABLE, Columns([(name,) for name in names]))
+    table = table_sample(flat, listed, [(name,) for name in names], {})
+    newer, _ = workload_of(reads[len(reads) // 2 :], table.columns)
+    simulation, total = Simulation(table), int(np.asarray(listed["file_size_in_bytes"]).sum())
+    window = Window(newer.weights, newer.days, scanned(newer.conditions, simulation.now()), subject.files, total)
+    sizes = [prediction(window, sides_of(simulation, layout, newer), Rates()).bytes_read for layout in layouts]
+    return [Interval(size.low / total, size.mean / total, size.high / total) for size in sizes]
+
+
+def recommendation_of(subject: Subject, sample: Any, listed: Any) -> Recommendation:
+    """What is recommended for a table."""
+    return recommend(_TABLE, sample, listed, subject.records())
+
+
 def recommended(subject: Subject, rows_per_file: int, seed: int) -> Recommended:
     """What is recommended for a table, and what later queries read then."""
-    found = recommend(_TABLE, subject.sample(rows_per_file, seed), subject.listed(), subject.records())
+    found = recommendation_of(subject, subject.sample(rows_per_file, seed), subject.listed())
     now = subject.now.scanned(subject.later)
     then = now
     if isinstance(found.candidate, LayoutChange):
@@ -301,11 +315,11 @@ def _predicted(some: Sequence[Predicted], name: str) -> list[Case]:
     covered = [Figure(str(it.layout), int(it.table.name[1:]), 0, float(it.is_covered)) for it in some]
     widths = [Figure(str(it.layout), int(it.table.name[1:]), 0, (it.share.high - it.share.low) / 2) for it in some]
     return [
-        _mean(name, "error of the share read, of the same queries", errors, ERROR_TARGET),
-        _mean(name, "intervals that have what later queries read", covered, COVERED_TARGET),
+        mean(name, "error of the share read, of the same queries", errors, ERROR_TARGET),
+        mean(name, "intervals that have what later queries read", covered, COVERED_TARGET),
         amount(name, "half the width of an interval, in shares of the table", widths),
         *(
-            _mean(f"{name}, {family}", "error of the share read, of the same queries", figures)
+            mean(f"{name}, {family}", "error of the share read, of the same queries", figures)
             for family in made.FAMILIES
             if (figures := [figure for figure, it in zip(errors, some, strict=True) if it.table.family == family])
         ),
@@ -319,22 +333,20 @@ def _recommended(outcomes: Sequence[Recommended]) -> list[Case]:
     saved = 1 - sum(it.then for it in outcomes) / sum(it.now for it in outcomes)
     return [
         replace(
-            _mean(
+            mean(
                 "recommended", "bytes that later queries save, of all tables", figures(lambda it: 1 - it.then / it.now)
             ),
             value=saved,
             target=SAVED_TARGET.text,
             met=SAVED_TARGET.met(saved),
         ),
-        _mean("recommended", "tables that save more than 30 %", figures(lambda it: float(it.then < 0.7 * it.now))),
+        mean("recommended", "tables that save more than 30 %", figures(lambda it: float(it.then < 0.7 * it.now))),
         _worst("recommended", "later queries read, over before: the worst table", figures(lambda it: it.then / it.now)),
-        _mean(
-            "recommended", "tables that are changed", figures(lambda it: float(it.recommendation.chosen is not None))
-        ),
+        mean("recommended", "tables that are changed", figures(lambda it: float(it.recommendation.chosen is not None))),
     ]
 
 
-def _mean(case: str, metric: str, figures: Sequence[Figure], target: Target | None = None) -> Case:
+def mean(case: str, metric: str, figures: Sequence[Figure], target: Target | None = None) -> Case:
     """The mean, where single values are yes or no, or errors."""
     value = float(np.mean([figure.value for figure in figures]))
     met = None if target is None else target.met(value)

@@ -18,8 +18,9 @@ many tables, it is the median of their ratios. Figures without a target are for 
 | | side by side in one run | what it is |
 |---|---|---|
 | B1, B3, B9 | yes, in shuffled order | the results are proved equal before a figure counts |
-| B4 | no | predictions from samples, judged by all rows placed in memory; no files are written yet |
-| B2 | no | replayed in virtual time, at costs that B1 and B7 measured; nothing is rewritten |
+| B3-written | yes | B3 and B4 on files that both sides wrote, by the bounds in their manifests; no CPU is counted |
+| B4 | no | predictions from samples, judged by all rows placed in memory, without writing files |
+| B2 | no | replayed in virtual time, at costs that B1 and B7 measured; judged by writers that chose no default |
 | B7 | yes | the same inventory by PyIceberg; each table once |
 | B11 | yes | the table as written, and the same table as optimized; there is no peer |
 | B10 | no | icewright alone, while it is killed |
@@ -40,6 +41,8 @@ Long forms (`--full`) write results of their own, such as `B7-full.json`. Missin
 
 
 LONG_FORMS: Final[Mapping[str, str]] = {
+    "B2-full": "B2 --full",
+    "B3-written-full": "B3-written --full",
     "B7-full": "B7 --full",
     "B9-full": "B9 --full",
     "B11-full": "B11 --full",

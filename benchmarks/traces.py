@@ -1,11 +1,15 @@
 """Tables on paper: files that writers add and rewriters replace, minute by minute in virtual time, without any data.
 
+:data:`TRAINING` are the writers by which defaults are chosen; :data:`JUDGING` were written down before the default of
+today was, and nothing was chosen by them.
+
 icewright's side is its real planning, shortlist and plan, over an observation that is moved along with the table. The
 peer's is :class:`Cron`: every hour ``rewrite_data_files`` over all partitions, by the rules of Iceberg 1.12.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,10 +88,22 @@ class OurCosts:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of a writer: the sizes of the files that it adds to the partition of its day."""
+    """A commit of a writer: the sizes of the files that it adds, and the partition of each.
+
+    Without ``partitions``, all of them go to that of the day.
+    """
 
     at: Instant
     sizes: tuple[int, ...]
+    partitions: tuple[int, ...] = ()
+
+    def by_partition(self) -> Mapping[Partition, tuple[int, ...]]:
+        """The sizes in each partition."""
+        day = (self.at - START_AT) // DAY_MS
+        sizes: dict[int, list[int]] = {}
+        for value, size_bytes in zip(self.partitions or (day,) * len(self.sizes), self.sizes, strict=True):
+            sizes.setdefault(value, []).append(size_bytes)
+        return {Partition(0, f"[{value}]"): tuple(its) for value, its in sizes.items()}
 
 
 Writer: TypeAlias = Callable[[random.Random, int], Iterator[Commit]]
@@ -116,6 +132,63 @@ def trickle(chance: random.Random, hours: int) -> Iterator[Commit]:
     for minute in range(hours * 60):
         at = START_AT + minute * MINUTE_MS + chance.randrange(MINUTE_MS)
         yield Commit(at, (int(chance.uniform(0.3, 0.7) * MB),))
+
+
+def diurnal(chance: random.Random, hours: int) -> Iterator[Commit]:
+    """A checkpoint of eight files every five minutes; their mean size follows the day, from 0.3 to 6 MB."""
+    for number in range(hours * 12):
+        at = START_AT + number * 5 * MINUTE_MS + chance.randrange(MINUTE_MS)
+        mean = 3.15 - 2.85 * math.cos(2 * math.pi * (at - START_AT) / DAY_MS)
+        yield Commit(at, tuple(int(chance.uniform(0.5, 1.5) * mean * MB) for _ in range(8)))
+
+
+def late(chance: random.Random, hours: int) -> Iterator[Commit]:
+    """Six files of 0.2 to 2 MB every two minutes; one in seven is of one of the six days before."""
+    for number in range(hours * 30):
+        at = START_AT + number * 2 * MINUTE_MS + chance.randrange(MINUTE_MS)
+        day = (at - START_AT) // DAY_MS
+        partitions = tuple(day if chance.random() < 6 / 7 else day - chance.randint(1, 6) for _ in range(6))
+        yield Commit(at, tuple(int(chance.uniform(0.2, 2) * MB) for _ in partitions), partitions)
+
+
+def regions(chance: random.Random, hours: int) -> Iterator[Commit]:
+    """Each minute a file for six of twelve regions at most, some much more often; log-normal, mostly about 0.3 MB."""
+    weights = [1 / (number + 1) for number in range(12)]
+    for minute in range(hours * 60):
+        partitions = tuple(sorted(set(chance.choices(range(12), weights, k=6))))
+        sizes = tuple(int(chance.lognormvariate(-1.2, 0.8) * MB) + 1 for _ in partitions)
+        yield Commit(START_AT + minute * MINUTE_MS + chance.randrange(MINUTE_MS), sizes, partitions)
+
+
+def hourly(chance: random.Random, hours: int) -> Iterator[Commit]:
+    """A job that writes 40 to 80 files each hour, some minutes after it; log-normal, mostly about 3 MB."""
+    for hour in range(hours):
+        at = START_AT + hour * HOUR_MS + chance.randrange(MINUTE_MS, 15 * MINUTE_MS)
+        yield Commit(at, tuple(int(chance.lognormvariate(1.1, 0.8) * MB) + 1 for _ in range(chance.randint(40, 80))))
+
+
+def pauses(chance: random.Random, hours: int) -> Iterator[Commit]:
+    """Four files of about 1.5 MB a minute for half an hour to three hours, then nothing for one to eight."""
+    at = START_AT + chance.randrange(HOUR_MS)
+    while at < START_AT + hours * HOUR_MS:
+        end = min(at + chance.randint(30, 180) * MINUTE_MS, START_AT + hours * HOUR_MS)
+        while at < end:
+            yield Commit(at, tuple(int(chance.uniform(0.5, 2.5) * MB) for _ in range(4)))
+            at += chance.randrange(MINUTE_MS // 2, 3 * MINUTE_MS // 2)
+        at += chance.randrange(HOUR_MS, 8 * HOUR_MS)
+
+
+TRAINING: Final[Mapping[str, Writer]] = {"steady": steady, "bursty": bursty, "trickle": trickle}
+"""Defaults of the policy are chosen by these."""
+
+JUDGING: Final[Mapping[str, Writer]] = {
+    "diurnal": diurnal,
+    "late": late,
+    "regions": regions,
+    "hourly": hourly,
+    "pauses": pauses,
+}
+"""The policy is judged by these alone."""
 
 
 @dataclass(slots=True)
@@ -163,10 +236,11 @@ class PaperTable:
 
     def append(self, commit: Commit) -> None:
         """A writer commits."""
-        partition = Partition(0, f"[{(commit.at - START_AT) // DAY_MS}]")
-        self._snapshot(Operation.APPEND, {"added-files-size": str(sum(commit.sizes))})
-        self._add(partition, commit.sizes)
-        self.written_at[partition] = commit.at
+        added = {"added-data-files": str(len(commit.sizes)), "added-files-size": str(sum(commit.sizes))}
+        self._snapshot(Operation.APPEND, added)
+        for partition, sizes in commit.by_partition().items():
+            self._add(partition, sizes)
+            self.written_at[partition] = commit.at
         self.outcome.written_bytes += sum(commit.sizes)
 
     def replace(self, partition: Partition, paths: Sequence[str], sizes: Sequence[int]) -> None:

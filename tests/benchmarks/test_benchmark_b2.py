@@ -16,19 +16,19 @@ from benchmarks.results import dumps, loads
 from benchmarks.rewriters import ICEWRIGHT, PEER
 from benchmarks.traces import (
     HOUR_MS,
+    JUDGING,
     MB,
     MINUTE_MS,
     START_AT,
+    TRAINING,
     Commit,
     Costs,
     Cron,
     OurCosts,
     Writer,
-    bursty,
     paper_policy,
     replay,
     replay_cron,
-    steady,
     trickle,
 )
 from icewright.model.policy.policy import Trigger
@@ -49,10 +49,11 @@ def test_the_short_form_runs_and_judges_every_target() -> None:
     result = b2.run(costs, b2.short(seed=3), lambda _: None)
     assert loads(dumps(result)) == result
     assert {(case.case, case.metric) for case in result.cases if case.met is not None} == {
-        ("all writers", f"{metric}, {trigger}")
-        for metric in ("cpu_ratio of policy and executor", "files_ratio")
+        ("all judging writers", f"{metric}, {trigger}")
+        for metric in ("cpu_ratio of policy and executor", "cpu_ratio of the policy alone", "files_ratio")
         for trigger in ("levels", "cost-benefit")
     }
+    assert {case.case for case in result.cases} >= {*TRAINING, *JUDGING}, "each writer has its figures"
     alike = {case.metric for case in result.cases if case.metric.startswith("cpu_ratio of the policy alone, ")}
     assert len(alike) == len(Trigger), "each trigger is also priced as the peer is"
     assert result.cases == b2.run(costs, b2.short(seed=3), lambda _: None).cases
@@ -98,12 +99,14 @@ def test_the_cron_loses_no_byte(size_bytes: int) -> None:
     assert sum(Cron(T).outputs(size_bytes)) == size_bytes
 
 
-@each_case("writer", [steady, bursty, trickle])
+@each_case("writer", [*TRAINING.values(), *JUDGING.values()])
 def test_commits_come_in_order_and_the_same_for_one_seed(writer: Writer) -> None:
     commits, again = (list(writer(chance(), 8)) for _ in range(2))
     assert commits == again
     assert all(one.at <= other.at for one, other in pairwise(commits))
     assert all(START_AT <= commit.at < START_AT + 9 * HOUR_MS for commit in commits)
+    for commit in commits:
+        assert sorted(commit.sizes) == sorted(size for its in commit.by_partition().values() for size in its)
 
 
 def test_files_count_for_as_long_as_they_live() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import b3_written
 from benchmarks import layout_tables as made
 from benchmarks.b3 import bounds_of, full, place, ranks_of
 from benchmarks.lake import Mismatch
@@ -43,10 +44,11 @@ def test_a_bound_that_no_row_has_is_seen() -> None:
             ranks_of(pa.array(["a", wrong], pa.string()), distinct)
 
 
-def test_there_are_thirty_tables_and_each_is_asked_for_what_it_has() -> None:
+def test_there_are_tables_and_each_is_asked_for_what_it_has() -> None:
     tables = list(made.tables(500, seed=1))
-    assert len(tables) == len(full(1).tables) == 30
-    assert {table.family for table in tables} == set(made.FAMILIES)
+    assert len(full(1).tables) == 30
+    assert {table.family for table in tables[:30]} == set(made.FAMILIES)
+    assert {table.family for table in tables[30:]} == set(made.LATER_FAMILIES)
     for table in tables:
         distinct = table.distinct
         assert 2 <= len(table.layout) <= 4
@@ -60,6 +62,22 @@ def test_there_are_thirty_tables_and_each_is_asked_for_what_it_has() -> None:
                 assert 0 <= low <= high < len(distinct[name])
                 matching &= (ranks[name] >= low) & (ranks[name] <= high)
             assert len(query.ranges) > 1 or matching.any()
+
+
+def test_what_is_written_are_thirty_tables_by_which_nothing_was_chosen() -> None:
+    options = b3_written.full(1)
+    generated = [number for number in options.tables if made.table(50, 1, number).family != made.TPCH]
+    assert len(generated) == 30
+    assert all(number % 2 for number in generated if number < 30)
+    families = {made.table(50, 1, number).family for number in b3_written.usual(1).tables}
+    assert families == {*made.FAMILIES, *made.LATER_FAMILIES}
+
+
+def test_tables_are_the_same_one_by_one() -> None:
+    every = list(made.tables(50, seed=2))
+    assert [made.table(50, 2, number) for number in range(len(every))] == every
+    with pytest.raises(IndexError, match="no table 47"):
+        made.table(50, 2, 47)
 
 
 def test_all_rows_are_placed() -> None:

@@ -28,7 +28,7 @@ def test_a_sample_of_all_rows_predicts_what_is() -> None:
         subject = Subject.of(table, 4, SEED)
         layouts = {layout: subject.under(layout, SEED) for layout in layouts_of(table)}
         predictions += predict(subject, layouts, 500, SEED)
-    assert len(predictions) == 20
+    assert len(predictions) == 32
     for it in predictions:
         assert it.share.mean == pytest.approx(it.same, abs=1e-9), it.layout
         assert it.share.low <= it.share.mean <= it.share.high

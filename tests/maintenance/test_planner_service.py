@@ -9,11 +9,14 @@ import pytest
 
 from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.core.errors import Unavailable
+from icewright.core.times import Instant
 from icewright.maintenance import planner as planner_module
+from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.tables import MAIN_BRANCH
 from icewright.model.plans.plans import Plan
 from icewright.plans.rejection import PlanRejected
 from tests.builders.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
+from tests.builders.observations import DAY_MS
 from tests.builders.worker import Worker
 
 
@@ -63,6 +66,32 @@ def test_intervals_are_told_by_the_tables_own_commits_also_after_a_restart_and_a
     assert codes == {"city=Bonn": "interval", "city=Kyoto": "size-error"}
     house.catalog.set_ref(NAME, MAIN_BRANCH, before)
     assert [verdict.reason.code for verdict in house.control.planner.plan(NAME).plan.verdicts] == ["size-error"]
+
+
+class CountedQueries:
+    """So many queries of any table, counted since the week before."""
+
+    table = None
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.asked_since: list[Instant] = []
+
+    def queries_of(self, _table_id: TableId, since: Instant) -> int:
+        self.asked_since.append(since)
+        return self.number
+
+
+def test_counted_queries_decide_what_a_merge_is_worth(house: Lakehouse) -> None:
+    planner, found = house.control.planner, []
+    for number in (99, 140):
+        planner.queries = queries = CountedQueries(number)
+        verdict = planner.plan(NAME).plan.verdicts[0]
+        found.append((verdict.reason.code, verdict.reason.figures.get("scans_per_day")))
+    (since,) = queries.asked_since
+    span_ms = house.clock.now() - since
+    assert 7 * DAY_MS <= span_ms < 14 * DAY_MS
+    assert found == [("small-files", None), ("worth-it", 140 * DAY_MS / span_ms)]
 
 
 @pytest.mark.parametrize("wrong", [doubled_rows, strange_file])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from statistics import median, median_low
 
 from icewright.core import wording
@@ -86,6 +86,11 @@ def arrival_bytes_per_ms(metadata: TableMetadata) -> float | None:
             return added_bytes / span_ms if added_bytes else None
         added_bytes += snapshot.number(_ADDED_BYTES_KEY) or 0
     return None
+
+
+def commits_since(metadata: TableMetadata, since: Instant) -> tuple[Instant, ...]:
+    """When the owner committed, newest first, back to the first commit before ``since``."""
+    return tuple(takewhile(lambda at: at >= since, (snapshot.committed_at for snapshot in _own(metadata))))
 
 
 def _latest(metadata: TableMetadata) -> list[Snapshot]:

@@ -19,7 +19,11 @@ from icewright.actions.rewrite_data_files.layouts.ordering import Levels
 from icewright.actions.rewrite_data_files.migration import only_to_migrate, to_migrate
 from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.actions.rewrite_data_files.shortlist import shortlist
-from icewright.actions.rewrite_data_files.triggers.triggers import WITH_INTERVALS, our_commits, rewritten_at
+from icewright.actions.rewrite_data_files.triggers.triggers import (
+    asks_for_rewrites,
+    our_commits,
+    rewritten_at,
+)
 from icewright.actions.rewrite_delete_files.service import DeletePlanner
 from icewright.actions.rewrite_manifests.service import ManifestsPlanner
 from icewright.actions.rollback.service import RollbackPlanner
@@ -44,6 +48,7 @@ from icewright.model.iceberg.tables import SortField, TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Migration, Plan, Reason, Verdict
 from icewright.model.policy.policy import Mode, Policy
+from icewright.model.queries.templates import WEEK_MS, week_of
 from icewright.observation.access import assumed
 from icewright.observation.observer import Observer
 from icewright.plans.action_types import Planned, QueryHistory, Rest
@@ -51,6 +56,7 @@ from icewright.plans.due import Due
 from icewright.plans.layouts import resolve
 from icewright.plans.policy_digest import plan_digest
 from icewright.plans.repository import keep_plan
+from icewright.policy.effective import with_known_queries
 from icewright.policy.missing_rules import rules
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableStore
@@ -175,10 +181,11 @@ class Planner:
     def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
         policy, now = self.policy(observation.metadata), self.clock.now()
         digest = plan_digest(ActionKind.REWRITE_DATA_FILES, policy)
+        policy = self._with_queries(policy, observation.metadata, now)
         policy = policy if migration is None else to_migrate(policy, migration)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
-        if policy.trigger in WITH_INTERVALS:
+        if asks_for_rewrites(observation, policy, now):
             observation = self._with_rewrites(observation, now)
         layout = resolve(observation.metadata, policy)
         levels = Levels.of(observation, policy, layout) if isinstance(layout, Layout) else None
@@ -212,6 +219,13 @@ class Planner:
         said = [(violation.code, violation.text) for violation in violations]
         keep_plan(self.tables, plan, said, is_present=migration is None)
         return Planned(plan, observation, policy)
+
+    def _with_queries(self, policy: Policy, metadata: TableMetadata, now: Instant) -> Policy:
+        """The policy with what is known of the queries of a table, in this week and the one before."""
+        if self.queries is None:
+            return policy
+        since = week_of(now) - WEEK_MS
+        return with_known_queries(policy, self.queries.queries_of(metadata.table_id, since), now - since)
 
     def _with_rewrites(self, observation: Observation, now: Instant) -> Observation:
         """The observation with the time of our last rewrite of each partition."""

@@ -13,7 +13,7 @@ table; in particular the value of the next lower layer does not step in for an i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -24,15 +24,18 @@ from icewright.model.iceberg.names import TableName, quote_part
 from icewright.model.iceberg.predicates.cuts import CutTree
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import Rule
-from icewright.model.policy.policy import MODE_KEY, PREFIX, Enforced, Mode, Policy, PolicyProblem, PolicyRule
+from icewright.model.policy.policy import MODE_KEY, PREFIX, Enforced, Mode, Policy, PolicyProblem, PolicyRule, Trigger
 from icewright.model.queries.queries import LOG_PREFIX
 from icewright.model.work.history import END_KEY, FIELDS_KEY
 from icewright.plans.consumers import CONSUMER_PREFIX, consumer_problem
 from icewright.policy.rules.named_rules import Concerning, RuleIndex
-from icewright.policy.settings import BY_KEY, SETTINGS, value_problem
+from icewright.policy.settings import BY_KEY, SCANS_KEY, SETTINGS, TRIGGER_KEY, value_problem
 
 DEFAULT_ORIGIN = "default"
 TABLE_ORIGIN = "table property"
+QUERIES_KNOWN = 100
+"""In the last one to two weeks. Fewer do not tell how often a table is read: perhaps not all engines say so."""
+_DAY_MS = 86_400_000
 _KEY_LENGTH_MAX = 100  # longer ones are nobody's typing error
 _NOTES = frozenset({SIGNATURE_KEY, END_KEY, FIELDS_KEY})
 """What icewright itself notes in properties of tables: nobody's wish."""
@@ -98,6 +101,22 @@ def with_cuts(layout: LayoutExpression | None, tree: CutTree | None) -> LayoutEx
     if layout is None or tree is None or layout.cuts_id != tree.id:
         return layout
     return LayoutExpression.by_cuts(tree)
+
+
+def with_known_queries(policy: Policy, queries: int, span_ms: int) -> Policy:
+    """The policy of a table of which so many queries were counted in a span of time.
+
+    From :data:`QUERIES_KNOWN` on, its trigger is cost-benefit where nothing names one, with as many scans a day as
+    there were queries where nothing says how many.
+    """
+    origins = policy.origins
+    if queries < QUERIES_KNOWN or span_ms <= 0 or origins[TRIGGER_KEY] != DEFAULT_ORIGIN:
+        return policy
+    scans_per_day, said = queries * _DAY_MS / span_ms, f"default for {queries:,} counted queries"
+    if origins[SCANS_KEY] != DEFAULT_ORIGIN:
+        return replace(policy, trigger=Trigger.COST_BENEFIT, origins={**origins, TRIGGER_KEY: said})
+    origins = {**origins, TRIGGER_KEY: said, SCANS_KEY: "counted queries"}
+    return replace(policy, trigger=Trigger.COST_BENEFIT, scans_per_day=scans_per_day, origins=origins)
 
 
 def _origin(key: str, speaking: Sequence[Layer]) -> str:

@@ -44,6 +44,7 @@ TARGET_FILE_SIZE_KEY = "write.target-file-size-bytes"
 LAYOUT_KEY = "icewright.layout"
 LAYOUT_CUTS_KEY = "icewright.layout.cuts"
 TRIGGER_KEY = "icewright.trigger"
+SCANS_KEY = "icewright.cost-benefit.scans-per-day"
 LEVEL_1_SIZE_KEY = "icewright.level-1.size-bytes"
 LEVEL_2_RUNS_KEY = "icewright.level-2.runs"
 MIGRATE_SPEC_KEY = "icewright.rewrite-data-files.migrate-spec"
@@ -228,7 +229,8 @@ SETTINGS: tuple[Setting, ...] = (
         Trigger,
         Trigger.LEVELS,
         "levels, mse, tiered or cost-benefit",
-        "When the small files of a partition are merged. [The four triggers](rewrite-data-files.md#triggers).",
+        "When the small files of a partition are merged; `cost-benefit` by default where at least 100 queries of the "
+        "table were counted. [The four triggers](rewrite-data-files.md#triggers).",
     ),
     Setting(
         TRIGGER_KEY + ".target-size-bytes",
@@ -292,14 +294,13 @@ SETTINGS: tuple[Setting, ...] = (
         "together. Never by default, as Amoro's `self-optimizing.full.trigger.interval`.",
     ),
     Setting(
-        PREFIX + "cost-benefit.scans-per-day",
+        SCANS_KEY,
         "scans_per_day",
         number,
         600.0,
         NUMBERS,
-        "`cost-benefit`: how many queries a day read a partition whole. icewright does not measure this yet: the "
-        "default is assumed, chosen on the writers of B2 so that no more files are kept there than by an hourly cron "
-        "of Iceberg's procedure.",
+        "`cost-benefit`: how many queries a day read a partition whole. Not set, it is the number of queries of the "
+        "table that were counted, from 100 in one to two weeks on; below, 600 is assumed.",
     ),
     Setting(
         PREFIX + "cost-benefit.horizon",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from math import log2
 
-from icewright.actions.rewrite_data_files.packing import Bounds, in_order, pack
+from icewright.actions.rewrite_data_files.packing import GROWTH_OF_MANY, Bounds, in_order, pack
 from icewright.model.iceberg.files import DataFile
 from tests.builders.observations import data_file, month
 from tests.cases import each_case
@@ -71,6 +71,36 @@ def test_files_with_too_many_deletes_are_rewritten(sizes: list[int], places: set
 
 def test_a_partition_that_has_settled_is_merged_however_its_bytes_are_spread() -> None:
     assert packed(50, 1, 1, allow_dominated=True) == [[50, 1, 1]]
+
+
+GROWING = [
+    ([5, *[1] * 8], [[5, *[1] * 8]]),
+    ([8, *[1] * 16], [[1] * 16]),  # of 17 files, none more than 4/17
+    ([4, *[1] * 16], [[4, *[1] * 16]]),
+    ([8, *[1] * 35], [[8, *[1] * 35]]),  # a fifth in any case
+]
+
+
+@each_case(("sizes", "groups"), GROWING)
+def test_among_many_newcomers_a_merged_file_waits_for_others(sizes: list[int], groups: list[list[int]]) -> None:
+    found = pack(files(*sizes), BOUNDS, allow_dominated=False, growth_most=GROWTH_OF_MANY)
+    assert [[file.size_bytes for file in group] for group in found] == groups
+    assert packed(*sizes) == [sizes]
+
+
+LEFT = [
+    ([10, 10, 10], []),
+    ([30, 30, 30, 30, 30], [[30, 30, 30]]),
+    ([30, 30, 30, 10, 10, 10], [[30, 30, 30, 10]]),
+    ([30, 40, 30, 40, 40], [[30, 40, 30], [40, 40]]),
+    ([10, 10, 10, 95, 5, 5, 5], [[10, 10, 10], [95, 5]]),
+]
+
+
+@each_case(("sizes", "groups"), LEFT)
+def test_the_newest_are_left_where_they_fill_no_file(sizes: list[int], groups: list[list[int]]) -> None:
+    found = pack(files(*sizes), BOUNDS, allow_dominated=False, leaves_newest=True)
+    assert [[file.size_bytes for file in group] for group in found] == groups
 
 
 def test_groups_are_bounded_in_files() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from icewright.actions.rewrite_data_files.executors import (
@@ -372,10 +373,10 @@ class _Finder:
         most = max((self.deletes.burden(file).files for file in ordered), default=0)
         if most:
             bounds = replace(bounds, files_max=min(bounds.files_max, max(2, REFERENCES_MAX // most)))
-        dominated = settled or rule.allow_dominated
-        parts = rule.parts(ordered, burdened)
-        runs = [run for part in parts for run in pack(part, bounds, allow_dominated=dominated, burdened=burdened)]
-        return [self._group(run) for run in runs if not self._is_emptied(run)]
+        pack_part = partial(pack, allow_dominated=settled or rule.allow_dominated, burdened=burdened)
+        pack_part = partial(pack_part, leaves_newest=rule.leaves_newest, growth_most=rule.growth_most)
+        packed = (pack_part(part, bounds) for part in rule.parts(ordered, burdened))
+        return [self._group(run) for runs in packed for run in runs if not self._is_emptied(run)]
 
     def _left(self, files: Sequence[DataFile]) -> int:
         """The rows that files have at least when their deletes are folded in."""

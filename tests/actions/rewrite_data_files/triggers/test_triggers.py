@@ -14,16 +14,27 @@ from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.actions.rewrite_data_files.shortlist import shortlist
 from icewright.actions.rewrite_data_files.triggers.tiered import tiered
 from icewright.actions.rewrite_data_files.triggers.trigger_result import Rule, TriggerResult
-from icewright.actions.rewrite_data_files.triggers.triggers import Judge, mse, our_commits, rewritten_at
+from icewright.actions.rewrite_data_files.triggers.triggers import (
+    GATHER_MS,
+    GATHERED_FILES,
+    Judge,
+    Rhythm,
+    asks_for_rewrites,
+    mse,
+    our_commits,
+    rewritten_at,
+)
 from icewright.inventory import histogram
-from icewright.inventory.commit_rate import arrival_bytes_per_ms
+from icewright.inventory.commit_rate import arrival_bytes_per_ms, commits_since
 from icewright.maintenance.explain import explain
 from icewright.model.iceberg.files import DataFile, FileContent
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionSummary
 from icewright.model.iceberg.tables import TASK_ID_KEY, Operation
-from icewright.model.plans.observation import Observation
+from icewright.model.plans.observation import Observation, Removals
 from icewright.model.plans.plans import PartitionVerdict, Plan, Verdict
 from icewright.model.policy.policy import Policy, Trigger
+from icewright.policy.effective import effective_policy, with_known_queries
+from icewright.policy.missing_rules import rules
 from tests.builders.observations import (
     DAY_MS,
     HOUR_MS,
@@ -295,33 +306,91 @@ class TestLevels:
     under = default_policy()
     """Files are small below 144 MiB."""
 
-    def test_files_that_fill_one_soon_wait_for_that(self) -> None:
-        said = verdict(coming(sized(*[4 * MIB] * 20), NOW, 32 * MIB), self.under)
-        assert (said.verdict, said.reason.code, said.wait_until) == (Verdict.WAIT, "full-soon", NOW + 5 * MINUTE_MS)
-        assert said.reason.text.startswith("20 small files (80.0 MiB) of 20; as fast as data comes they fill a file by")
-        assert verdict(coming(sized(*[4 * MIB] * 36), NOW, 32 * MIB), self.under).verdict is Verdict.REWRITE
+    def test_files_of_a_busy_writer_gather_from_its_first_commit_after_the_last_rewrite(self) -> None:
+        busy = rewritten(coming(sized(*[4 * MIB] * 20), NOW, 32 * MIB), NOW - MINUTE_MS)
+        said = verdict(busy, self.under)
+        assert (said.verdict, said.reason.code) == (Verdict.WAIT, "gathering")
+        assert said.reason.text.startswith("20 small files (80.0 MiB) of 20; merged with what comes by ")
+        assert said.wait_until is not None
+        assert GATHER_MS // 2 <= said.wait_until - NOW <= GATHER_MS
+        for now, expected in ((said.wait_until - 1, Verdict.WAIT), (said.wait_until, Verdict.REWRITE)):
+            (then,) = shortlist(busy, self.under, now)
+            assert then.verdict is expected
 
-    def test_they_do_not_where_it_takes_longer_than_ten_minutes_or_nobody_can_tell(self) -> None:
+    def test_they_do_not_where_commits_are_rare_or_nobody_can_tell_or_it_was_long_ago(self) -> None:
         files = sized(*[4 * MIB] * 6)
-        assert verdict(coming(files, NOW, 12 * MIB), self.under).verdict is Verdict.WAIT
-        assert verdict(coming(files, NOW, 12 * MIB - 1), self.under).verdict is Verdict.REWRITE
-        assert verdict(observe(files), self.under).verdict is Verdict.REWRITE
+        busy = coming(files, NOW, 12 * MIB)
+        cases = [
+            (rewritten(busy, NOW), Verdict.WAIT),
+            (rewritten(replace(busy, commit_interval_ms=GATHER_MS // 2), NOW), Verdict.WAIT),
+            (rewritten(replace(busy, commit_interval_ms=GATHER_MS // 2 + 1), NOW), Verdict.REWRITE),
+            (rewritten(observe(files), NOW), Verdict.REWRITE),
+            (rewritten(replace(busy, removals=Removals({HERE: NOW - DAY_MS})), NOW), Verdict.REWRITE),
+            (rewritten(busy, NOW - DAY_MS), Verdict.REWRITE),
+            (busy, Verdict.REWRITE),
+        ]
+        for observation, expected in cases:
+            assert verdict(observation, self.under).verdict is expected
 
-    def test_when_data_stops_they_are_merged_at_the_time_that_was_said(self) -> None:
-        files = sized(*[4 * MIB] * 20)
-        for ago_ms, expected in ((5 * MINUTE_MS - 1, Verdict.WAIT), (5 * MINUTE_MS, Verdict.REWRITE)):
-            assert verdict(coming(files, NOW - ago_ms, 32 * MIB), self.under).verdict is expected
+    def test_all_partitions_of_a_table_are_due_together(self) -> None:
+        rhythm = Rhythm.of(coming(sized(MIB), NOW, MIB), NOW)
+        assert rhythm is not None
+        assert rhythm.due_at(NOW - 90_000) == rhythm.due_at(NOW - 61_000)
+        for ago_ms in range(0, HOUR_MS, 7_001):
+            first_at = min((at for at in rhythm.commits if at > NOW - ago_ms), default=NOW - ago_ms)
+            assert first_at + GATHER_MS // 2 <= rhythm.due_at(NOW - ago_ms) < first_at + GATHER_MS
 
     def test_many_files_do_not_wait(self) -> None:
-        for files, expected in ((49, Verdict.WAIT), (50, Verdict.REWRITE)):
-            assert verdict(coming(sized(*[MIB] * files), NOW, 32 * MIB), self.under).verdict is expected
+        for files, expected in ((GATHERED_FILES - 1, Verdict.WAIT), (GATHERED_FILES, Verdict.REWRITE)):
+            busy = rewritten(coming(sized(*[MIB // 2] * files), NOW, 32 * MIB), NOW)
+            assert verdict(busy, self.under).verdict is expected
+
+    def test_while_data_comes_what_fills_no_file_is_left_and_afterwards_it_is_merged(self) -> None:
+        files = [replace(file, snapshot_id=19) for file in sized(*[4 * MIB] * 60)]
+        for ago_ms, groups, said in ((0, [48], 13), (2 * MINUTE_MS, [48, 12], 2)):
+            busy = coming(files, NOW - ago_ms, 32 * MIB)
+            made = plan(observe(files, busy.metadata), files, self.under)
+            assert [len(group.files) for group in made.rewrites[0].groups] == groups
+            assert made.verdicts[0].files_after == said
 
     def test_the_youngest_do_not_count_and_the_others_wait_for_them(self) -> None:
-        observation = coming([], NOW, 32 * MIB)
-        metadata = observation.metadata
-        files = [replace(f, snapshot_id=20 if n > 30 else 19) for n, f in enumerate(sized(*[4 * MIB] * 38))]
+        metadata = coming([], NOW, 32 * MIB).metadata
+        files = [replace(f, snapshot_id=20 if n > 3 else 19) for n, f in enumerate(sized(*[4 * MIB] * 38))]
         made = plan(observe(files, metadata), files, self.under)
         assert (made.verdicts[0].verdict, made.verdicts[0].reason.code) == (Verdict.WAIT, "young-files")
+
+    def test_when_partitions_were_rewritten_is_asked_where_there_is_a_busy_writer_alone(self) -> None:
+        busy, calm = coming(sized(MIB), NOW, MIB), observe(sized(MIB))
+        assert asks_for_rewrites(busy, self.under, NOW)
+        assert not asks_for_rewrites(calm, self.under, NOW)
+        assert asks_for_rewrites(calm, policy(Trigger.MSE), NOW)
+        assert not asks_for_rewrites(busy, policy(Trigger.COST_BENEFIT), NOW)
+
+
+def rewritten(observation: Observation, at: int) -> Observation:
+    """The same, with a rewrite of ours at that time."""
+    return replace(observation, rewritten_at={HERE: at})
+
+
+KNOWN = [
+    ({}, 99, Trigger.LEVELS, 600.0),
+    ({}, 100, Trigger.COST_BENEFIT, 10.0),
+    ({}, 70_000, Trigger.COST_BENEFIT, 7_000.0),
+    ({"icewright.trigger": "levels"}, 70_000, Trigger.LEVELS, 600.0),
+    ({"icewright.trigger": "mse"}, 70_000, Trigger.MSE, 600.0),
+    ({"icewright.cost-benefit.scans-per-day": "5"}, 70_000, Trigger.COST_BENEFIT, 5.0),
+]
+
+
+@each_case(("properties", "queries", "trigger", "scans_per_day"), KNOWN)
+def test_where_queries_are_known_the_default_is_cost_benefit(
+    properties: Mapping[str, str], queries: int, trigger: Trigger, scans_per_day: float
+) -> None:
+    known = with_known_queries(effective_policy(table(properties=properties), ()), queries, 10 * DAY_MS)
+    assert (known.trigger, known.scans_per_day) == (trigger, scans_per_day)
+    if queries == 100:
+        (said, *_) = rules(observe(sized(MIB)), known, None)
+        assert "trigger cost-benefit (default for 100 counted queries)" in said.text
 
 
 def test_under_levels_the_settings_of_other_triggers_mean_nothing() -> None:
@@ -348,6 +417,8 @@ def test_how_fast_data_comes(summaries: list[Mapping[str, str]], rate: float | N
         snapshot(number, NOW + number * MINUTE_MS, summary=summary) for number, summary in enumerate(summaries, 1)
     ]
     assert arrival_bytes_per_ms(table(commits)) == rate
+    assert commits_since(table(commits), NOW) == tuple(one.committed_at for one in reversed(commits))
+    assert len(commits_since(table(commits), NOW + 6 * MINUTE_MS)) == max(0, len(commits) - 5)
 
 
 def test_when_we_last_rewrote_a_partition_is_told_by_the_manifests_of_our_commits() -> None:

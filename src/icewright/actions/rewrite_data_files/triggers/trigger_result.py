@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import ceil
 
+from icewright.actions.rewrite_data_files.packing import GROWTH
 from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
@@ -22,13 +23,16 @@ class Rule:
 
     ``allow_dominated``: also where one of them holds most of the bytes, before the partition has settled.
     ``apart_bytes``: those of at most this size and those above it are packed each for themselves. ``bucket_max``: only
-    files up to this bucket of the size histogram.
+    files up to this bucket of the size histogram. ``leaves_newest``: the last ones in the order are left where they
+    fill no file. ``growth_most`` is that of :func:`~.packing.pack`.
     """
 
     min_input_files: int
     allow_dominated: bool = False
     apart_bytes: int | None = None
     bucket_max: int | None = None
+    leaves_newest: bool = False
+    growth_most: int = GROWTH
 
     def parts(self, ordered: Sequence[DataFile], burdened: AbstractSet[str]) -> list[list[DataFile]]:
         """The files that may be packed together, each part in the given order.

@@ -7,11 +7,13 @@ too many of them are rewritten under each.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import sqrt
 from typing import Final
 
+from icewright.actions.rewrite_data_files.packing import GROWTH_OF_MANY
 from icewright.actions.rewrite_data_files.triggers.cost_benefit import cost_benefit
 from icewright.actions.rewrite_data_files.triggers.tiered import tiered
 from icewright.actions.rewrite_data_files.triggers.trigger_result import (
@@ -24,7 +26,7 @@ from icewright.actions.rewrite_data_files.triggers.trigger_result import (
 from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
-from icewright.inventory.commit_rate import arrival_bytes_per_ms
+from icewright.inventory.commit_rate import arrival_bytes_per_ms, commits_since
 from icewright.model.iceberg.files import FileContent, Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
@@ -33,22 +35,68 @@ from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy, Trigger
 
 WITH_INTERVALS: Final = frozenset({Trigger.MSE, Trigger.TIERED})
-"""Triggers that ask when a partition was last rewritten."""
+"""Triggers that always ask when a partition was last rewritten."""
 
 CLOCK_AHEAD_MS_MAX: Final = 60_000
 """How far ahead of ours the clock of an optimizer may be; what is dated later is not believed."""
 
-FULL_SOON_MS: Final = 600_000
-"""``levels`` waits for a file to be filled that is full within this: ten minutes, as fresh as merged data has to be."""
+GATHER_MS: Final = 900_000
+"""``levels`` lets the files of a busy writer gather for half as long to this long: a merge of many costs less than
+several of few, and a quarter of an hour is as long as merging may take (the bound of benchmark B12)."""
 
-LATE_MS: Final = 60_000
-"""As long as young files are left out."""
+GATHERED_FILES: Final = 200
+"""From so many small files on it does not wait: readers open each of them."""
 
-MANY_GROUPS: Final = 10
-"""It does not wait where there are small files for so many groups: readers open each of them."""
+QUIET_MS: Final = 60_000
+"""Data still comes to a partition for so long after its last commit, and for two commit intervals at least."""
+
+_SPAN_MS: Final = GATHER_MS // 2
 
 SMALL_FILES: Final = "small-files"
 """The reason of a candidate under the trigger ``levels``: there are enough small files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """Of a writer whose commits follow each other so fast that several of them can be merged at once.
+
+    ``commits`` are the latest, newest first; ``offset_ms`` is where the table's spans of time begin, so that not all
+    tables are due at the same moment, but all partitions of a table are.
+    """
+
+    interval_ms: int
+    commits: tuple[Instant, ...]
+    offset_ms: int
+
+    @classmethod
+    def of(cls, observation: Observation, now: Instant) -> Rhythm | None:
+        """None unless somebody has written for :data:`~.commit_rate.RHYTHM_MS`, and at least twice in a span.
+
+        Also where rows are removed, with whose writers larger merges would collide more often.
+        """
+        metadata, interval_ms = observation.metadata, observation.commit_interval_ms
+        if interval_ms is None or interval_ms > _SPAN_MS or observation.removals.any:
+            return None
+        if arrival_bytes_per_ms(metadata) is None:
+            return None
+        offset_ms = zlib.crc32(metadata.table_id.uuid.encode()) % _SPAN_MS
+        return cls(interval_ms, commits_since(metadata, now - 2 * GATHER_MS), offset_ms)
+
+    def due_at(self, rewritten_at: Instant | None) -> Instant:
+        """When the files that came since are merged, however few: the end of a span, half of one later at least."""
+        since = 0 if rewritten_at is None else rewritten_at
+        first_at = min((at for at in self.commits if at > since), default=since)
+        return -(-(first_at + _SPAN_MS - self.offset_ms) // _SPAN_MS) * _SPAN_MS + self.offset_ms
+
+    def quiet_at(self, written_at: Instant) -> Instant:
+        """From when on a partition gets no more data, as far as anybody can tell."""
+        return written_at + max(QUIET_MS, 2 * self.interval_ms)
+
+
+def asks_for_rewrites(observation: Observation, policy: Policy, now: Instant) -> bool:
+    """Whether the trigger asks when partitions were last rewritten."""
+    levels_asks = policy.trigger is Trigger.LEVELS and Rhythm.of(observation, now) is not None
+    return levels_asks or policy.trigger in WITH_INTERVALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +104,28 @@ class Judge:
     """The trigger of one table at one moment.
 
     ``rewritten_at`` has the partitions that a commit of ours rewrote lately; ``arrival_bytes_per_ms`` is how fast data
-    comes into the table, None where nobody can tell.
+    comes into the table, None where nobody can tell. ``rhythm`` is that of a busy writer, None where there is none.
     """
 
     policy: Policy
     now: Instant
     rewritten_at: Mapping[Partition, Instant]
     arrival_bytes_per_ms: float | None
+    rhythm: Rhythm | None
 
     @classmethod
     def of(cls, observation: Observation, policy: Policy, now: Instant) -> Judge:
         """The trigger that the policy names."""
-        return cls(policy, now, observation.rewritten_at, arrival_bytes_per_ms(observation.metadata))
+        metadata = observation.metadata
+        rhythm = Rhythm.of(observation, now)
+        return cls(policy, now, observation.rewritten_at, arrival_bytes_per_ms(metadata), rhythm)
 
     def judge_partition(self, statistics: PartitionStatistics) -> TriggerResult:
         """What the trigger says of a partition."""
         match self.policy.trigger:
             case Trigger.LEVELS:
-                return levels(statistics, self.policy, self.arrival_bytes_per_ms, self.now)
+                rewritten_at = self.rewritten_at.get(statistics.partition)
+                return levels(statistics, self.policy, self.rhythm, rewritten_at, self.now)
             case Trigger.MSE:
                 return mse(statistics, self.policy, self.rewritten_at.get(statistics.partition), self.now)
             case Trigger.TIERED:
@@ -121,38 +173,31 @@ def rewritten_at(commits: Mapping[int, Instant], summaries: Iterable[ManifestSum
 
 
 def levels(
-    statistics: PartitionStatistics, policy: Policy, arrival_bytes_per_ms: float | None, now: Instant
+    statistics: PartitionStatistics, policy: Policy, rhythm: Rhythm | None, rewritten_at: Instant | None, now: Instant
 ) -> TriggerResult:
     """Fires from ``min_input_files`` small files on, where merging them makes fewer.
 
-    But not while data comes so fast that what is there soon fills a file: it would be written again right then. So a
-    few files wait for as long as that takes, counted from the last write, and many do not wait.
+    Files of a busy writer gather first: until :meth:`Rhythm.due_at`, or until there are many. Where they fill a file by
+    then, and more is coming, full files are made, and what does not fill one waits for what comes: it would be written
+    again right then.
     """
     small, files = Small.of(statistics, policy), statistics.counts.data_files
     nothing = nothing_to_merge(files, small, policy, policy.min_input_files)
     if nothing is not None:
         return TriggerResult(nothing)
-    full_at = _full_at(statistics, small, policy, arrival_bytes_per_ms)
-    if full_at is not None and now < full_at and small.files < MANY_GROUPS * policy.min_input_files:
-        text = f"{small.said} of {files:,}; as fast as data comes they fill a file by {wording.instant(full_at)}"
-        return TriggerResult(Reason("full-soon", text, small.figures), until=full_at)
     reason = Reason(SMALL_FILES, f"{small.said} of {files:,}", small.figures)
-    return TriggerResult(reason, Rule(policy.min_input_files), small.after(files))
-
-
-def _full_at(
-    statistics: PartitionStatistics, small: Small, policy: Policy, arrival_bytes_per_ms: float | None
-) -> Instant | None:
-    """Until when the small files of a partition should fill one, where that is soon; None else, or if they do already.
-
-    Twice as long after its last write as the latest rate says, and some: writers are not that regular, and the youngest
-    files are not merged yet.
-    """
-    missing = policy.small_file_size_bytes - small.size_bytes
-    if not arrival_bytes_per_ms or missing <= 0 or statistics.written_at is None:
-        return None
-    wait_ms = ceil(missing / arrival_bytes_per_ms)
-    return statistics.written_at + 2 * wait_ms + LATE_MS if wait_ms <= FULL_SOON_MS else None
+    if rhythm is None or statistics.written_at is None:
+        return TriggerResult(reason, Rule(policy.min_input_files), small.after(files))
+    due_at = rhythm.due_at(rewritten_at)
+    if now < due_at and small.files < GATHERED_FILES:
+        text = f"{small.said} of {files:,}; merged with what comes by {wording.instant(due_at)}"
+        return TriggerResult(Reason("gathering", text, small.figures), until=due_at)
+    full = small.size_bytes // policy.output_size_bytes_max
+    is_coming = full > 0 and now < rhythm.quiet_at(statistics.written_at)
+    merged = small.files * full * policy.output_size_bytes_max // small.size_bytes if is_coming else 0
+    after = files - merged + full if is_coming else small.after(files)
+    rule = Rule(policy.min_input_files, leaves_newest=is_coming, growth_most=GROWTH_OF_MANY)
+    return TriggerResult(reason, rule, after)
 
 
 def mse(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant | None, now: Instant) -> TriggerResult:
