@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from icewright.maintenance import planner as planner_module
 from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.tables import MAIN_BRANCH
 from icewright.model.plans.plans import Plan
+from icewright.model.queries.templates import TemplateWeek
 from icewright.plans.rejection import PlanRejected
 from tests.builders.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
 from tests.builders.observations import DAY_MS
@@ -80,6 +82,9 @@ class CountedQueries:
     def queries_of(self, _table_id: TableId, since: Instant) -> int:
         self.asked_since.append(since)
         return self.number
+
+    def templates_of(self, _table_id: TableId, _since: Instant) -> Sequence[TemplateWeek]:
+        return ()
 
 
 def test_counted_queries_decide_what_a_merge_is_worth(house: Lakehouse) -> None:

@@ -173,6 +173,13 @@ def test_decisions_and_recommendations_of_before_anything_was_measured_are_read(
     assert load(Recommendation, json.dumps(said)).judged == ()
 
 
+def test_layouts_of_before_there_were_cuts_are_read() -> None:
+    document = next(document for kind, document in STORED if kind == "Recommendation")
+    text = json.dumps(document).replace(', "cuts": null, "cuts_id": ""', "")
+    assert "cuts" not in text
+    assert to_json(load(Recommendation, text)) == document
+
+
 def test_optimizers_of_before_they_told_of_their_workers_are_read() -> None:
     document = next(document for kind, document in STORED if kind == "OptimizerHello")
     before = {name: value for name, value in document.items() if name != "workers"}
