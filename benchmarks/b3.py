@@ -149,7 +149,7 @@ def _contest(
     ranks = {name: ranks_of(table.rows[name], values) for name, values in distinct.items()}
     queries = made.queries(table, ranks, options.seed)
     outcomes: list[Outcome] = []
-    with LakeTable(spark, folder, table) as peer:
+    with LakeTable(spark, _CATALOG, folder, table) as peer:
         for curve in COLUMN_CURVES:
             theirs = peer.lay_out(curve, options.files, distinct)
             files = len(theirs.rows)
@@ -219,9 +219,9 @@ class LakeTable:
     Dropped when left.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path, table: LayoutTable, files: int = 1) -> None:
+    def __init__(self, spark: SparkSession, catalog: str, folder: Path, table: LayoutTable, files: int = 1) -> None:
         self._spark, self._folder, self._table, self._files = spark, folder / table.name, table, files
-        self.name = TableName(_CATALOG, ("bench",), table.name)
+        self.name = TableName(catalog, ("bench",), table.name)
         self._base_snapshot_id = self.size_bytes = 0
 
     def __enter__(self) -> Self:
@@ -262,8 +262,8 @@ class LakeTable:
         }
         listed = ", ".join(f"'{key}', '{value}'" for key, value in options.items())
         self._spark.sql(
-            f"CALL {_CATALOG}.system.rewrite_data_files(table => 'bench.{self._table.name}', strategy => 'sort', "
-            f"sort_order => '{order}', options => map({listed}))"
+            f"CALL {self.name.catalog}.system.rewrite_data_files(table => 'bench.{self._table.name}', "
+            f"strategy => 'sort', sort_order => '{order}', options => map({listed}))"
         ).collect()
         found = self.files()
         rows = int(np.asarray(found["record_count"]).sum())

@@ -71,7 +71,7 @@ PEER_TARGET: Final = Target(AT_MOST, 1.05)
 _ROWS_PER_FILE: Final = 80
 _ASKED_OF_ICEBERG: Final = 3
 """Queries of each layout whose files Iceberg's planning counts, too."""
-_CATALOG: Final = "b3"
+_CATALOG: Final = "b3_written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def run(spark: SparkSession, folder: Path, options: Options, say: Callable[[str]
 
 def _measure(spark: SparkSession, folder: Path, table: LayoutTable, options: Options) -> Outcome:
     subject = Subject.of(table, options.files, options.seed)
-    with LakeTable(spark, folder, table, options.files) as lake:
+    with LakeTable(spark, _CATALOG, folder, table, options.files) as lake:
         files = lake.files()
         if np.asarray(files["record_count"]).tolist() != np.bincount(subject.placed).tolist():
             raise Mismatch(f"{table.name} was not written in the order in which its rows came")
@@ -224,7 +224,8 @@ def _rewrite(spark: SparkSession, lake: LakeTable, layout: LayoutExpression, fil
         for field_id, column in zip(ids, layout.columns, strict=True)
     )
     groups = tuple(replace(group, executor=Executor.SHUFFLE, output_files=files) for group in spec.rewrite.groups)
-    action = replace(spec.rewrite, groups=groups, level=Level.LEVEL_2, layout=Layout(layout.curve, fields))
+    planned = Layout(layout.curve, fields, cuts=layout.cuts)
+    action = replace(spec.rewrite, groups=groups, level=Level.LEVEL_2, layout=planned)
     done = rewrite_data_files(spark, table, replace(spec, action=action), Phase(len(groups)), lambda: None)
     if not isinstance(done.result, Committed) or done.left:
         raise Mismatch(f"{lake.name} was not rewritten: {done.result}, {done.left}")

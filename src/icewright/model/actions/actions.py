@@ -250,7 +250,7 @@ _REWRITE_DATA_FILES: Final = ActionTraits(
         *("target_file_size_bytes", "min_input_files", "min_file_size_ratio", "max_file_group_size_bytes"),
         *("max_file_group_files", "max_task_size_bytes", "max_task_files", "max_task_time_ratio"),
         *("delete_file_threshold", "delete_ratio_threshold", "write_window_ms", "migrate_formats", "migrate_spec"),
-        *("layout", "level_1_size_bytes", "level_2_runs", "trigger", "trigger_target_size_bytes"),
+        *("layout", "layout_cuts", "level_1_size_bytes", "level_2_runs", "trigger", "trigger_target_size_bytes"),
         *("mse_ratio", "mse_interval_ms", "tiered_fragment_ratio", "tiered_minor_files"),
         *("tiered_minor_interval_ms", "tiered_full_interval_ms", "scans_per_day", "horizon_ms", "open_ms", "plan_ms"),
         *("rewrite_ms", "read_bytes_per_s", "write_bytes_per_s"),

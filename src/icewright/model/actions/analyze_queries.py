@@ -103,5 +103,5 @@ TRAITS: Final = ActionTraits(
     asked=AnalyzeQueriesRequest,
     slot=TableSlot.METADATA,
     protocol_version=2,  # layouts by cuts, and measuring
-    settings=frozenset({"layout"}),
+    settings=frozenset({"layout", "layout_cuts"}),
 )
