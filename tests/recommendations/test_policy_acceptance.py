@@ -12,8 +12,9 @@ from icewright.audit.model import POLICY
 from icewright.core.errors import OutcomeUnknown
 from icewright.model.iceberg.names import TableId
 from icewright.model.queries.recommendations import Interval, Recommendation
+from icewright.recommendations.ledger import STEP_MS
 from icewright.recommendations.policy_acceptance import RETRY_MS
-from tests.builders.queries import leave, recommendation
+from tests.builders.queries import leave, measurement, recommendation
 from tests.builders.served import EVENTS, V1, Served
 from tests.cases import each_case
 
@@ -248,3 +249,54 @@ def test_another_table_is_not_touched() -> None:
     look(served)
     served.control.maintainer.look(other)
     assert store.get(found).state == "open"
+
+
+def test_what_an_owner_has_again_after_a_revert_is_the_owners() -> None:
+    """A person accepted over a layout of the owner's, and icewright took that back: the policy leaves it alone."""
+    served = served_with({"icewright.layout": "sort(id)"})
+    found = kept(served)
+    recommendations = served.control.recommendations
+    recommendations.accept(found, "ann")
+    record = served.control.tables.record_by_name(EVENTS)
+    assert record is not None
+    worse = measurement(record.table_id, found, f"task-{50:032d}", served.clock.now())
+    recommendations.store.measurements.keep(worse)
+    served.clock.advance(STEP_MS)
+    served.control.ledger.keep_ledger()
+    assert layout(served) == "sort(id)"
+    served.clock.advance(7 * DAY_MS)
+    other = kept(served, 2, recommendation(EVENTS, "city", "id"))
+    look(served)
+    assert (summary(served, other)["state"], layout(served)) == ("open", "sort(id)")
+
+
+def test_what_an_owner_had_set_before_it_was_recommended_is_the_owners() -> None:
+    served = served_with({"icewright.layout": "sort(city)"})
+    first = kept(served)
+    served.control.recommendations.accept(first, "ann")  # nothing to change: the owner had it so
+    served.clock.advance(7 * DAY_MS)
+    other = kept(served, 2, recommendation(EVENTS, "id"))
+    look(served)
+    assert (summary(served, other)["state"], layout(served)) == ("open", "sort(city)")
+
+
+@each_case(
+    ("changes", "layout_then"),
+    [
+        ({"icewright.layout": "sort(id)"}, "sort(id)"),
+        ({"icewright.accept-recommendations.enabled": "false"}, None),
+        ({"icewright.mode": "observe"}, None),
+        ({RATIO: "0.99"}, None),
+    ],
+)
+def test_an_owner_who_changes_the_table_after_the_look_is_heard(
+    changes: dict[str, str | None], layout_then: str | None
+) -> None:
+    """The look is at metadata that was loaded before: what counts is the table when its properties are set."""
+    served = served_with()
+    found = kept(served)
+    maintainer, metadata = served.control.maintainer, served.lake.load(EVENTS)
+    policy = served.control.planner.policy(metadata)
+    served.lake.change(metadata, changes)
+    maintainer._want_pass(metadata, policy, maintainer._thresholds(metadata, None))
+    assert (summary(served, found)["state"], layout(served)) == ("open", layout_then)

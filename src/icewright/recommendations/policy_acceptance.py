@@ -19,7 +19,8 @@ from icewright.model.access.permissions import Act
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
-from icewright.model.queries.recommendations import Recommendation, Verdict
+from icewright.model.queries.recommendations import Recommendation, Revert, Verdict
+from icewright.recommendations.ledger import accepted_properties
 from icewright.recommendations.service import Recommendations, properties_of
 
 _log = structlog.get_logger("icewright.recommendations")
@@ -50,7 +51,7 @@ class PolicyAcceptance:
 
         No failure passes through: what was not accepted is considered again after :data:`RETRY_MS`.
         """
-        if not policy.accepts_recommendations or policy.mode is not Mode.AUTO or policy.problems:
+        if not _wants(policy):
             return
         try:
             self._consider(metadata, policy)
@@ -82,8 +83,16 @@ class PolicyAcceptance:
             f"recommendation {newest.recommendation_id}",
             {"table": str(metadata.name), "change": str(said.candidate)[:200]},
         )
+
+        def obstacle(present: TableMetadata, its: Policy) -> Reason | None:
+            """As the table is when its properties are set: what was looked at may be older."""
+            if not _wants(its):
+                return Reason("policy-changed", "its policy accepts nothing any more")
+            return below_bar(said, its) or set_by_owner(said, before, present)
+
         with acting_as(POLICY):
-            self._recommendations.accept(newest.recommendation_id, POLICY, of=(newest.state,), act=act)
+            accept = self._recommendations.accept
+            accept(newest.recommendation_id, POLICY, of=(newest.state,), act=act, obstacle=obstacle)
         _log.info("recommendation accepted", table=str(metadata.name), change=str(said.candidate))
 
 
@@ -119,12 +128,25 @@ def decided_before(newest: KeptRecommendation, before: Iterable[KeptRecommendati
 
 def set_by_owner(said: Recommendation, before: Sequence[KeptRecommendation], metadata: TableMetadata) -> Reason | None:
     """Why a person has to decide: the table has a value of its own that no accepted recommendation has set."""
-    accepted = [properties_of(one.recommendation) for one in before if one.state is RecommendationState.ACCEPTED]
+    accepted = [_set_by(one) for one in before if one.state is RecommendationState.ACCEPTED]
     for key, value in properties_of(said).items():
         own = metadata.properties.get(key)
         if own is not None and own != value and not any(_sets(one, key, own) for one in accepted):
             return Reason("set-by-owner", f"the table has {key} = {wording.quoted(own)} of its own")
     return None
+
+
+def _set_by(kept: KeptRecommendation) -> Mapping[str, str | None]:
+    """What accepting one has set; not what was so already, nor what it went back to: that is its owner's."""
+    if isinstance(kept.recommendation.candidate, Revert):
+        return {}
+    was = (None if kept.decision is None else kept.decision.was) or {}
+    return accepted_properties(kept, was)
+
+
+def _wants(policy: Policy) -> bool:
+    """Whether a policy accepts recommendations by itself."""
+    return policy.accepts_recommendations and policy.mode is Mode.AUTO and not policy.problems
 
 
 def _sets(properties: Mapping[str, str | None], key: str, value: str) -> bool:
