@@ -5,6 +5,7 @@ All of it follows from rows: a server that dies between two steps takes the next
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,7 +15,14 @@ import structlog
 from icewright.actions.analyze_queries.check import measurement_problem
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
-from icewright.core.errors import IcewrightError, NotFound, StoreUnavailable
+from icewright.core.errors import (
+    IcewrightError,
+    NotFound,
+    StorageUnavailable,
+    StoreUnavailable,
+    Unavailable,
+    Unreadable,
+)
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
@@ -64,6 +72,8 @@ STEP_MS: Final = 10 * 60_000
 MEASURED_EVERY_MS: Final = WEEK_MS
 TRIED_AGAIN_MS: Final = 24 * 3_600_000
 ACCEPTED_MAX: Final = 1_000
+AT_ONCE: Final = 20
+"""Tables that are looked at in a row: what else has its turn in between is leases and commits."""
 OTHERS_MAX: Final = 10
 """Tables of the catalog that a table is compared with: those that are read most."""
 BY_ITSELF: Final = "icewright"
@@ -215,28 +225,58 @@ class Ledger:
         self._recommendations, self._catalogs, self._tables, self._tasks = recommendations, catalogs, tables, tasks
         self._queries, self._policy, self._measuring, self._clock = queries, policy, measuring, clock
         self._stepped_at: Instant | None = None
+        self._left: deque[str] = deque()
+        """Recommendations that are still to be looked at: their ids."""
+        self._away: set[str] = set()
+        """Catalogs that did not answer since it was begun to look through them: each is asked once."""
 
     def keep_ledger(self) -> None:
-        """Look through accepted recommendations, if that is due. One that makes trouble stops no other."""
+        """Look through accepted recommendations, if that is due; :data:`AT_ONCE` of them, and the rest next time.
+
+        One that makes trouble stops no other, not even where the trouble passes through: who calls goes on behind it.
+        """
         now = self._clock.now()
         if not self._recommendations.is_kept:
             return
-        if self._stepped_at is not None and self._stepped_at <= now < self._stepped_at + STEP_MS:
-            return
-        store = self._recommendations.store
-        seen: set[TableId] = set()
-        for kept in sorted(store.in_state(RecommendationState.ACCEPTED, ACCEPTED_MAX), key=_accepted_at, reverse=True):
-            if kept.table_id in seen or isinstance(kept.recommendation.candidate, Revert):
-                continue  # of several that were accepted the last one is measured: it has the files
-            seen.add(kept.table_id)
+        if not self._left:
+            if self._stepped_at is not None and self._stepped_at <= now < self._stepped_at + STEP_MS:
+                return
+            self._left.extend(self._last_accepted())
+            self._stepped_at = now
+            self._away.clear()
+        for _ in range(min(AT_ONCE, len(self._left))):
+            recommendation_id = self._left.popleft()
             try:
-                self._keep(kept, now)
+                self._look(recommendation_id, now)
             except StoreUnavailable:
+                self._left.appendleft(recommendation_id)
                 raise
-            except IcewrightError as error:
-                table = str(kept.recommendation.table)
-                _log.warning("a recommendation is not measured now", table=table, code=error.code, detail=error.message)
-        self._stepped_at = now
+
+    def _last_accepted(self) -> list[str]:
+        """Of several that were accepted of a table the last one: it has the files."""
+        found: dict[TableId, str] = {}
+        accepted = self._recommendations.store.in_state(RecommendationState.ACCEPTED, ACCEPTED_MAX)
+        for kept in sorted(accepted, key=_accepted_at, reverse=True):
+            if not isinstance(kept.recommendation.candidate, Revert):
+                found.setdefault(kept.table_id, kept.recommendation_id)
+        return list(found.values())
+
+    def _look(self, recommendation_id: str, now: Instant) -> None:
+        try:
+            kept = self._recommendations.store.get(recommendation_id)
+        except NotFound:
+            return  # it was forgotten meanwhile
+        if kept.state is not RecommendationState.ACCEPTED or kept.table_id.catalog in self._away:
+            return
+        try:
+            self._keep(kept, now)
+        except StoreUnavailable:
+            raise
+        except IcewrightError as error:
+            if isinstance(error, Unavailable) and not isinstance(error, (Unreadable, StorageUnavailable)):
+                self._away.add(kept.table_id.catalog)
+            table = str(kept.recommendation.table)
+            _log.warning("a recommendation is not measured now", table=table, code=error.code, detail=error.message)
 
     def _keep(self, kept: KeptRecommendation, now: Instant) -> None:
         latest = self._recommendations.store.measurements.latest(kept.recommendation_id)
