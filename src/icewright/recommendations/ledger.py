@@ -33,6 +33,7 @@ from icewright.model.actions.analyze_queries import (
     Measure,
 )
 from icewright.model.events.feed import Fact, FactKind
+from icewright.model.iceberg.layouts import Curve
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan
@@ -48,6 +49,7 @@ from icewright.model.queries.measurements import (
 )
 from icewright.model.queries.recommendations import (
     LEAVE,
+    Candidate,
     Interval,
     LayoutChange,
     Prediction,
@@ -174,7 +176,7 @@ def unless_reverted(found: Recommendation, table_id: TableId, store: SqlRecommen
     since = None if found.evidence.test is None else found.evidence.test.since
     for kept in store.in_state(RecommendationState.REVERTED, ACCEPTED_MAX, table_id):
         decision = kept.decision
-        if decision is None or kept.recommendation.candidate != found.candidate:
+        if decision is None or not is_same_change(kept.recommendation.candidate, found.candidate):
             continue
         if since is None or since < decision.at:
             text = (
@@ -184,6 +186,14 @@ def unless_reverted(found: Recommendation, table_id: TableId, store: SqlRecommen
             reason = Reason(REVERTED_BEFORE, text, found.reason.figures)
             return replace(found, verdict=Verdict.LEAVE, candidate=LEAVE, reason=reason, judged=())
     return found
+
+
+def is_same_change(one: Candidate, other: Candidate) -> bool:
+    """Whether both come to the same. Cuts of the same columns do: each analysis takes others from other queries."""
+    if isinstance(one, LayoutChange) and isinstance(other, LayoutChange) and one.layout.curve is Curve.CUTS:
+        columns = [{column.path for column in each.layout.columns} for each in (one, other)]
+        return other.layout.curve is Curve.CUTS and columns[0] == columns[1]
+    return one == other
 
 
 def predicted_change(said: Recommendation) -> Interval | None:

@@ -20,7 +20,8 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
 from icewright.model.queries.recommendations import Recommendation, Revert, Verdict
-from icewright.recommendations.ledger import accepted_properties
+from icewright.recommendations.ledger import accepted_properties, is_in_force, is_same_change
+from icewright.recommendations.measurements_sql import SqlMeasurements
 from icewright.recommendations.service import Recommendations, properties_of
 
 _log = structlog.get_logger("icewright.recommendations")
@@ -75,6 +76,7 @@ class PolicyAcceptance:
         ]
         said = newest.recommendation
         reason = below_bar(said, policy) or decided_before(newest, before) or set_by_owner(said, before, metadata)
+        reason = reason or not_measured(before, metadata, store.measurements)
         if reason is not None:
             _log.info("recommendation waits for a person", table=str(metadata.name), detail=reason.text)
             return
@@ -118,12 +120,29 @@ def decided_before(newest: KeptRecommendation, before: Iterable[KeptRecommendati
     wanted = newest.recommendation.candidate
     for one in (newest, *before):
         decision = one.decision
-        if one.recommendation.candidate != wanted or decision is None:
+        if decision is None or decision.state not in _DECIDED:
             continue
-        if decision.state in _DECIDED:
+        is_accepted = decision.state is RecommendationState.ACCEPTED  # other cuts may take the place of those
+        candidate = one.recommendation.candidate
+        if candidate == wanted or (not is_accepted and is_same_change(candidate, wanted)):
             text = f"the same change was {decision.state} by {decision.by} at {wording.instant(decision.at)}"
             return Reason("decided-before", text)
     return None
+
+
+def not_measured(
+    before: Iterable[KeptRecommendation], metadata: TableMetadata, measurements: SqlMeasurements
+) -> Reason | None:
+    """Why the next change waits: the last one is in force, and nobody knows yet what it has brought.
+
+    Until it is carried out an analysis tries on files of before it, so that each week another change may look better,
+    and the table be rewritten by halves for ever.
+    """
+    accepted = [one for one in before if one.state is RecommendationState.ACCEPTED and _set_by(one)]
+    last = max(accepted, key=lambda one: 0 if one.decision is None else one.decision.at, default=None)
+    if last is None or not is_in_force(last, metadata) or measurements.latest(last.recommendation_id) is not None:
+        return None
+    return Reason("not-measured", f"{last.recommendation_id} was accepted, and is not carried out and measured yet")
 
 
 def set_by_owner(said: Recommendation, before: Sequence[KeptRecommendation], metadata: TableMetadata) -> Reason | None:
