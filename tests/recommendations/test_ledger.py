@@ -192,6 +192,27 @@ def test_a_lost_answer_is_settled_by_the_next_step(monkeypatch: pytest.MonkeyPat
     assert len(told(served)) == 1
 
 
+def test_a_revert_without_an_answer_waits_where_the_owner_has_changed_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not done, and nobody knew: by now icewright may not change this table by itself."""
+    served, table_id = served_in("auto")
+    found = accepted(served, table_id)
+    measured(served, table_id, found)
+
+    def lost(*_: Any) -> None:
+        raise OutcomeUnknown("the connection broke")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(served.lake, "change", lost)
+        step(served)
+    served.lake.change(served.lake.load(EVENTS), {"icewright.mode": "observe"})
+    before = properties(served)
+    assert LAYOUT in before
+    step(served)
+    assert properties(served) == before
+    (revert,) = served.get("/recommendations", open=True)["items"]
+    assert (revert["verdict"], revert["state"]) == ("revert", "open")
+
+
 def test_of_two_accepted_in_a_row_the_last_is_measured_and_gone_back_from() -> None:
     served, table_id = served_in("auto")
     first = accepted(served, table_id, "city", 1)

@@ -332,7 +332,7 @@ class Ledger:
             return
         if found is not None and found.state is RecommendationState.ACCEPTING:
             if found.decision is not None and found.decision.by == BY_ITSELF:
-                self._recommendations.accept(found.recommendation_id, BY_ITSELF)  # its answer was lost
+                self._accept(found)  # its answer was lost
             return
         if not is_in_force(kept, metadata):
             return
@@ -342,7 +342,14 @@ class Ledger:
         is_auto = self._policy(metadata).mode is Mode.AUTO
         self._tell(kept, found, measurement, is_auto=is_auto)
         if is_auto:
-            self._recommendations.accept(found.recommendation_id, BY_ITSELF)
+            self._accept(found)
+
+    def _accept(self, found: KeptRecommendation) -> None:
+        def obstacle(_: TableMetadata, policy: Policy) -> Reason | None:
+            text = "the mode of its table is not auto any more"
+            return None if policy.mode is Mode.AUTO else Reason("mode-changed", text)
+
+        self._recommendations.accept(found.recommendation_id, BY_ITSELF, obstacle=obstacle)
 
     def _reverts(self, kept: KeptRecommendation) -> Sequence[KeptRecommendation]:
         found = self._recommendations.store.list(limit=100, table_id=kept.table_id)

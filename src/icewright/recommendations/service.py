@@ -170,14 +170,14 @@ class Recommendations:
     ) -> tuple[TableName, Decision]:
         """Set what is not so already, and keep what it was before that; the name of the table."""
         metadata = self._load(kept)
-        reason = None if obstacle is None else obstacle(metadata, self._policy(metadata))
-        if reason is not None:
-            raise NotAllowed(f"{kept.recommendation_id} waits for a person: {reason.text}", hint="accept or reject it")
         candidate = kept.recommendation.candidate
         if isinstance(candidate, Revert):
             changes = self._still_set(metadata, candidate)
         else:
             changes = differing(metadata, self._with_effect(metadata, candidate, wanted))
+        reason = obstacle(metadata, self._policy(metadata)) if changes and obstacle is not None else None
+        if reason is not None:
+            raise NotAllowed(f"{kept.recommendation_id} waits for a person: {reason.text}", hint="accept or reject it")
         was = {**(begun.was or {}), **{key: metadata.properties.get(key) for key in changes}}
         snapshot_id = metadata.current_snapshot_id if begun.snapshot_id is None else begun.snapshot_id
         begun = replace(begun, was=was, snapshot_id=snapshot_id)
