@@ -65,7 +65,8 @@ BLOOM_PREFIX: Final = "write.parquet.bloom-filter-enabled.column."
 REVERTIBLE: Final = frozenset({"icewright.layout", "icewright.layout.cuts", "icewright.level-1.size-bytes"})
 """The other properties that accepting a recommendation sets, and that going back therefore sets."""
 _BYTES_TOLERANCE: Final = 0.05
-_INSTANT_MAX: Final = 253_402_300_799_999  # the end of the year 9999
+_INSTANT_MAX: Final = 2**63 - 1
+"""What a database can have: clocks of whoever writes to the query log may say anything below."""
 
 
 def recommendation_problem(
