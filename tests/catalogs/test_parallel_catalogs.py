@@ -83,3 +83,18 @@ def test_of_a_catalog_that_hangs_not_all_tables_are_asked(hanging: Hanging, monk
         with pytest.raises(NotFound):  # what the catalog says at last is passed on
             loads.load(hanging, name)
     assert not +loads._running
+
+
+def test_where_no_thread_can_be_had_no_place_is_taken(hanging: Hanging, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_catalogs, "RUNNING_MAX", 1)
+    loads = BoundedLoads()
+
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(Unavailable, match="can't start new thread"):
+            loads.load(hanging, EVENTS)
+    hanging.let_go.set()
+    assert loads.load(hanging, EVENTS).name == EVENTS

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from icewright.configuration.load import load_config
-from icewright.core.errors import InvalidConfiguration, SpoolFull, Unavailable
+from icewright.core.errors import InvalidConfiguration, InvalidMessage, SpoolFull, Unavailable
 from icewright.queries import kafka as module
 from icewright.queries.kafka import QueriesTopic, TrinoTopic
 from icewright.queries.service import QueryLog
@@ -141,7 +141,7 @@ def test_what_was_not_committed_comes_again_and_counts_once(
     assert waiting(log) == 5
 
 
-@each_case("refusal", [SpoolFull(1), Unavailable("the disk is full")])
+@each_case("refusal", [SpoolFull(1), Unavailable("the disk is full"), InvalidMessage("it is too old by now")])
 def test_while_the_spool_takes_nothing_nothing_is_lost_and_nothing_committed(refusal: Exception) -> None:
     class Topic:
         name = "kafka:t"

@@ -77,6 +77,16 @@ def test_it_takes_half_of_the_bytes_in_that_layout_since_the_acceptance(metadata
     assert found == CarriedOut(121, now)
 
 
+def test_what_another_layout_has_rewritten_since_does_not_count(metadata: TableMetadata) -> None:
+    """One that was accepted later and taken back: files are not rewritten for that, and say nothing of the first."""
+    now = metadata.current_snapshot_id
+    assert now is not None
+    ours = (101, "sort(city)", BYTES, now)
+    assert since(metadata, ours, (110, "sort(id)", BYTES // 4, now)) is None
+    assert since(metadata, ours, (110, None, BYTES, now)) == CarriedOut(102, now)  # merged in no order
+    assert since(metadata, ours, (110, "sort(id)", 9, now), (120, "sort(city)", BYTES, now)) == CarriedOut(121, now)
+
+
 def test_a_table_that_was_rolled_back_is_as_before(metadata: TableMetadata) -> None:
     current = metadata.ancestors()[0]
     ended = (101, "sort(city)", BYTES, current.snapshot_id)

@@ -8,15 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from icewright.core.errors import OutcomeUnknown
+from icewright.core.errors import OutcomeUnknown, Unavailable
 from icewright.core.reasons import Reason
 from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction, Measure
 from icewright.model.events.feed import FactKind, FeedFilter
-from icewright.model.iceberg.names import TableId
+from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.decisions import RecommendationState
 from icewright.model.queries.measurements import Effect, FileSums, Measured, Measurement
 from icewright.model.queries.recommendations import JudgedQuery, QueryWindow, Revert, Verdict
 from icewright.model.work.tasks import Task
+from icewright.recommendations import ledger as module
 from icewright.recommendations.ledger import STEP_MS, Measuring, unless_reverted
 from tests.builders.queries import AT, measurement, recommendation
 from tests.builders.served import EVENTS, V1, Served, problem
@@ -191,6 +192,27 @@ def test_a_lost_answer_is_settled_by_the_next_step(monkeypatch: pytest.MonkeyPat
     assert len(told(served)) == 1
 
 
+def test_a_revert_without_an_answer_waits_where_the_owner_has_changed_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not done, and nobody knew: by now icewright may not change this table by itself."""
+    served, table_id = served_in("auto")
+    found = accepted(served, table_id)
+    measured(served, table_id, found)
+
+    def lost(*_: Any) -> None:
+        raise OutcomeUnknown("the connection broke")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(served.lake, "change", lost)
+        step(served)
+    served.lake.change(served.lake.load(EVENTS), {"icewright.mode": "observe"})
+    before = properties(served)
+    assert LAYOUT in before
+    step(served)
+    assert properties(served) == before
+    (revert,) = served.get("/recommendations", open=True)["items"]
+    assert (revert["verdict"], revert["state"]) == ("revert", "open")
+
+
 def test_of_two_accepted_in_a_row_the_last_is_measured_and_gone_back_from() -> None:
     served, table_id = served_in("auto")
     first = accepted(served, table_id, "city", 1)
@@ -271,6 +293,67 @@ def test_going_back_says_what_it_sets() -> None:
     back = Revert("recommendation-1", {LAYOUT: "sort(id)", SIZE: None})
     assert str(back) == f"go back: {LAYOUT}=sort(id), unset {SIZE}"
     assert Reason("regressed", str(back)).text
+
+
+def accepted_of(served: Served, tables: int) -> list[TableName]:
+    """So many tables, each with a recommendation that was accepted; the last accepted first."""
+    names = [replace(EVENTS, name=f"events_{number}") for number in range(tables)]
+    for number, name in enumerate(names):
+        table_id = TableId("lake", served.table(name, mode="auto"))
+        store = served.control.recommendations.store
+        found = store.keep(table_id, f"task-{number:032d}", served.clock.now(), recommendation(name, "city"))
+        served.clock.advance(1_000)
+        served.control.recommendations.accept(found, "ann")
+        store.measurements.keep(measurement(table_id, found, f"task-{100 + number:032d}", served.clock.now()))
+    return names[::-1]
+
+
+def loading(served: Served, monkeypatch: pytest.MonkeyPatch, trouble: Exception, *of: TableName) -> list[TableName]:
+    """Which tables the ledger loads, of which some make trouble."""
+    loaded: list[TableName] = []
+    load = served.lake.load
+
+    def counted(name: TableName) -> Any:
+        loaded.append(name)
+        if name in of:
+            raise trouble
+        return load(name)
+
+    monkeypatch.setattr(served.lake, "load", counted)
+    return loaded
+
+
+def test_a_defect_at_one_table_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Served()
+    first, second = accepted_of(served, 2)
+    with monkeypatch.context() as patch:
+        loading(served, patch, ValueError("a defect"), first)
+        with pytest.raises(ValueError, match="a defect"):
+            step(served)  # the loop logs it, and takes its next turn
+        served.control.ledger.keep_ledger()
+    assert LAYOUT in served.lake.load(first).properties
+    assert LAYOUT not in served.lake.load(second).properties
+
+
+def test_a_catalog_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Served()
+    names = accepted_of(served, 3)
+    with monkeypatch.context() as patch:
+        loaded = loading(served, patch, Unavailable("no answer"), *names)
+        step(served)
+        assert loaded == names[:1]
+    step(served)
+    assert not any(LAYOUT in served.lake.load(name).properties for name in names)
+
+
+def test_many_tables_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Served()
+    names = accepted_of(served, 3)
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    step(served)
+    assert [LAYOUT in served.lake.load(name).properties for name in names] == [False, False, True]
+    served.control.ledger.keep_ledger()
+    assert LAYOUT not in served.lake.load(names[2]).properties
 
 
 @each_case(

@@ -10,10 +10,14 @@ import pytest
 
 from icewright.audit.model import POLICY
 from icewright.core.errors import OutcomeUnknown
+from icewright.model.iceberg.layouts import LayoutExpression
 from icewright.model.iceberg.names import TableId
-from icewright.model.queries.recommendations import Interval, Recommendation
+from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
+from icewright.model.iceberg.predicates.cuts import Cut, CutTree
+from icewright.model.queries.recommendations import Interval, LayoutChange, Recommendation, Verdict
+from icewright.recommendations.ledger import STEP_MS, unless_reverted
 from icewright.recommendations.policy_acceptance import RETRY_MS
-from tests.builders.queries import leave, recommendation
+from tests.builders.queries import leave, measurement, recommendation
 from tests.builders.served import EVENTS, V1, Served
 from tests.cases import each_case
 
@@ -158,14 +162,69 @@ def test_a_layout_that_the_owner_set_is_not_replaced() -> None:
     assert (summary(served, found)["state"], layout(served)) == ("open", "sort(id)")
 
 
-def test_a_layout_that_was_accepted_gives_way_to_a_better_one() -> None:
+def measured(served: Served, of: str, after: int) -> None:
+    """A task measured it: queries open so many files of 40, and 4 before."""
+    record = served.control.tables.record_by_name(EVENTS)
+    assert record is not None
+    found = measurement(record.table_id, of, f"task-{50:032d}", served.clock.now(), after=after)
+    served.control.recommendations.store.measurements.keep(found)
+
+
+def test_a_layout_that_was_accepted_gives_way_to_a_better_one_once_it_is_measured() -> None:
+    served = served_with()
+    first = kept(served)
+    look(served)
+    served.clock.advance(7 * DAY_MS)
+    early = kept(served, 2, recommendation(EVENTS, "id"))
+    look(served)
+    assert (summary(served, early)["state"], layout(served)) == ("open", "sort(city)")
+    measured(served, first, after=2)
+    served.clock.advance(7 * DAY_MS)
+    better = kept(served, 3, recommendation(EVENTS, "id"))
+    look(served)
+    assert (summary(served, better)["state"], layout(served)) == ("accepted", "sort(id)")
+
+
+def test_a_layout_that_its_owner_removed_keeps_no_other_waiting() -> None:
     served = served_with()
     kept(served)
     look(served)
+    back = {"icewright.layout": None, "icewright.level-1.size-bytes": None}
+    served.lake.change(served.lake.load(EVENTS), back)
     served.clock.advance(7 * DAY_MS)
-    better = kept(served, 2, recommendation(EVENTS, "id"))
+    other = kept(served, 2, recommendation(EVENTS, "id"))
     look(served)
-    assert (summary(served, better)["state"], layout(served)) == ("accepted", "sort(id)")
+    assert summary(served, other)["state"] == "accepted"
+
+
+def cutting(column: str, *values: str) -> Recommendation:
+    """Cuts of a column at some values."""
+    cuts = [Cut(0, Operator.LT, Literal(LiteralKind.STRING, value)) for value in values]
+    tree = CutTree(((column,),), (*(one for cut in cuts for one in (cut, None)), None))
+    found = recommendation(EVENTS, column)
+    assert found.chosen is not None
+    candidate = LayoutChange(LayoutExpression.by_cuts(tree))
+    return replace(found, candidate=candidate, chosen=replace(found.chosen, candidate=candidate))
+
+
+def test_cuts_that_were_taken_back_are_not_accepted_at_other_values() -> None:
+    """Each analysis cuts by its own queries: else a table is rewritten, and that taken back, for ever."""
+    served = served_with()
+    first = kept(served, said=cutting("city", "m"))
+    look(served)
+    assert layout(served) is not None
+    measured(served, first, after=40)
+    served.clock.advance(STEP_MS)
+    served.control.ledger.keep_ledger()
+    assert (summary(served, first)["state"], layout(served)) == ("reverted", None)
+    served.clock.advance(7 * DAY_MS)
+    again = kept(served, 2, cutting("city", "k", "m"))
+    look(served)
+    assert (summary(served, again)["state"], layout(served)) == ("open", None)
+    record, store = served.control.tables.record_by_name(EVENTS), served.control.recommendations.store
+    assert record is not None
+    assert unless_reverted(cutting("city", "a"), record.table_id, store).verdict is Verdict.LEAVE
+    assert unless_reverted(recommendation(EVENTS, "city"), record.table_id, store).verdict is Verdict.CHANGE
 
 
 def test_an_answer_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,3 +307,50 @@ def test_another_table_is_not_touched() -> None:
     look(served)
     served.control.maintainer.look(other)
     assert store.get(found).state == "open"
+
+
+def test_what_an_owner_has_again_after_a_revert_is_the_owners() -> None:
+    """A person accepted over a layout of the owner's, and icewright took that back: the policy leaves it alone."""
+    served = served_with({"icewright.layout": "sort(id)"})
+    found = kept(served)
+    served.control.recommendations.accept(found, "ann")
+    measured(served, found, after=40)
+    served.clock.advance(STEP_MS)
+    served.control.ledger.keep_ledger()
+    assert layout(served) == "sort(id)"
+    served.clock.advance(7 * DAY_MS)
+    other = kept(served, 2, recommendation(EVENTS, "city", "id"))
+    look(served)
+    assert (summary(served, other)["state"], layout(served)) == ("open", "sort(id)")
+
+
+def test_what_an_owner_had_set_before_it_was_recommended_is_the_owners() -> None:
+    served = served_with({"icewright.layout": "sort(city)"})
+    first = kept(served)
+    served.control.recommendations.accept(first, "ann")  # nothing to change: the owner had it so
+    served.clock.advance(7 * DAY_MS)
+    other = kept(served, 2, recommendation(EVENTS, "id"))
+    look(served)
+    assert (summary(served, other)["state"], layout(served)) == ("open", "sort(city)")
+
+
+@each_case(
+    ("changes", "layout_then"),
+    [
+        ({"icewright.layout": "sort(id)"}, "sort(id)"),
+        ({"icewright.accept-recommendations.enabled": "false"}, None),
+        ({"icewright.mode": "observe"}, None),
+        ({RATIO: "0.99"}, None),
+    ],
+)
+def test_an_owner_who_changes_the_table_after_the_look_is_heard(
+    changes: dict[str, str | None], layout_then: str | None
+) -> None:
+    """The look is at metadata that was loaded before: what counts is the table when its properties are set."""
+    served = served_with()
+    found = kept(served)
+    maintainer, metadata = served.control.maintainer, served.lake.load(EVENTS)
+    policy = served.control.planner.policy(metadata)
+    served.lake.change(metadata, changes)
+    maintainer._want_pass(metadata, policy, maintainer._thresholds(metadata, None))
+    assert (summary(served, found)["state"], layout(served)) == ("open", layout_then)

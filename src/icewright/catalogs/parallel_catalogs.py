@@ -103,7 +103,14 @@ class BoundedLoads:
                 raise self._no_answer(catalog, name)
             self._running[catalog.name] += 1
         load = _Load()
-        threading.Thread(target=self._run, args=(load, catalog, name), name=f"load-{catalog.name}", daemon=True).start()
+        thread = threading.Thread(
+            target=self._run, args=(load, catalog, name), name=f"load-{catalog.name}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._end(load, catalog)  # it was not begun: its place is free
+            raise Unavailable(f"no metadata of {name}: {error}", hint="ask again in some seconds") from error
         wait((load.answer,), self._limit_s)
         if not load.answer.done():
             with self._lock:

@@ -64,8 +64,7 @@ class TrinoTopic:
         messages = self._topic.messages(AT_ONCE, FETCH_S)
         if not messages:
             return
-        queries, malformed = self._read(messages)
-        while not self._is_taken(queries, malformed):
+        while not self._is_taken(*self._read(messages)):  # read again: what waits for room may grow too old meanwhile
             if stop.wait(PAUSE_S):
                 return  # not committed: it comes again
         self._topic.acknowledge()
@@ -94,7 +93,7 @@ class TrinoTopic:
     def _is_taken(self, queries: Sequence[QueryRecord], malformed: Sequence[bytes]) -> bool:
         try:
             self._log.take(queries, malformed)
-        except (SpoolFull, Unavailable) as error:
+        except (InvalidMessage, SpoolFull, Unavailable) as error:
             _log.warning("the spool of queries takes nothing", topic=self._topic.name, detail=error.message)
             return False
         return True

@@ -33,7 +33,8 @@ class CarriedOut:
 def carried_out(tasks: TaskStore, kept: KeptRecommendation, metadata: TableMetadata) -> CarriedOut | None:
     """When half of the table was rewritten since the acceptance, by the layout where it is one; None before that.
 
-    None too where the table was rolled back to before it.
+    None too where the table was rolled back to before it. What was rewritten by another layout since does not count:
+    the files are that one's.
     """
     decision, said = kept.decision, kept.recommendation
     if decision is None:
@@ -46,14 +47,17 @@ def carried_out(tasks: TaskStore, kept: KeptRecommendation, metadata: TableMetad
         layout = in_names(metadata, resolved)
     only = TaskFilter(frozenset({TaskState.SUCCEEDED}), kept.table_id, ActionKind.REWRITE_DATA_FILES)
     done = [task for task in tasks.listed(only, limit=TASKS_MAX) if task.created_at >= decision.at]
-    done = [task for task in done if layout is None or _layout_of(task) == layout]
+    done.sort(key=lambda task: (task.updated_at, task.task_id))
+    if layout is not None:
+        others = (number for number, task in enumerate(done, start=1) if _layout_of(task) not in (None, layout))
+        done = [task for task in done[max(others, default=0) :] if _layout_of(task) == layout]
     rewritten = 0
-    for task in sorted(done, key=lambda task: (task.updated_at, task.task_id)):
+    for task in done:
         found = measured(tasks.attempts(task.task_id))
         rewritten += 0 if found is None else found.input_bytes
         if rewritten >= SHARE_MIN * said.evidence.bytes:
-            last = max(done, key=lambda task: (task.updated_at, task.task_id))
-            snapshot_id = None if last.outcome is None else last.outcome.snapshot_id
+            last = done[-1].outcome
+            snapshot_id = None if last is None else last.snapshot_id
             ended = CarriedOut(task.updated_at, snapshot_id)
             return None if _is_rolled_back(ended, metadata) else ended
     return None

@@ -5,6 +5,7 @@ All of it follows from rows: a server that dies between two steps takes the next
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,7 +15,14 @@ import structlog
 from icewright.actions.analyze_queries.check import measurement_problem
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
-from icewright.core.errors import IcewrightError, NotFound, StoreUnavailable
+from icewright.core.errors import (
+    IcewrightError,
+    NotFound,
+    StorageUnavailable,
+    StoreUnavailable,
+    Unavailable,
+    Unreadable,
+)
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
@@ -25,6 +33,7 @@ from icewright.model.actions.analyze_queries import (
     Measure,
 )
 from icewright.model.events.feed import Fact, FactKind
+from icewright.model.iceberg.layouts import Curve
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan
@@ -40,6 +49,7 @@ from icewright.model.queries.measurements import (
 )
 from icewright.model.queries.recommendations import (
     LEAVE,
+    Candidate,
     Interval,
     LayoutChange,
     Prediction,
@@ -64,6 +74,8 @@ STEP_MS: Final = 10 * 60_000
 MEASURED_EVERY_MS: Final = WEEK_MS
 TRIED_AGAIN_MS: Final = 24 * 3_600_000
 ACCEPTED_MAX: Final = 1_000
+AT_ONCE: Final = 20
+"""Tables that are looked at in a row: what else has its turn in between is leases and commits."""
 OTHERS_MAX: Final = 10
 """Tables of the catalog that a table is compared with: those that are read most."""
 BY_ITSELF: Final = "icewright"
@@ -164,7 +176,7 @@ def unless_reverted(found: Recommendation, table_id: TableId, store: SqlRecommen
     since = None if found.evidence.test is None else found.evidence.test.since
     for kept in store.in_state(RecommendationState.REVERTED, ACCEPTED_MAX, table_id):
         decision = kept.decision
-        if decision is None or kept.recommendation.candidate != found.candidate:
+        if decision is None or not is_same_change(kept.recommendation.candidate, found.candidate):
             continue
         if since is None or since < decision.at:
             text = (
@@ -174,6 +186,14 @@ def unless_reverted(found: Recommendation, table_id: TableId, store: SqlRecommen
             reason = Reason(REVERTED_BEFORE, text, found.reason.figures)
             return replace(found, verdict=Verdict.LEAVE, candidate=LEAVE, reason=reason, judged=())
     return found
+
+
+def is_same_change(one: Candidate, other: Candidate) -> bool:
+    """Whether both come to the same. Cuts of the same columns do: each analysis takes others from other queries."""
+    if isinstance(one, LayoutChange) and isinstance(other, LayoutChange) and one.layout.curve is Curve.CUTS:
+        columns = [{column.path for column in each.layout.columns} for each in (one, other)]
+        return other.layout.curve is Curve.CUTS and columns[0] == columns[1]
+    return one == other
 
 
 def predicted_change(said: Recommendation) -> Interval | None:
@@ -215,28 +235,58 @@ class Ledger:
         self._recommendations, self._catalogs, self._tables, self._tasks = recommendations, catalogs, tables, tasks
         self._queries, self._policy, self._measuring, self._clock = queries, policy, measuring, clock
         self._stepped_at: Instant | None = None
+        self._left: deque[str] = deque()
+        """Recommendations that are still to be looked at: their ids."""
+        self._away: set[str] = set()
+        """Catalogs that did not answer since it was begun to look through them: each is asked once."""
 
     def keep_ledger(self) -> None:
-        """Look through accepted recommendations, if that is due. One that makes trouble stops no other."""
+        """Look through accepted recommendations, if that is due; :data:`AT_ONCE` of them, and the rest next time.
+
+        One that makes trouble stops no other, not even where the trouble passes through: who calls goes on behind it.
+        """
         now = self._clock.now()
         if not self._recommendations.is_kept:
             return
-        if self._stepped_at is not None and self._stepped_at <= now < self._stepped_at + STEP_MS:
-            return
-        store = self._recommendations.store
-        seen: set[TableId] = set()
-        for kept in sorted(store.in_state(RecommendationState.ACCEPTED, ACCEPTED_MAX), key=_accepted_at, reverse=True):
-            if kept.table_id in seen or isinstance(kept.recommendation.candidate, Revert):
-                continue  # of several that were accepted the last one is measured: it has the files
-            seen.add(kept.table_id)
+        if not self._left:
+            if self._stepped_at is not None and self._stepped_at <= now < self._stepped_at + STEP_MS:
+                return
+            self._left.extend(self._last_accepted())
+            self._stepped_at = now
+            self._away.clear()
+        for _ in range(min(AT_ONCE, len(self._left))):
+            recommendation_id = self._left.popleft()
             try:
-                self._keep(kept, now)
+                self._look(recommendation_id, now)
             except StoreUnavailable:
+                self._left.appendleft(recommendation_id)
                 raise
-            except IcewrightError as error:
-                table = str(kept.recommendation.table)
-                _log.warning("a recommendation is not measured now", table=table, code=error.code, detail=error.message)
-        self._stepped_at = now
+
+    def _last_accepted(self) -> list[str]:
+        """Of several that were accepted of a table the last one: it has the files."""
+        found: dict[TableId, str] = {}
+        accepted = self._recommendations.store.in_state(RecommendationState.ACCEPTED, ACCEPTED_MAX)
+        for kept in sorted(accepted, key=_accepted_at, reverse=True):
+            if not isinstance(kept.recommendation.candidate, Revert):
+                found.setdefault(kept.table_id, kept.recommendation_id)
+        return list(found.values())
+
+    def _look(self, recommendation_id: str, now: Instant) -> None:
+        try:
+            kept = self._recommendations.store.get(recommendation_id)
+        except NotFound:
+            return  # it was forgotten meanwhile
+        if kept.state is not RecommendationState.ACCEPTED or kept.table_id.catalog in self._away:
+            return
+        try:
+            self._keep(kept, now)
+        except StoreUnavailable:
+            raise
+        except IcewrightError as error:
+            if isinstance(error, Unavailable) and not isinstance(error, (Unreadable, StorageUnavailable)):
+                self._away.add(kept.table_id.catalog)
+            table = str(kept.recommendation.table)
+            _log.warning("a recommendation is not measured now", table=table, code=error.code, detail=error.message)
 
     def _keep(self, kept: KeptRecommendation, now: Instant) -> None:
         latest = self._recommendations.store.measurements.latest(kept.recommendation_id)
@@ -282,7 +332,7 @@ class Ledger:
             return
         if found is not None and found.state is RecommendationState.ACCEPTING:
             if found.decision is not None and found.decision.by == BY_ITSELF:
-                self._recommendations.accept(found.recommendation_id, BY_ITSELF)  # its answer was lost
+                self._accept(found)  # its answer was lost
             return
         if not is_in_force(kept, metadata):
             return
@@ -292,7 +342,14 @@ class Ledger:
         is_auto = self._policy(metadata).mode is Mode.AUTO
         self._tell(kept, found, measurement, is_auto=is_auto)
         if is_auto:
-            self._recommendations.accept(found.recommendation_id, BY_ITSELF)
+            self._accept(found)
+
+    def _accept(self, found: KeptRecommendation) -> None:
+        def obstacle(_: TableMetadata, policy: Policy) -> Reason | None:
+            text = "the mode of its table is not auto any more"
+            return None if policy.mode is Mode.AUTO else Reason("mode-changed", text)
+
+        self._recommendations.accept(found.recommendation_id, BY_ITSELF, obstacle=obstacle)
 
     def _reverts(self, kept: KeptRecommendation) -> Sequence[KeptRecommendation]:
         found = self._recommendations.store.list(limit=100, table_id=kept.table_id)

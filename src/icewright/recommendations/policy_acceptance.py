@@ -19,7 +19,9 @@ from icewright.model.access.permissions import Act
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
-from icewright.model.queries.recommendations import Recommendation, Verdict
+from icewright.model.queries.recommendations import Recommendation, Revert, Verdict
+from icewright.recommendations.ledger import accepted_properties, is_in_force, is_same_change
+from icewright.recommendations.measurements_sql import SqlMeasurements
 from icewright.recommendations.service import Recommendations, properties_of
 
 _log = structlog.get_logger("icewright.recommendations")
@@ -50,7 +52,7 @@ class PolicyAcceptance:
 
         No failure passes through: what was not accepted is considered again after :data:`RETRY_MS`.
         """
-        if not policy.accepts_recommendations or policy.mode is not Mode.AUTO or policy.problems:
+        if not _wants(policy):
             return
         try:
             self._consider(metadata, policy)
@@ -74,6 +76,7 @@ class PolicyAcceptance:
         ]
         said = newest.recommendation
         reason = below_bar(said, policy) or decided_before(newest, before) or set_by_owner(said, before, metadata)
+        reason = reason or not_measured(before, metadata, store.measurements)
         if reason is not None:
             _log.info("recommendation waits for a person", table=str(metadata.name), detail=reason.text)
             return
@@ -82,8 +85,16 @@ class PolicyAcceptance:
             f"recommendation {newest.recommendation_id}",
             {"table": str(metadata.name), "change": str(said.candidate)[:200]},
         )
+
+        def obstacle(present: TableMetadata, its: Policy) -> Reason | None:
+            """As the table is when its properties are set: what was looked at may be older."""
+            if not _wants(its):
+                return Reason("policy-changed", "its policy accepts nothing any more")
+            return below_bar(said, its) or set_by_owner(said, before, present)
+
         with acting_as(POLICY):
-            self._recommendations.accept(newest.recommendation_id, POLICY, of=(newest.state,), act=act)
+            accept = self._recommendations.accept
+            accept(newest.recommendation_id, POLICY, of=(newest.state,), act=act, obstacle=obstacle)
         _log.info("recommendation accepted", table=str(metadata.name), change=str(said.candidate))
 
 
@@ -109,22 +120,52 @@ def decided_before(newest: KeptRecommendation, before: Iterable[KeptRecommendati
     wanted = newest.recommendation.candidate
     for one in (newest, *before):
         decision = one.decision
-        if one.recommendation.candidate != wanted or decision is None:
+        if decision is None or decision.state not in _DECIDED:
             continue
-        if decision.state in _DECIDED:
+        is_accepted = decision.state is RecommendationState.ACCEPTED  # other cuts may take the place of those
+        candidate = one.recommendation.candidate
+        if candidate == wanted or (not is_accepted and is_same_change(candidate, wanted)):
             text = f"the same change was {decision.state} by {decision.by} at {wording.instant(decision.at)}"
             return Reason("decided-before", text)
     return None
 
 
+def not_measured(
+    before: Iterable[KeptRecommendation], metadata: TableMetadata, measurements: SqlMeasurements
+) -> Reason | None:
+    """Why the next change waits: the last one is in force, and nobody knows yet what it has brought.
+
+    Until it is carried out an analysis tries on files of before it, so that each week another change may look better,
+    and the table be rewritten by halves for ever.
+    """
+    accepted = [one for one in before if one.state is RecommendationState.ACCEPTED and _set_by(one)]
+    last = max(accepted, key=lambda one: 0 if one.decision is None else one.decision.at, default=None)
+    if last is None or not is_in_force(last, metadata) or measurements.latest(last.recommendation_id) is not None:
+        return None
+    return Reason("not-measured", f"{last.recommendation_id} was accepted, and is not carried out and measured yet")
+
+
 def set_by_owner(said: Recommendation, before: Sequence[KeptRecommendation], metadata: TableMetadata) -> Reason | None:
     """Why a person has to decide: the table has a value of its own that no accepted recommendation has set."""
-    accepted = [properties_of(one.recommendation) for one in before if one.state is RecommendationState.ACCEPTED]
+    accepted = [_set_by(one) for one in before if one.state is RecommendationState.ACCEPTED]
     for key, value in properties_of(said).items():
         own = metadata.properties.get(key)
         if own is not None and own != value and not any(_sets(one, key, own) for one in accepted):
             return Reason("set-by-owner", f"the table has {key} = {wording.quoted(own)} of its own")
     return None
+
+
+def _set_by(kept: KeptRecommendation) -> Mapping[str, str | None]:
+    """What accepting one has set; not what was so already, nor what it went back to: that is its owner's."""
+    if isinstance(kept.recommendation.candidate, Revert):
+        return {}
+    was = (None if kept.decision is None else kept.decision.was) or {}
+    return accepted_properties(kept, was)
+
+
+def _wants(policy: Policy) -> bool:
+    """Whether a policy accepts recommendations by itself."""
+    return policy.accepts_recommendations and policy.mode is Mode.AUTO and not policy.problems
 
 
 def _sets(properties: Mapping[str, str | None], key: str, value: str) -> bool:

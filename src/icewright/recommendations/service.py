@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from icewright.actions.analyze_queries.check import impossible
 from icewright.catalogs.port import Catalog
@@ -21,6 +21,7 @@ from icewright.core.errors import (
     Unavailable,
     Unsupported,
 )
+from icewright.core.reasons import Reason
 from icewright.model.access.permissions import Act
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
@@ -38,6 +39,8 @@ WHY_LENGTH_MAX: Final = 1_000
 LEVEL_1_BYTES_MIN: Final = 1024 * 1024
 """Level 1 at less would write files again for each commit."""
 _DAY_MS: Final = 24 * 3_600_000
+
+Obstacle: TypeAlias = Callable[[TableMetadata, Policy], Reason | None]
 
 
 class Recommendations:
@@ -85,10 +88,12 @@ class Recommendations:
         *,
         of: Collection[RecommendationState] = (*UNDECIDED, RecommendationState.ACCEPTING),
         act: Act | None = None,
+        obstacle: Obstacle | None = None,
     ) -> KeptRecommendation:
         """Set the properties that are recommended, and keep who said so, of one that is in a state ``of`` those.
 
-        ``act`` is what the audit has of it, where no request is there already.
+        ``act`` is what the audit has of it, where no request is there already. ``obstacle`` says of the table as it is
+        when its properties are to be set, and of its policy then, why they must not be.
 
         Raises ``NotFound``; :class:`NotAllowed` where there is nothing to do or a rule overrules it; ``Conflict`` where
         it is decided already or right now, or the table or its properties changed meanwhile; and what the catalog
@@ -100,13 +105,18 @@ class Recommendations:
                 raise Conflict(f"{recommendation_id} is being accepted", hint="ask again in a moment")
             self._at_work.add(recommendation_id)
         try:
-            return self._accept(recommendation_id, by, of, act)
+            return self._accept(recommendation_id, by, of, act, obstacle)
         finally:
             with self._lock:
                 self._at_work.remove(recommendation_id)
 
     def _accept(
-        self, recommendation_id: str, by: str, of: Collection[RecommendationState], act: Act | None
+        self,
+        recommendation_id: str,
+        by: str,
+        of: Collection[RecommendationState],
+        act: Act | None,
+        obstacle: Obstacle | None,
     ) -> KeptRecommendation:
         kept = self.store.get(recommendation_id)
         wanted = properties_of(kept.recommendation)
@@ -123,7 +133,7 @@ class Recommendations:
         # From here on nobody else decides: what is set, or may be, is never said to be rejected.
         self.store.decide(recommendation_id, begun, of=of)
         try:
-            name, begun = self._set(kept, wanted, begun)
+            name, begun = self._set(kept, wanted, begun, obstacle)
         except (Rejected, Conflict, Unavailable):  # this time nothing was set
             if kept.state is not state or self._is_unset(kept, wanted):
                 before = None if kept.state is state else kept.decision
@@ -152,7 +162,11 @@ class Recommendations:
         return self.store.decide(recommendation_id, decision)
 
     def _set(
-        self, kept: KeptRecommendation, wanted: Mapping[str, str | None], begun: Decision
+        self,
+        kept: KeptRecommendation,
+        wanted: Mapping[str, str | None],
+        begun: Decision,
+        obstacle: Obstacle | None,
     ) -> tuple[TableName, Decision]:
         """Set what is not so already, and keep what it was before that; the name of the table."""
         metadata = self._load(kept)
@@ -161,6 +175,9 @@ class Recommendations:
             changes = self._still_set(metadata, candidate)
         else:
             changes = differing(metadata, self._with_effect(metadata, candidate, wanted))
+        reason = obstacle(metadata, self._policy(metadata)) if changes and obstacle is not None else None
+        if reason is not None:
+            raise NotAllowed(f"{kept.recommendation_id} waits for a person: {reason.text}", hint="accept or reject it")
         was = {**(begun.was or {}), **{key: metadata.properties.get(key) for key in changes}}
         snapshot_id = metadata.current_snapshot_id if begun.snapshot_id is None else begun.snapshot_id
         begun = replace(begun, was=was, snapshot_id=snapshot_id)

@@ -25,6 +25,7 @@ from icewright.model.queries.recommendations import (
     FrequentQueries,
     LayoutChange,
     PropertiesChange,
+    QueryWindow,
     Recommendation,
     Verdict,
 )
@@ -132,6 +133,16 @@ def test_an_answer_that_holds_is_accepted(metadata: TableMetadata) -> None:
         assert problem_of(answer, metadata) is None
 
 
+def by(since: int, until: int, queries: int = 100) -> Recommendation:
+    """A recommendation that later queries of that time judge."""
+    good = recommendation(EVENTS, "city")
+    return replace(good, evidence=replace(good.evidence, test=QueryWindow(since, until, queries, queries)))
+
+
+def test_a_window_without_queries_has_no_time(metadata: TableMetadata) -> None:
+    assert problem_of(by(0, 0, queries=0), metadata) is None
+
+
 def wrong_answers() -> list[tuple[Recommendation, str]]:
     good = recommendation(EVENTS, "city")
     assert good.chosen is not None
@@ -146,6 +157,10 @@ def wrong_answers() -> list[tuple[Recommendation, str]]:
         (replace(good, evidence=replace(evidence, bytes=1)), "a table of 1 bytes"),
         (replace(good, evidence=replace(evidence, partitions=11)), "11 partitions in 10 files"),
         (replace(good, evidence=replace(evidence, partitions=-1)), "-1 partitions"),
+        (by(-(10**30), SINCE), "by queries from"),
+        (by(SINCE - 8 * 24 * 3_600_000, NOW), "by queries from"),
+        (by(NOW, NOW - 1), "by queries from"),
+        (by(NOW, 10**30), "by queries from"),
         (recommendation(EVENTS, "gone"), "no column gone"),
         (changed(LayoutChange(deep)), "no column city.inner"),
         (changed(LayoutChange(NO_LAYOUT)), "a layout without columns"),

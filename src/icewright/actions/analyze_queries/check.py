@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from icewright.core import codec
+from icewright.core import codec, wording
 from icewright.core.times import Instant
 from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction
 from icewright.model.iceberg.layouts import Curve, LayoutExpression
@@ -19,6 +19,7 @@ from icewright.model.queries.measurements import MEASURED_QUERIES_MAX, FileSums,
 from icewright.model.queries.recommendations import (
     FREQUENT_MAX,
     Candidate,
+    Evidence,
     JudgedQuery,
     LayoutChange,
     LeaveAsIs,
@@ -28,6 +29,7 @@ from icewright.model.queries.recommendations import (
     Revert,
     Verdict,
 )
+from icewright.model.queries.templates import WEEK_MS
 from icewright.plans.check_table import Wrong
 
 
@@ -63,6 +65,8 @@ BLOOM_PREFIX: Final = "write.parquet.bloom-filter-enabled.column."
 REVERTIBLE: Final = frozenset({"icewright.layout", "icewright.layout.cuts", "icewright.level-1.size-bytes"})
 """The other properties that accepting a recommendation sets, and that going back therefore sets."""
 _BYTES_TOLERANCE: Final = 0.05
+_INSTANT_MAX: Final = 2**63 - 1
+"""What a database can have: clocks of whoever writes to the query log may say anything below."""
 
 
 def recommendation_problem(
@@ -78,10 +82,12 @@ def recommendation_problem(
     a change clears its own cost by the figures that it states, at the rates of this release: of later queries, by the
     lower end of their interval.
     """
-    return next(chain(_of_another_task(found, table, said), _does_not_hold(found, action, metadata)), None)
+    return next(chain(_of_another_task(found, table, action, said), _does_not_hold(found, action, metadata)), None)
 
 
-def _of_another_task(found: Recommendation, table: TableName, said: AnalyzeQueriesPrediction) -> Iterator[str]:
+def _of_another_task(
+    found: Recommendation, table: TableName, action: AnalyzeQueries, said: AnalyzeQueriesPrediction
+) -> Iterator[str]:
     if found.table != table:
         yield f"it is of {found.table}, not of {table}"
     if found.rates != Rates():
@@ -100,8 +106,18 @@ def _of_another_task(found: Recommendation, table: TableName, said: AnalyzeQueri
         0 < frequent.queries <= FREQUENT_MAX and 0 <= frequent.files_opened <= FREQUENT_MAX * said.data_files
     ):
         yield f"its {frequent.queries} most frequent queries open {frequent.files_opened:.3g} files"
+    yield from _of_another_time(evidence, action)
     if not 0 <= evidence.partitions <= max(1, said.data_files):
         yield f"it has seen {evidence.partitions:,} partitions in {said.data_files:,} files"
+
+
+def _of_another_time(evidence: Evidence, action: AnalyzeQueries) -> Iterator[str]:
+    """The windows are asked for again where it is measured; one without queries has no time."""
+    for window in (evidence.train, evidence.test):
+        if window is None or not window.queries:
+            continue
+        if not action.since - WEEK_MS <= window.since <= window.until <= _INSTANT_MAX:
+            yield f"it is by queries from {wording.instant(window.since)} to {wording.instant(window.until)}"
 
 
 def _does_not_hold(found: Recommendation, action: AnalyzeQueries, metadata: TableMetadata) -> Iterator[str]:
