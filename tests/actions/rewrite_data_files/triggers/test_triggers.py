@@ -340,6 +340,13 @@ class TestLevels:
             first_at = min((at for at in rhythm.commits if at > NOW - ago_ms), default=NOW - ago_ms)
             assert first_at + GATHER_MS // 2 <= rhythm.due_at(NOW - ago_ms) < first_at + GATHER_MS
 
+    def test_files_of_a_writer_whose_clock_is_days_ahead_do_not_gather_for_days(self) -> None:
+        ahead = coming(sized(*[4 * MIB] * 6), NOW + 3 * DAY_MS, 12 * MIB)
+        assert verdict(ahead, self.under).verdict is Verdict.REWRITE
+        until = verdict(rewritten(ahead, NOW), self.under).wait_until
+        assert until is not None
+        assert until - NOW <= GATHER_MS
+
     def test_many_files_do_not_wait(self) -> None:
         for files, expected in ((GATHERED_FILES - 1, Verdict.WAIT), (GATHERED_FILES, Verdict.REWRITE)):
             busy = rewritten(coming(sized(*[MIB // 2] * files), NOW, 32 * MIB), NOW)

@@ -38,7 +38,7 @@ WITH_INTERVALS: Final = frozenset({Trigger.MSE, Trigger.TIERED})
 """Triggers that always ask when a partition was last rewritten."""
 
 CLOCK_AHEAD_MS_MAX: Final = 60_000
-"""How far ahead of ours the clock of an optimizer may be; what is dated later is not believed."""
+"""How far ahead of ours the clock of an optimizer or a writer may be; what is dated later is not believed."""
 
 GATHER_MS: Final = 900_000
 """``levels`` lets the files of a busy writer gather for half as long to this long: a merge of many costs less than
@@ -60,8 +60,8 @@ SMALL_FILES: Final = "small-files"
 class Rhythm:
     """Of a writer whose commits follow each other so fast that several of them can be merged at once.
 
-    ``commits`` are the latest, newest first; ``offset_ms`` is where the table's spans of time begin, so that not all
-    tables are due at the same moment, but all partitions of a table are.
+    ``commits`` are the latest, newest first, without those dated ahead; ``offset_ms`` is where the table's spans of
+    time begin, so that not all tables are due at the same moment, but all partitions of a table are.
     """
 
     interval_ms: int
@@ -80,7 +80,8 @@ class Rhythm:
         if arrival_bytes_per_ms(metadata) is None:
             return None
         offset_ms = zlib.crc32(metadata.table_id.uuid.encode()) % _SPAN_MS
-        return cls(interval_ms, commits_since(metadata, now - 2 * GATHER_MS), offset_ms)
+        commits = (at for at in commits_since(metadata, now - 2 * GATHER_MS) if at <= now + CLOCK_AHEAD_MS_MAX)
+        return cls(interval_ms, tuple(commits), offset_ms)
 
     def due_at(self, rewritten_at: Instant | None) -> Instant:
         """When the files that came since are merged, however few: the end of a span, half of one later at least."""
