@@ -360,6 +360,18 @@ class TestLevels:
             assert [len(group.files) for group in made.rewrites[0].groups] == groups
             assert made.verdicts[0].files_after == said
 
+    def test_what_is_left_alone_while_data_comes_is_looked_at_again_when_it_stops(self) -> None:
+        files = [replace(file, snapshot_id=19) for file in sized(100 * MIB, 100 * MIB, *[8 * MIB] * 5)]
+        metadata = coming(files, NOW, 32 * MIB).metadata
+        made = plan(observe(files, metadata), files, self.under)
+        (said,) = made.verdicts
+        assert (said.verdict, said.reason.code) == (Verdict.WAIT, "gathering")
+        assert said.wait_until is not None
+        observation = observe(files, metadata)
+        verdicts = shortlist(observation, self.under, said.wait_until)
+        then = plan_table(observation, self.under, verdicts, files, plan_id="plan-2", now=said.wait_until)
+        assert [len(group.files) for group in then.rewrites[0].groups] == [5]
+
     def test_the_youngest_do_not_count_and_the_others_wait_for_them(self) -> None:
         metadata = coming([], NOW, 32 * MIB).metadata
         files = [replace(f, snapshot_id=20 if n > 3 else 19) for n, f in enumerate(sized(*[4 * MIB] * 38))]

@@ -17,6 +17,7 @@ from icewright.actions.rewrite_data_files.packing import GROWTH_OF_MANY
 from icewright.actions.rewrite_data_files.triggers.cost_benefit import cost_benefit
 from icewright.actions.rewrite_data_files.triggers.tiered import tiered
 from icewright.actions.rewrite_data_files.triggers.trigger_result import (
+    GATHERING,
     Rule,
     Small,
     TriggerResult,
@@ -192,13 +193,14 @@ def levels(
     due_at = rhythm.due_at(rewritten_at)
     if now < due_at and small.files < GATHERED_FILES:
         text = f"{small.said} of {files:,}; merged with what comes by {wording.instant(due_at)}"
-        return TriggerResult(Reason("gathering", text, small.figures), until=due_at)
+        return TriggerResult(Reason(GATHERING, text, small.figures), until=due_at)
     full = small.size_bytes // policy.output_size_bytes_max
-    is_coming = full > 0 and now < rhythm.quiet_at(statistics.written_at)
+    quiet_at = rhythm.quiet_at(statistics.written_at)
+    is_coming = full > 0 and now < quiet_at
     merged = small.files * full * policy.output_size_bytes_max // small.size_bytes if is_coming else 0
     after = files - merged + full if is_coming else small.after(files)
     rule = Rule(policy.min_input_files, leaves_newest=is_coming, growth_most=GROWTH_OF_MANY)
-    return TriggerResult(reason, rule, after)
+    return TriggerResult(reason, rule, after, quiet_at if is_coming else None)
 
 
 def mse(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant | None, now: Instant) -> TriggerResult:
