@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from icewright.core.reasons import Reason
+from icewright.core.times import Instant
 from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.measurements import FileSums, Measured, MeasuredQuery, Measurement
@@ -25,6 +27,7 @@ from icewright.model.queries.recommendations import (
     Recommendation,
     Verdict,
 )
+from icewright.model.queries.templates import TemplateWeek
 from icewright.recommendations.effects import planned, scanned
 
 EVENTS = TableName("lake", ("shop",), "events")
@@ -90,3 +93,20 @@ def measurement(table_id: TableId, of: str, task_id: str, now: int, *, after: in
     nothing = scanned((), {}, now, now, now)
     predicted = Interval(-0.99, -0.98, -0.97)
     return Measurement(of, table_id, task_id, now, now, now, found.effect, found.reason, predicted, found, nothing)
+
+
+class CountedQueries:
+    """So many queries of any table, counted since the week before."""
+
+    table = None
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.asked_since: list[Instant] = []
+
+    def queries_of(self, _table_id: TableId, since: Instant) -> int:
+        self.asked_since.append(since)
+        return self.number
+
+    def templates_of(self, _table_id: TableId, _since: Instant) -> Sequence[TemplateWeek]:
+        return ()

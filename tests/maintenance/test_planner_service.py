@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +9,13 @@ import pytest
 
 from icewright.actions.rewrite_data_files.plan import plan_table
 from icewright.core.errors import Unavailable
-from icewright.core.times import Instant
 from icewright.maintenance import planner as planner_module
-from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.tables import MAIN_BRANCH
 from icewright.model.plans.plans import Plan
-from icewright.model.queries.templates import TemplateWeek
 from icewright.plans.rejection import PlanRejected
 from tests.builders.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
 from tests.builders.observations import DAY_MS
+from tests.builders.queries import CountedQueries
 from tests.builders.worker import Worker
 
 
@@ -68,23 +65,6 @@ def test_intervals_are_told_by_the_tables_own_commits_also_after_a_restart_and_a
     assert codes == {"city=Bonn": "interval", "city=Kyoto": "size-error"}
     house.catalog.set_ref(NAME, MAIN_BRANCH, before)
     assert [verdict.reason.code for verdict in house.control.planner.plan(NAME).plan.verdicts] == ["size-error"]
-
-
-class CountedQueries:
-    """So many queries of any table, counted since the week before."""
-
-    table = None
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.asked_since: list[Instant] = []
-
-    def queries_of(self, _table_id: TableId, since: Instant) -> int:
-        self.asked_since.append(since)
-        return self.number
-
-    def templates_of(self, _table_id: TableId, _since: Instant) -> Sequence[TemplateWeek]:
-        return ()
 
 
 def test_counted_queries_decide_what_a_merge_is_worth(house: Lakehouse) -> None:

@@ -21,6 +21,7 @@ from icewright.policy.rules.cases import PolicyTest
 from icewright.ports.findings import ExecutorExclusion
 from icewright.tables.views import SnapshotPlace
 from icewright.web.messages import decode_cursor, encode_cursor
+from tests.builders.queries import CountedQueries
 from tests.builders.served import EVENTS, HOUR_MS, Served, answer, hello, problem
 
 V1 = "/api/v1"
@@ -81,6 +82,20 @@ def test_what_a_table_does_not_need_is_what_the_store_has_of_it_alone() -> None:
     assert (found["listing_is_complete"], found["moved_since"]) == (False, {"files": 0, "size_bytes": 0})
     assert served.get(f"/tables/{other}/unneeded")["orphans"] is None
     problem(served.http.get(f"{V1}/tables/absent/unneeded"), 404, "not-found")
+
+
+def test_a_trigger_by_counted_queries_is_shown_as_it_is_planned_with() -> None:
+    served, shown = Served(), []
+    uuid = served.table()
+    for number in (99, 140):
+        served.control.planner.queries = CountedQueries(number)
+        settings = {one["key"]: one for one in served.get(f"/tables/{uuid}")["table"]["policy"]}
+        trigger, scans = settings["icewright.trigger"], settings["icewright.cost-benefit.scans-per-day"]
+        shown.append((trigger["value"], trigger["origin"], scans["origin"]))
+    assert shown == [
+        ("levels", "default", "default"),
+        ("cost-benefit", "default for 140 counted queries", "counted queries"),
+    ]
 
 
 def test_why_says_what_keeps_a_table_from_being_worked_on() -> None:

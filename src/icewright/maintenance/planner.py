@@ -181,7 +181,7 @@ class Planner:
     def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
         policy, now = self.policy(observation.metadata), self.clock.now()
         digest = plan_digest(ActionKind.REWRITE_DATA_FILES, policy)
-        policy = self._with_queries(policy, observation.metadata, now)
+        policy = self.with_queries(policy, observation.metadata)
         policy = policy if migration is None else to_migrate(policy, migration)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
@@ -220,10 +220,11 @@ class Planner:
         keep_plan(self.tables, plan, said, is_present=migration is None)
         return Planned(plan, observation, policy)
 
-    def _with_queries(self, policy: Policy, metadata: TableMetadata, now: Instant) -> Policy:
+    def with_queries(self, policy: Policy, metadata: TableMetadata) -> Policy:
         """The policy with what is known of the queries of a table, in this week and the one before."""
         if self.queries is None:
             return policy
+        now = self.clock.now()
         since = week_of(now) - WEEK_MS
         return with_known_queries(policy, self.queries.queries_of(metadata.table_id, since), now - since)
 

@@ -161,7 +161,7 @@ class Lookups(TablesByUuid):
         metadata = self.metadata(record)
         view = table_view(
             metadata,
-            self._planner.policy(metadata),
+            self._planner.with_queries(self._planner.policy(metadata), metadata),
             self._tables.partitions(record.table_id),
             observed_at=record.observed_at,
             commit_interval_ms=record.commit_interval_ms,

@@ -103,6 +103,16 @@ def test_the_newest_are_left_where_they_fill_no_file(sizes: list[int], groups: l
     assert [[file.size_bytes for file in group] for group in found] == groups
 
 
+def test_in_a_sort_order_the_oldest_file_is_not_left_because_it_is_the_last() -> None:
+    found = []
+    for ages in (range(7), range(6, -1, -1)):
+        sizes = zip(range(7), ages, [30, 30, 30, 10, 10, 10, 10], strict=True)
+        keyed = [data_file(month(1), n, size, sort_key=(n,), snapshot_id=age) for n, age, size in sizes]
+        groups = pack(in_order(keyed, {}), BOUNDS, allow_dominated=False, leaves_newest=True)
+        found.append([[file.size_bytes for file in group] for group in groups])
+    assert found == [[[30, 30, 30, 10]], [[30, 30, 30, 10], [10, 10, 10]]]
+
+
 def test_groups_are_bounded_in_files() -> None:
     bounds = Bounds(files_max=4, size_bytes_max=100, small_file_size_bytes=75, min_input_files=3)
     assert packed(*[1] * 11, bounds=bounds) == [[1] * 4, [1] * 4, [1] * 3]

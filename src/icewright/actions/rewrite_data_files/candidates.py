@@ -304,7 +304,8 @@ class _Finder:
         rule = opinion.rule or self._without_trigger(opinion)
         settled_at = None if written_at is None else written_at + SETTLED_AFTER_MS
         settled = settled_at is None or settled_at <= self.now
-        groups = self._groups(in_order(old, added_at), rule, settled=settled) + self._kept(old)
+        ordered = in_order(old, added_at)
+        groups = self._groups(ordered, rule, settled=settled) + self._kept(old)
         possible = [group for group in groups if isinstance(group, Group)]
         if possible:
             return Candidate(verdict, tuple(possible))
@@ -316,14 +317,15 @@ class _Finder:
             young = wording.count(len(files) - len(old), "small file")
             text = f"{young} too new to be merged; looked at again at {wording.instant(until)}"
             return without(verdict, Verdict.WAIT, Reason(YOUNG_FILES, text), until)
-        if settled_at is not None and not settled and self._groups(in_order(old, added_at), rule, settled=True):
+        if settled_at is not None and not settled and self._groups(ordered, rule, settled=True):
             text = (
                 "one of its small files holds most of their bytes, and is not written again for a few small ones "
                 f"before the partition has settled, at {wording.instant(settled_at)}"
             )
             return without(verdict, Verdict.WAIT, Reason("not-settled", text), settled_at)
-        if opinion.until is not None:
-            return without(verdict, Verdict.WAIT, opinion.reason, opinion.until)
+        later = replace(rule, leaves_newest=False)
+        if opinion.until is not None and (opinion.rule is None or self._groups(ordered, later, settled=settled)):
+            return without(verdict, Verdict.WAIT, opinion.waiting, opinion.until)
         return without(verdict, Verdict.LEAVE, self._nothing_to_gain(verdict, files, rule))
 
     def _judged_alone(self, statistics: PartitionStatistics, old: Sequence[DataFile]) -> TriggerResult:
@@ -333,8 +335,7 @@ class _Finder:
         mergeable = histogram.of(f.size_bytes for f in old if f.size_bytes < small and not self._in_order(f))
         below = {key: entry for key, entry in mergeable.buckets.items() if key < edge}
         sizes = SizeHistogram({**large, **below})
-        files = sum(number for number, _ in sizes.buckets.values())
-        counts = replace(statistics.counts, sizes=sizes, data_files=files)
+        counts = replace(statistics.counts, sizes=sizes, data_files=sum(number for number, _ in sizes.buckets.values()))
         return self.judge.judge_partition(replace(statistics, counts=counts))
 
     def _without_trigger(self, opinion: TriggerResult) -> Rule:
@@ -347,8 +348,7 @@ class _Finder:
         text = f"no {rule.min_input_files:,} neighbours among its {wording.count(small, 'small file')} fit"
         if verdict.reason.code not in WITHOUT_SIZE:
             return Reason("no-group", f"{text} into one file")
-        emptied = [file for file in files if self._is_burdened(file)]
-        if emptied:
+        if emptied := [file for file in files if self._is_burdened(file)]:
             return self._all_deleted(len(emptied))
         few = f"none has {self.policy.delete_file_threshold:,} of them or {self.policy.delete_ratio_threshold:.0%}"
         return Reason("few-deletes", f"{verdict.reason.text}; {few} of its rows deleted")

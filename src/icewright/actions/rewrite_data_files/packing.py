@@ -81,12 +81,14 @@ def pack(
 
     ``allow_dominated`` waives the rule of half of the bytes, for the last merge of a partition that has settled.
     ``burdened`` are the paths of files with too many deletes. ``leaves_newest``: what comes last waits until it fills
-    a file, and is rewritten for its deletes alone.
+    a file, and is rewritten for its deletes alone; but not where the oldest file is in it, as it may be in a sort
+    order, where it could be the last for ever.
     """
     groups: list[Run] = []
     runs = _filled(ordered, bounds)
+    leaves_last = leaves_newest and bool(runs) and (len(runs) == 1 or _oldest(ordered) not in runs[-1])
     for run in runs:
-        is_left = leaves_newest and run is runs[-1] and not _fills(run, bounds)
+        is_left = leaves_last and run is runs[-1] and not _fills(run, bounds)
         worthwhile = [] if is_left else _worthwhile(run, bounds, growth_most, allow_dominated=allow_dominated)
         groups.extend(_with_burdened(run, worthwhile, burdened))
     return tuple(groups)
@@ -112,6 +114,10 @@ def _sort_order(file: DataFile) -> tuple[Any, ...]:
 def age(file: DataFile, added_at: Mapping[int, Instant]) -> tuple[int, Instant, str]:
     """What files are ordered by that came in one after the other."""
     return (file.data_sequence_number, added_at.get(file.snapshot_id, 0), file.path)
+
+
+def _oldest(files: Sequence[DataFile]) -> DataFile:
+    return min(files, key=lambda file: (file.data_sequence_number, file.path))
 
 
 def _filled(ordered: Sequence[DataFile], bounds: Bounds) -> list[Run]:

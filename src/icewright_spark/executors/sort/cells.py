@@ -63,7 +63,7 @@ def sample_rows(files: int) -> int:
 def cells_of(sample: Any, layout: Layout, files: int) -> Cells:
     """The cells of a layout, from a sample of the rows: a table with columns as :meth:`Cells.place` takes them.
 
-    The sample may be of any size; an empty one puts everything into cell 0.
+    The sample may be of any size; an empty one puts everything into cell 0, but under cuts into any of the cells.
 
     Raises :class:`Unsupported` for a column that has no order, for a Hilbert curve through one column or more than
     four, and for cuts that are not of these columns; ``ValueError`` for fewer columns than fields or no file.

@@ -171,12 +171,12 @@ def _instant(literal: Literal, kind: Any) -> Decimal | None:
     zoned = pa.types.is_timestamp(kind) and kind.tz is not None
     try:
         moment = datetime.fromisoformat(literal.text.strip())
-    except ValueError:
+        if moment.tzinfo is not None:
+            if not zoned:
+                return None
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is not None:
-        if not zoned:
-            return None
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
     micros = Decimal((moment - _EPOCH) // timedelta(microseconds=1))
     if pa.types.is_date32(kind):
         return micros / _DAY_US

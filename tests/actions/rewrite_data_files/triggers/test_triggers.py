@@ -340,6 +340,13 @@ class TestLevels:
             first_at = min((at for at in rhythm.commits if at > NOW - ago_ms), default=NOW - ago_ms)
             assert first_at + GATHER_MS // 2 <= rhythm.due_at(NOW - ago_ms) < first_at + GATHER_MS
 
+    def test_files_of_a_writer_whose_clock_is_days_ahead_do_not_gather_for_days(self) -> None:
+        ahead = coming(sized(*[4 * MIB] * 6), NOW + 3 * DAY_MS, 12 * MIB)
+        assert verdict(ahead, self.under).verdict is Verdict.REWRITE
+        until = verdict(rewritten(ahead, NOW), self.under).wait_until
+        assert until is not None
+        assert until - NOW <= GATHER_MS
+
     def test_many_files_do_not_wait(self) -> None:
         for files, expected in ((GATHERED_FILES - 1, Verdict.WAIT), (GATHERED_FILES, Verdict.REWRITE)):
             busy = rewritten(coming(sized(*[MIB // 2] * files), NOW, 32 * MIB), NOW)
@@ -352,6 +359,18 @@ class TestLevels:
             made = plan(observe(files, busy.metadata), files, self.under)
             assert [len(group.files) for group in made.rewrites[0].groups] == groups
             assert made.verdicts[0].files_after == said
+
+    def test_what_is_left_alone_while_data_comes_is_looked_at_again_when_it_stops(self) -> None:
+        files = [replace(file, snapshot_id=19) for file in sized(100 * MIB, 100 * MIB, *[8 * MIB] * 5)]
+        metadata = coming(files, NOW, 32 * MIB).metadata
+        made = plan(observe(files, metadata), files, self.under)
+        (said,) = made.verdicts
+        assert (said.verdict, said.reason.code) == (Verdict.WAIT, "gathering")
+        assert said.wait_until is not None
+        observation = observe(files, metadata)
+        verdicts = shortlist(observation, self.under, said.wait_until)
+        then = plan_table(observation, self.under, verdicts, files, plan_id="plan-2", now=said.wait_until)
+        assert [len(group.files) for group in then.rewrites[0].groups] == [5]
 
     def test_the_youngest_do_not_count_and_the_others_wait_for_them(self) -> None:
         metadata = coming([], NOW, 32 * MIB).metadata

@@ -245,6 +245,8 @@ CUTS = [
         Literal(LiteralKind.TIMESTAMP, "2026-01-02T03:00:00+02:00"),
         (LT_EQ, Literal(LiteralKind.TIMESTAMP, "2026-01-02T01:00:00+00:00")),
     ),
+    ("timestamptz", LT, Literal(LiteralKind.TIMESTAMP, "0001-01-01T00:00:00+01:00"), None),
+    ("timestamptz", LT, Literal(LiteralKind.TIMESTAMP, "9999-12-31T23:59:59-01:00"), None),
     (
         "timestamp",
         LT,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import ceil
+from typing import Final
 
 from icewright.actions.rewrite_data_files.packing import GROWTH
 from icewright.core import wording
@@ -15,6 +16,9 @@ from icewright.model.iceberg.files import DataFile
 from icewright.model.iceberg.inventory import PartitionStatistics
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
+
+GATHERING: Final = "gathering"
+"""The reason of a partition whose files wait for what else comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +63,22 @@ DELETES_ONLY = Rule(2, bucket_max=-2)
 class TriggerResult:
     """What a trigger says of a partition: with a rule it fires, and this many files are expected afterwards.
 
-    ``until`` is when it would fire if nothing came, where it does not and ever would.
+    ``until`` is when it would fire if nothing came, where it does not and ever would; with a rule that leaves the
+    newest, from when on it would leave them no more.
     """
 
     reason: Reason
     rule: Rule | None = None
     files_after: int = 0
     until: Instant | None = None
+
+    @property
+    def waiting(self) -> Reason:
+        """Why files wait until then."""
+        if self.rule is None:
+            return self.reason
+        text = f"{self.reason.text}; what fills no file waits while data comes"
+        return Reason(GATHERING, text, self.reason.figures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from icewright.actions.rewrite_data_files.packing import GROWTH_OF_MANY
 from icewright.actions.rewrite_data_files.triggers.cost_benefit import cost_benefit
 from icewright.actions.rewrite_data_files.triggers.tiered import tiered
 from icewright.actions.rewrite_data_files.triggers.trigger_result import (
+    GATHERING,
     Rule,
     Small,
     TriggerResult,
@@ -38,7 +39,7 @@ WITH_INTERVALS: Final = frozenset({Trigger.MSE, Trigger.TIERED})
 """Triggers that always ask when a partition was last rewritten."""
 
 CLOCK_AHEAD_MS_MAX: Final = 60_000
-"""How far ahead of ours the clock of an optimizer may be; what is dated later is not believed."""
+"""How far ahead of ours the clock of an optimizer or a writer may be; what is dated later is not believed."""
 
 GATHER_MS: Final = 900_000
 """``levels`` lets the files of a busy writer gather for half as long to this long: a merge of many costs less than
@@ -60,8 +61,8 @@ SMALL_FILES: Final = "small-files"
 class Rhythm:
     """Of a writer whose commits follow each other so fast that several of them can be merged at once.
 
-    ``commits`` are the latest, newest first; ``offset_ms`` is where the table's spans of time begin, so that not all
-    tables are due at the same moment, but all partitions of a table are.
+    ``commits`` are the latest, newest first, without those dated ahead; ``offset_ms`` is where the table's spans of
+    time begin, so that not all tables are due at the same moment, but all partitions of a table are.
     """
 
     interval_ms: int
@@ -80,7 +81,8 @@ class Rhythm:
         if arrival_bytes_per_ms(metadata) is None:
             return None
         offset_ms = zlib.crc32(metadata.table_id.uuid.encode()) % _SPAN_MS
-        return cls(interval_ms, commits_since(metadata, now - 2 * GATHER_MS), offset_ms)
+        commits = (at for at in commits_since(metadata, now - 2 * GATHER_MS) if at <= now + CLOCK_AHEAD_MS_MAX)
+        return cls(interval_ms, tuple(commits), offset_ms)
 
     def due_at(self, rewritten_at: Instant | None) -> Instant:
         """When the files that came since are merged, however few: the end of a span, half of one later at least."""
@@ -191,13 +193,14 @@ def levels(
     due_at = rhythm.due_at(rewritten_at)
     if now < due_at and small.files < GATHERED_FILES:
         text = f"{small.said} of {files:,}; merged with what comes by {wording.instant(due_at)}"
-        return TriggerResult(Reason("gathering", text, small.figures), until=due_at)
+        return TriggerResult(Reason(GATHERING, text, small.figures), until=due_at)
     full = small.size_bytes // policy.output_size_bytes_max
-    is_coming = full > 0 and now < rhythm.quiet_at(statistics.written_at)
+    quiet_at = rhythm.quiet_at(statistics.written_at)
+    is_coming = full > 0 and now < quiet_at
     merged = small.files * full * policy.output_size_bytes_max // small.size_bytes if is_coming else 0
     after = files - merged + full if is_coming else small.after(files)
     rule = Rule(policy.min_input_files, leaves_newest=is_coming, growth_most=GROWTH_OF_MANY)
-    return TriggerResult(reason, rule, after)
+    return TriggerResult(reason, rule, after, quiet_at if is_coming else None)
 
 
 def mse(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant | None, now: Instant) -> TriggerResult:

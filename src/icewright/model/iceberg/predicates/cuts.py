@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -113,10 +113,10 @@ def parse_cuts(text: str) -> CutTree:
 
 def check_cuts(tree: CutTree) -> None:
     """Refuse a tree that is out of bounds or is none, wherever it came from. Raises :class:`CutsError`."""
-    if not 1 <= len(tree.columns) <= COLUMNS_MAX or len(set(tree.columns)) < len(tree.columns):
-        raise CutsError(f"it is not of 1 to {COLUMNS_MAX} columns that differ")
     if not all(1 <= len(path) <= PATH_LENGTH_MAX and all(map(_is_name, path)) for path in tree.columns):
         raise CutsError("a column has no name, or one that is too long")
+    if not 1 <= len(tree.columns) <= COLUMNS_MAX or len(set(tree.columns)) < len(tree.columns):
+        raise CutsError(f"it is not of 1 to {COLUMNS_MAX} columns that differ")
     cuts = [cut for cut in tree.cuts if cut is not None]
     if not 1 <= len(cuts) <= CUTS_MAX:
         raise CutsError(f"it has {len(cuts):,} cuts, and 1 to {CUTS_MAX} are allowed")
@@ -194,11 +194,14 @@ def _is_text(text: str) -> bool:
 
 
 def _is_moment(literal: Literal) -> bool:
+    """Whether a date or a timestamp, in the years 1 to 9999 of UTC. Python takes any sign between date and time."""
     try:
         if literal.kind is LiteralKind.DATE:
             date.fromisoformat(literal.text)
         else:
-            datetime.fromisoformat(literal.text)
-    except ValueError:
+            moment = datetime.fromisoformat(literal.text)
+            if moment.tzinfo is not None:
+                moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         return False
-    return True
+    return literal.text.isascii()
