@@ -68,7 +68,10 @@ def test_what_the_server_refuses_arrives_as_the_same_error(served: Served, clien
         client.look_at_table(client.table(EVENTS)["uuid"], "lake")
 
 
-@pytest.mark.parametrize("version", [None, 0, 2])
+OWN = OPTIMIZER_ACTIONS[ActionKind.REWRITE_DATA_FILES.value]
+
+
+@pytest.mark.parametrize("version", [None, 0, OWN + 1])
 def test_an_optimizer_gets_no_task_whose_action_it_does_not_understand(
     served: Served, server: Server, client: Client, version: int | None
 ) -> None:
@@ -83,16 +86,16 @@ def test_an_optimizer_gets_no_task_whose_action_it_does_not_understand(
     (wait,) = client.task(task["task_id"])["waits"]
     assert (task["state"], wait["reason"]["code"]) == ("queued", "not-understood")
     knows = "does not know it" if version is None else f"understands version {version}"
-    text = f"no optimizer of group default understands version 1 of {kind}: optimizer-1 {knows}. "
+    text = f"no optimizer of group default understands version {OWN} of {kind}: optimizer-1 {knows}. "
     assert wait["reason"]["text"] == f"{text}Run one of the server's release"
     (rewrite,) = [one for one in client.why(uuid, "lake")["kinds"] if one["kind"] == kind]
     assert [one["reason"]["code"] for one in rewrite["waits"]] == ["not-understood"]
-    server.hello(replace(hello("optimizer-2"), actions={**others, kind: 1}))
+    server.hello(replace(hello("optimizer-2"), actions={**others, kind: OWN}))
     assert client.task(task["task_id"])["waits"] == []
     assert server.claim("optimizer-1") is None
     spec = server.claim("optimizer-2")
     assert spec is not None
-    assert (spec.task_id, spec.action.kind, spec.action_version) == (task["task_id"], kind, 1)
+    assert (spec.task_id, spec.action.kind, spec.action_version) == (task["task_id"], kind, OWN)
 
 
 def test_a_submitter_is_told_of_what_its_applications_understand(served: Served, client: Client) -> None:
@@ -100,7 +103,7 @@ def test_a_submitter_is_told_of_what_its_applications_understand(served: Served,
     kind = ActionKind.REWRITE_DATA_FILES.value
     submitting = Submitting("submitter-1", "edge-1", 0, 4)
     asked = BacklogRequest("default", submitting=submitting, actions=OPTIMIZER_ACTIONS)
-    for actions in ({}, {**OPTIMIZER_ACTIONS, kind: 2}):
+    for actions in ({}, {**OPTIMIZER_ACTIONS, kind: OWN + 1}):
         assert client.backlog(replace(asked, actions=actions), ["lake"])["tasks"] == 0
         (task,) = client.tasks().items
         (wait,) = client.task(task["task_id"])["waits"]
