@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.model.actions.actions import ActionKind, FileGroup, InputFile, RewriteDataFiles
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableId, TableName
@@ -31,7 +31,7 @@ def spec_of(task_id: str = "task-1", attempt: int = 1, groups: int = 2) -> TaskS
         table_name=TableName("lake", ("db",), "events"),
         action=RewriteDataFiles(BASE_SNAPSHOT_ID, 0, tuple(group(number) for number in range(groups)), 1 << 29),
         lease_ms=int(LEASE_S * 1000),
-        action_version=1,
+        action_version=ActionKind.REWRITE_DATA_FILES.traits.protocol_version,
     )
 
 

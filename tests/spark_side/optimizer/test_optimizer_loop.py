@@ -296,7 +296,9 @@ def test_it_does_not_go_on_with_a_server_of_another_version(error: IcewrightErro
         Optimizer(Engine(), server, settings_of()).run()
 
 
-@pytest.mark.parametrize("other", [{"protocol_version": PROTOCOL_VERSION + 1}, {"action_version": 2}])
+@pytest.mark.parametrize(
+    "other", [{"protocol_version": PROTOCOL_VERSION + 1}, {"action_version": spec_of().action_version + 1}]
+)
 def test_a_task_of_another_version_is_not_attempted(other: dict[str, int]) -> None:
     engine = Engine()
     server = Server(replace(spec_of(), **other))  # type: ignore[arg-type]  # by name
