@@ -183,6 +183,44 @@ def test_while_the_spool_takes_nothing_nothing_is_lost_and_nothing_committed(ref
     assert (topic.fetched, topic.acknowledged) == (2, 1)
 
 
+def test_a_failure_on_the_way_to_the_spool_loses_no_fetch(
+    brokers: str, name: str, log: QueryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is: the commit of the next fetch would pass this one."""
+    monkeypatch.setattr(module, "PAUSE_S", 0.01)
+    take, failures = log.take, iter([RuntimeError("a defect"), OSError("no space left")])
+
+    def failing(*what: Any) -> None:
+        failure = next(failures, None)
+        if failure is not None:
+            send(brokers, name, sample(9))  # there is more to be fetched, and to be committed
+            raise failure
+        take(*what)
+
+    monkeypatch.setattr(log, "take", failing)
+    send(brokers, name, *(sample(number) for number in range(3)))
+    with reading(brokers, name, log):
+        until(lambda: committed(brokers, name) == 5)
+    assert waiting(log) == 4
+
+
+def test_a_message_that_breaks_the_reader_holds_up_no_other(
+    brokers: str, name: str, log: QueryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = module.read_event
+
+    def breaking(body: bytes, rules: Any) -> Any:
+        if b"_00001_kafka" in body:
+            raise KeyError("a form that nobody thought of")
+        return read(body, rules)
+
+    monkeypatch.setattr(module, "read_event", breaking)
+    send(brokers, name, *(sample(number) for number in range(3)))
+    with reading(brokers, name, log):
+        until(lambda: committed(brokers, name) == 3)
+    assert (waiting(log), log.received["trino", "malformed"]) == (2, 1)
+
+
 def test_what_is_no_event_is_counted_and_set_aside_without_its_values(
     brokers: str, name: str, log: QueryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

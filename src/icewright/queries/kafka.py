@@ -43,6 +43,8 @@ class TrinoTopic:
 
     def __init__(self, topic: KafkaTopic, log: QueryLog) -> None:
         self._topic, self._log = topic, log
+        self._fetched: Sequence[Message] = ()
+        """What is not in the spool yet: a failure in between must not let the next commit pass it."""
 
     def run(self, stop: threading.Event) -> None:
         """Read until told to stop; then leave the group."""
@@ -61,12 +63,14 @@ class TrinoTopic:
 
     def step(self, stop: threading.Event) -> None:
         """Fetch once, and see it into the spool, however long there is no room; then commit the offsets."""
-        messages = self._topic.messages(AT_ONCE, FETCH_S)
-        if not messages:
+        self._fetched = self._fetched or self._topic.messages(AT_ONCE, FETCH_S)
+        if not self._fetched:
             return
-        while not self._is_taken(*self._read(messages)):  # read again: what waits for room may grow too old meanwhile
+        # Read again each time: what waits for room may grow too old meanwhile.
+        while not self._is_taken(*self._read(self._fetched)):
             if stop.wait(PAUSE_S):
                 return  # not committed: it comes again
+        self._fetched = ()
         self._topic.acknowledge()
 
     def _read(self, messages: Sequence[Message]) -> tuple[list[QueryRecord], list[bytes]]:
@@ -83,7 +87,7 @@ class TrinoTopic:
                 query = read_event(_checked(body), self._log.rules)
                 if query is not None:
                     queries.append(bounded(self._log.named(query), now))
-            except (InvalidMessage, OverflowError, RecursionError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - of whatever kind: it is set aside, and holds up no other message
                 said = error.message if isinstance(error, InvalidMessage) else type(error).__name__
                 digest = hashlib.sha256(body if isinstance(body, bytes) else b"").hexdigest()
                 place = f"{self._topic.name} partition {message.partition()} offset {message.offset()}"
