@@ -69,7 +69,7 @@ def test_intervals_are_told_by_the_tables_own_commits_also_after_a_restart_and_a
 
 def test_counted_queries_decide_what_a_merge_is_worth(house: Lakehouse) -> None:
     planner, found = house.control.planner, []
-    for number in (99, 140):
+    for number in (40, 140):
         planner.queries = queries = CountedQueries(number)
         verdict = planner.plan(NAME).plan.verdicts[0]
         found.append((verdict.reason.code, verdict.reason.figures.get("scans_per_day")))

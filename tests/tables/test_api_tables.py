@@ -87,7 +87,7 @@ def test_what_a_table_does_not_need_is_what_the_store_has_of_it_alone() -> None:
 def test_a_trigger_by_counted_queries_is_shown_as_it_is_planned_with() -> None:
     served, shown = Served(), []
     uuid = served.table()
-    for number in (99, 140):
+    for number in (40, 140):
         served.control.planner.queries = CountedQueries(number)
         settings = {one["key"]: one for one in served.get(f"/tables/{uuid}")["table"]["policy"]}
         trigger, scans = settings["icewright.trigger"], settings["icewright.cost-benefit.scans-per-day"]

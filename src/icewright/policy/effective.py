@@ -26,6 +26,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import Rule
 from icewright.model.policy.policy import MODE_KEY, PREFIX, Enforced, Mode, Policy, PolicyProblem, PolicyRule, Trigger
 from icewright.model.queries.queries import LOG_PREFIX
+from icewright.model.queries.templates import WEEK_MS
 from icewright.model.work.history import END_KEY, FIELDS_KEY
 from icewright.plans.consumers import CONSUMER_PREFIX, consumer_problem
 from icewright.policy.rules.named_rules import Concerning, RuleIndex
@@ -33,8 +34,9 @@ from icewright.policy.settings import BY_KEY, SCANS_KEY, SETTINGS, TRIGGER_KEY, 
 
 DEFAULT_ORIGIN = "default"
 TABLE_ORIGIN = "table property"
-QUERIES_KNOWN = 100
-"""In the last one to two weeks. Fewer do not tell how often a table is read: perhaps not all engines say so."""
+QUERIES_A_WEEK = 50
+"""Fewer do not tell how often a table is read: perhaps not all engines say so. A rate, since the weeks that are counted
+grow day by day: a number would be passed in the course of each week anew."""
 _DAY_MS = 86_400_000
 _KEY_LENGTH_MAX = 100  # longer ones are nobody's typing error
 _NOTES = frozenset({SIGNATURE_KEY, END_KEY, FIELDS_KEY})
@@ -106,11 +108,11 @@ def with_cuts(layout: LayoutExpression | None, tree: CutTree | None) -> LayoutEx
 def with_known_queries(policy: Policy, queries: int, span_ms: int) -> Policy:
     """The policy of a table of which so many queries were counted in a span of time.
 
-    From :data:`QUERIES_KNOWN` on, its trigger is cost-benefit where nothing names one, with as many scans a day as
+    From :data:`QUERIES_A_WEEK` on, its trigger is cost-benefit where nothing names one, with as many scans a day as
     there were queries where nothing says how many.
     """
     origins = policy.origins
-    if queries < QUERIES_KNOWN or span_ms <= 0 or origins[TRIGGER_KEY] != DEFAULT_ORIGIN:
+    if span_ms <= 0 or queries * WEEK_MS < QUERIES_A_WEEK * span_ms or origins[TRIGGER_KEY] != DEFAULT_ORIGIN:
         return policy
     scans_per_day, said = queries * _DAY_MS / span_ms, f"default for {queries:,} counted queries"
     if origins[SCANS_KEY] != DEFAULT_ORIGIN:

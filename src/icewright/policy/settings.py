@@ -229,8 +229,8 @@ SETTINGS: tuple[Setting, ...] = (
         Trigger,
         Trigger.LEVELS,
         "levels, mse, tiered or cost-benefit",
-        "When the small files of a partition are merged; `cost-benefit` by default where at least 100 queries of the "
-        "table were counted. [The four triggers](rewrite-data-files.md#triggers).",
+        "When the small files of a partition are merged; `cost-benefit` by default where at least 50 queries of the "
+        "table are counted a week. [The four triggers](rewrite-data-files.md#triggers).",
     ),
     Setting(
         TRIGGER_KEY + ".target-size-bytes",

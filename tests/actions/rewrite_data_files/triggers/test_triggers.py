@@ -392,8 +392,8 @@ def rewritten(observation: Observation, at: int) -> Observation:
 
 
 KNOWN = [
-    ({}, 99, Trigger.LEVELS, 600.0),
-    ({}, 100, Trigger.COST_BENEFIT, 10.0),
+    ({}, 71, Trigger.LEVELS, 600.0),
+    ({}, 72, Trigger.COST_BENEFIT, 7.2),
     ({}, 70_000, Trigger.COST_BENEFIT, 7_000.0),
     ({"icewright.trigger": "levels"}, 70_000, Trigger.LEVELS, 600.0),
     ({"icewright.trigger": "mse"}, 70_000, Trigger.MSE, 600.0),
@@ -407,9 +407,17 @@ def test_where_queries_are_known_the_default_is_cost_benefit(
 ) -> None:
     known = with_known_queries(effective_policy(table(properties=properties), ()), queries, 10 * DAY_MS)
     assert (known.trigger, known.scans_per_day) == (trigger, scans_per_day)
-    if queries == 100:
+    if queries == 72:
         (said, *_) = rules(observe(sized(MIB)), known, None)
-        assert "trigger cost-benefit (default for 100 counted queries)" in said.text
+        assert "trigger cost-benefit (default for 72 counted queries)" in said.text
+
+
+def test_a_steady_number_of_queries_has_one_trigger_on_each_day_of_the_week() -> None:
+    """What is counted begins with the last week, so that it is of 7 to 14 days."""
+    for a_day, trigger in ((7, Trigger.LEVELS), (8, Trigger.COST_BENEFIT), (10, Trigger.COST_BENEFIT)):
+        days = range(7, 15)
+        found = {with_known_queries(default_policy(), a_day * number, number * DAY_MS).trigger for number in days}
+        assert found == {trigger}
 
 
 def test_under_levels_the_settings_of_other_triggers_mean_nothing() -> None:
