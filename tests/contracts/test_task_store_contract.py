@@ -668,6 +668,16 @@ class TestChange:
             '{"a": "\\u0000"}',
         )
 
+    def test_attempts_of_several_tasks_are_those_of_each(self, store: TaskStore, clock: ManualClock) -> None:
+        task = started(store)
+        store.change(Change("task-1", task.version, TaskState.COMMITTED, OUTCOME, AttemptState.COMMITTED, '{"r": 1}'))
+        clock.advance(7)
+        started(store, "task-2", table=2)
+        found = store.attempts_of(["task-1", "task-2", "task-9"])
+        assert found == {one: store.attempts(one) for one in ("task-1", "task-2")}
+        assert [len(found[one]) for one in sorted(found)] == [1, 1]
+        assert store.attempts_of([]) == {}
+
     def test_what_was_unknown_may_turn_out_committed(self, store: TaskStore, clock: ManualClock) -> None:
         task = started(store)
         doubt = store.change(

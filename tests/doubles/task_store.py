@@ -340,6 +340,11 @@ class MemoryTaskStore:
             self.get(task_id)
             return [one for one in self._attempts.get(task_id, ()) if one.attempt > after][:limit]
 
+    def attempts_of(self, task_ids: Sequence[str]) -> Mapping[str, Sequence[Attempt]]:
+        """See the port."""
+        with self._lock:
+            return {one: list(self._attempts[one]) for one in task_ids if self._attempts.get(one)}
+
     def latest_attempts(
         self,
         only: TaskFilter,

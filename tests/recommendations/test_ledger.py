@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from icewright.core.errors import OutcomeUnknown, Unavailable
+from icewright.core.errors import NotAllowed, OutcomeUnknown, Unavailable
 from icewright.core.reasons import Reason
 from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction, Measure
 from icewright.model.events.feed import FactKind, FeedFilter
@@ -228,6 +228,36 @@ def test_of_two_accepted_in_a_row_the_last_is_measured_and_gone_back_from() -> N
     assert (states[first], states[second]) == (RecommendationState.ACCEPTED, RecommendationState.REVERTED)
 
 
+def test_what_another_accepted_one_set_is_not_taken_back_with_the_first() -> None:
+    """Both set the same size of Level 1: it is the second's by now."""
+    served, table_id = served_in("approve")
+    first = accepted(served, table_id, "city", 1)
+    measured(served, table_id, first)
+    step(served)
+    (revert,) = served.get("/recommendations", open=True)["items"]
+    accepted(served, table_id, "id", 2)
+    now = properties(served)
+    assert now == {LAYOUT: "sort(id)", SIZE: "2000000"}
+    with pytest.raises(NotAllowed, match="was accepted after"):
+        served.control.recommendations.accept(revert["recommendation_id"], "ann")
+    assert properties(served) == now
+    assert served.control.recommendations.store.get(first).state is RecommendationState.ACCEPTED
+
+
+def test_each_recommendation_counts_once_by_what_was_measured_last() -> None:
+    served, table_id = served_in("observe")
+    first, second = accepted(served, table_id, "city", 1), accepted(served, table_id, "id", 2)
+    store = served.control.recommendations.store.measurements
+    for number, of, after in ((50, first, 1_000), (51, first, 0), (52, second, 1_000), (53, second, 1_000)):
+        store.keep(measurement(table_id, of, f"task-{number:032d}", served.clock.now(), after=after))
+    assert store.effects() == {Effect.BETTER: 1, Effect.WORSE: 1}
+    assert {one: found.task_id[-2:] for one, found in store.newest_of_table(table_id).items()} == {
+        first: "51",
+        second: "53",
+    }
+    assert [found.task_id[-2:] for found in store.of_recommendation(first)] == ["51", "50"]
+
+
 def test_what_was_set_before_is_remembered_across_a_lost_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     served, table_id = served_in("auto")
     served.lake.change(served.lake.load(EVENTS), {LAYOUT: "sort(id)"})
@@ -274,7 +304,7 @@ def test_what_judged_a_recommendation_is_kept_apart_and_goes_with_it() -> None:
     measured(served, table_id, found)
     assert store.prune(AT + 1, 10) == 1
     assert store.measurements.judged(found) == {}
-    assert store.measurements.of_table(table_id) == []
+    assert store.measurements.newest_of_table(table_id) == {}
 
 
 def test_a_measurement_is_shown_with_its_rows() -> None:
@@ -383,7 +413,7 @@ def test_what_was_decided_otherwise_or_asked_otherwise_is_not_measured(
     said = measuring.keep(cast("Task", task), action, answer, served.lake.load(EVENTS))
     assert isinstance(said, Reason)
     assert said.code == "not-measured"
-    assert store.measurements.of_table(table_id) == []
+    assert store.measurements.newest_of_table(table_id) == {}
     gone = replace(action, measure=replace(asked, recommendation_id="recommendation-gone"))
     nothing = measuring.keep(cast("Task", task), gone, answer, served.lake.load(EVENTS))
     assert isinstance(nothing, Reason)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from icewright.audit.model import POLICY
-from icewright.core.errors import OutcomeUnknown
+from icewright.core.errors import OutcomeUnknown, Unavailable
 from icewright.model.iceberg.layouts import LayoutExpression
 from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
@@ -243,6 +243,21 @@ def test_an_answer_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPa
     served.clock.advance(RETRY_MS)
     look(served)
     assert summary(served, found)["state"] == "accepted"
+
+
+def test_where_the_catalog_is_away_the_next_look_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = served_with()
+    found = kept(served)
+
+    def away(*_: Any) -> None:
+        raise Unavailable("the catalog is away")
+
+    monkeypatch.setattr(served.lake, "change", away)
+    look(served)
+    monkeypatch.undo()
+    assert (summary(served, found)["state"], layout(served)) == ("open", None)
+    look(served)
+    assert (summary(served, found)["state"], layout(served)) == ("accepted", "sort(city)")
 
 
 @each_case(("decision", "body", "state"), [("reject", {"why": "no"}, "rejected"), ("snooze", {"days": 1}, "snoozed")])

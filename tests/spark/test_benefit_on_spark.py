@@ -158,7 +158,7 @@ def test_what_pays_stays_and_what_does_not_is_taken_back(loop: SparkLoop, spark:
     assert loop.catalog.load(forced).properties[LAYOUT] == "sort(amount)"
     for name in (helped, forced):
         assert loop.rewrite(name).state is TaskState.SUCCEEDED
-    assert control.recommendations.store.measurements.of_table(forced_id) == []
+    assert control.recommendations.store.measurements.newest_of_table(forced_id) == {}
 
     # The next week: the same kind of queries.
     later(loop, 7)

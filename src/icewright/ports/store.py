@@ -176,6 +176,9 @@ class TaskStore(Admissions, Protocol):
     def attempts(self, task_id: str, *, limit: int | None = None, after: int = 0) -> Sequence[Attempt]:
         """Tries of a task, oldest first, those behind the one of a number. Raises ``NotFound``."""
 
+    def attempts_of(self, task_ids: Sequence[str]) -> Mapping[str, Sequence[Attempt]]:
+        """Tries of several tasks, oldest first, by the ids of those that have any."""
+
     def latest_attempts(
         self,
         only: TaskFilter,

@@ -16,7 +16,7 @@ from icewright.model.queries.decisions import KeptRecommendation, Recommendation
 from icewright.model.queries.measurements import Effect, Measurement
 from icewright.model.queries.recommendations import Interval, Rates, Revert
 from icewright.model.queries.templates import WEEK_MS, Sums, TemplateWeek, week_of
-from icewright.model.work.tasks import TERMINAL_STATES, ListedTask
+from icewright.model.work.tasks import TERMINAL_STATES, Attempt, ListedTask
 from icewright.plans.evidence.measures import measured
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.queries.service import QueryLog
@@ -225,9 +225,7 @@ class Benefit:
         """Recommendations that were carried out, the last accepted first."""
         if self._store is None:
             return ()
-        newest: dict[str, Measurement] = {}
-        for measurement in self._store.measurements.of_table(table_id):
-            newest.setdefault(measurement.recommendation_id, measurement)
+        newest = self._store.measurements.newest_of_table(table_id)
         kept = [one for state in _SETTLED for one in self._store.in_state(state, 20, table_id)]
         views = [
             _accepted_view(one, newest.get(one.recommendation_id))
@@ -239,31 +237,34 @@ class Benefit:
     def _costs(self, only: TaskFilter, since: Instant) -> dict[TableId, dict[Instant, BenefitWeek]]:
         """What finished tasks took, by table and by the week in which they ended."""
         found: dict[TableId, dict[Instant, BenefitWeek]] = defaultdict(dict)
-        for task in self._tasks.listed(only, limit=TASKS_MAX):
-            if task.kind in COUNTED and task.updated_at >= since:
-                weeks, at = found[task.table_id], week_of(task.updated_at)
-                weeks[at] = _plus(weeks.get(at, BenefitWeek(at)), self._cost(task, at))
+        ended = self._tasks.listed(only, limit=TASKS_MAX)
+        counted = [task for task in ended if task.kind in COUNTED and task.updated_at >= since]
+        attempts = self._tasks.attempts_of([task.task_id for task in counted])
+        for task in counted:
+            weeks, at = found[task.table_id], week_of(task.updated_at)
+            weeks[at] = _plus(weeks.get(at, BenefitWeek(at)), _cost(task, attempts.get(task.task_id, ()), at))
         return found
-
-    def _cost(self, task: ListedTask, at: Instant) -> BenefitWeek:
-        took = measured(self._tasks.attempts(task.task_id))
-        if took is None:
-            return BenefitWeek(at)
-        is_rewrite = task.kind is not ActionKind.ANALYZE_QUERIES
-        return BenefitWeek(
-            at,
-            tasks=1,
-            cpu_ms=took.cpu_ms,
-            rewritten_files=took.input_files if is_rewrite else 0,
-            written_files=took.output_files,
-            written_bytes=took.written_bytes,
-        )
 
 
 _ALWAYS: Final = (
     "Saved is what the same templates read before the change, less what they read since; other causes count too.",
     "CPU of queries is at the stated rates; that of our work is what finished tasks measured.",
 )
+
+
+def _cost(task: ListedTask, attempts: Sequence[Attempt], at: Instant) -> BenefitWeek:
+    took = measured(attempts)
+    if took is None:
+        return BenefitWeek(at)
+    is_rewrite = task.kind is not ActionKind.ANALYZE_QUERIES
+    return BenefitWeek(
+        at,
+        tasks=1,
+        cpu_ms=took.cpu_ms,
+        rewritten_files=took.input_files if is_rewrite else 0,
+        written_files=took.output_files,
+        written_bytes=took.written_bytes,
+    )
 
 
 def _notes(

@@ -50,5 +50,4 @@ def list_measurements(recommendations: Service[Recommendations], recommendation_
     """Show what was measured of an accepted recommendation, with the rows that each figure is computed from."""
     store = recommendations.store
     kept = store.get(recommendation_id)
-    found = [one for one in store.measurements.of_table(kept.table_id) if one.recommendation_id == recommendation_id]
-    return page(found, None)
+    return page(store.measurements.of_recommendation(kept.recommendation_id), None)

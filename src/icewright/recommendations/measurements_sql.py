@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, func, insert, or_, select
 
 from icewright.core.times import Instant
-from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.iceberg.names import TableId
 from icewright.model.queries.measurements import Effect, Measurement
 from icewright.model.queries.recommendations import JudgedQuery
 from icewright.recommendations.schema import judged_queries, measurements
 from icewright.store.documents import dump, load
-from icewright.store.scope_filters import of_tables_in
 from icewright.store.table_rows import is_table
 from icewright.store.transactions import reading, writing
 
 JudgedQueries: TypeAlias = tuple[JudgedQuery, ...]
+
+_NEWER: Final = measurements.alias("newer")
+_IS_NEWEST: Final = ~(
+    select(_NEWER.c.task_id)
+    .where(
+        _NEWER.c.recommendation_id == measurements.c.recommendation_id,
+        or_(
+            _NEWER.c.made_at > measurements.c.made_at,
+            and_(_NEWER.c.made_at == measurements.c.made_at, _NEWER.c.task_id > measurements.c.task_id),
+        ),
+    )
+    .correlate(measurements)
+    .exists()
+)
 
 
 def keep_judged(
@@ -70,24 +81,22 @@ class SqlMeasurements:
 
     def latest(self, recommendation_id: str) -> Measurement | None:
         """The newest one of a recommendation."""
-        found = self._of((measurements.c.recommendation_id == recommendation_id,), 1)
+        found = self.of_recommendation(recommendation_id, 1)
         return found[0] if found else None
+
+    def of_recommendation(self, recommendation_id: str, limit: int = 100) -> Sequence[Measurement]:
+        """Those of a recommendation, the newest first."""
+        return self._of((measurements.c.recommendation_id == recommendation_id,), limit)
+
+    def newest_of_table(self, table_id: TableId) -> Mapping[str, Measurement]:
+        """The newest one of each recommendation of a table, by its id."""
+        return {one.recommendation_id: one for one in self._of((*is_table(measurements, table_id), _IS_NEWEST), 100)}
 
     def effects(self) -> Mapping[Effect, int]:
         """How many recommendations were measured, by what was measured of each last."""
-        kept = measurements.c
-        query = select(kept.recommendation_id, kept.effect).order_by(kept.made_at, kept.task_id)
+        query = select(measurements.c.effect, func.count()).where(_IS_NEWEST).group_by(measurements.c.effect)
         with reading(self._engine) as connection:
-            newest = {recommendation_id: Effect(effect) for recommendation_id, effect in connection.execute(query)}
-        return Counter(newest.values())
-
-    def of_table(self, table_id: TableId, limit: int = 100) -> Sequence[Measurement]:
-        """Those of a table, the newest first."""
-        return self._of(is_table(measurements, table_id), limit)
-
-    def list(self, limit: int, within: Scopes = EVERYWHERE) -> Sequence[Measurement]:
-        """Those of tables in scopes, the newest first."""
-        return self._of(of_tables_in(within, measurements), limit)
+            return {Effect(effect): count for effect, count in connection.execute(query)}
 
     def _of(self, where: Iterable[ColumnElement[bool]], limit: int) -> Sequence[Measurement]:
         query = select(measurements).where(*where)

@@ -12,7 +12,7 @@ from icewright.audit.acting import acting_as
 from icewright.audit.model import POLICY
 from icewright.core import wording
 from icewright.core.clock import Clock
-from icewright.core.errors import IcewrightError
+from icewright.core.errors import IcewrightError, Unavailable
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.access.permissions import Act
@@ -50,7 +50,8 @@ class PolicyAcceptance:
     def consider(self, metadata: TableMetadata, policy: Policy) -> None:
         """Accept the newest recommendation of a table where its policy says so.
 
-        No failure passes through: what was not accepted is considered again after :data:`RETRY_MS`.
+        What was not accepted is considered again after :data:`RETRY_MS`, with the next look where the store or the
+        catalog did not answer. No refusal passes through.
         """
         if not _wants(policy):
             return
@@ -92,9 +93,14 @@ class PolicyAcceptance:
                 return Reason("policy-changed", "its policy accepts nothing any more")
             return below_bar(said, its) or set_by_owner(said, before, present)
 
-        with acting_as(POLICY):
-            accept = self._recommendations.accept
-            accept(newest.recommendation_id, POLICY, of=(newest.state,), act=act, obstacle=obstacle)
+        try:
+            with acting_as(POLICY):
+                accept = self._recommendations.accept
+                accept(newest.recommendation_id, POLICY, of=(newest.state,), act=act, obstacle=obstacle)
+        except Unavailable:
+            with self._lock:
+                self._left_alone.pop(newest.recommendation_id, None)
+            raise
         _log.info("recommendation accepted", table=str(metadata.name), change=str(said.candidate))
 
 

@@ -28,7 +28,14 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
 from icewright.model.queries.decisions import UNDECIDED, Decision, KeptRecommendation, RecommendationState
 from icewright.model.queries.measurements import Effect
-from icewright.model.queries.recommendations import Candidate, LayoutChange, PropertiesChange, Recommendation, Revert
+from icewright.model.queries.recommendations import (
+    Candidate,
+    LayoutChange,
+    PropertiesChange,
+    Recommendation,
+    Revert,
+    Verdict,
+)
 from icewright.policy.property_changes import differing, with_changes
 from icewright.policy.settings import BY_KEY, LAYOUT_CUTS_KEY, LAYOUT_KEY, LEVEL_1_SIZE_KEY
 from icewright.ports.store import TableStore
@@ -38,6 +45,8 @@ SNOOZE_DAYS_MAX: Final = 365
 WHY_LENGTH_MAX: Final = 1_000
 LEVEL_1_BYTES_MIN: Final = 1024 * 1024
 """Level 1 at less would write files again for each commit."""
+LATER_MAX: Final = 100
+"""Accepted recommendations of a table, the newest, that are asked whether they came later."""
 _DAY_MS: Final = 24 * 3_600_000
 
 Obstacle: TypeAlias = Callable[[TableMetadata, Policy], Reason | None]
@@ -189,9 +198,12 @@ class Recommendations:
     def _still_set(self, metadata: TableMetadata, candidate: Revert) -> dict[str, str | None]:
         """What goes back: properties that are as they were accepted. What their owner has changed since stays.
 
-        Raises :class:`NotAllowed` where none is left; nothing to change where all of it has gone back already.
+        Raises :class:`NotAllowed` where none is left, or where another recommendation was accepted since, whose
+        properties these are now; nothing to change where all of it has gone back already.
         """
-        accepted = properties_of(self.store.get(candidate.recommendation_id).recommendation)
+        kept = self.store.get(candidate.recommendation_id)
+        self._check_is_last(kept)
+        accepted = properties_of(kept.recommendation)
         own = metadata.properties
         found = {key: was for key, was in candidate.properties.items() if own.get(key) == accepted.get(key)}
         if not found and any(own.get(key) != was for key, was in candidate.properties.items()):
@@ -200,6 +212,15 @@ class Recommendations:
                 hint="reject this",
             )
         return differing(metadata, found)
+
+    def _check_is_last(self, kept: KeptRecommendation) -> None:
+        at = 0 if kept.decision is None else kept.decision.at
+        for one in self.store.in_state(RecommendationState.ACCEPTED, LATER_MAX, kept.table_id):
+            is_change = one.recommendation.verdict is Verdict.CHANGE and one.recommendation_id != kept.recommendation_id
+            if is_change and one.decision is not None and one.decision.at > at:
+                raise NotAllowed(
+                    f"{one.recommendation_id} was accepted after {kept.recommendation_id}", hint="reject this"
+                )
 
     def _reverted(self, candidate: Revert, by: str, why: str) -> None:
         """Keep that one was taken back."""

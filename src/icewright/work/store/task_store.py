@@ -280,6 +280,15 @@ class SqlTaskStore:
             queries.head(connection, task_id)
             return [attempt_of(row) for row in connection.execute(query).mappings()]
 
+    def attempts_of(self, task_ids: Sequence[str]) -> Mapping[str, Sequence[Attempt]]:
+        """See the port."""
+        found: dict[str, list[Attempt]] = {}
+        query = select(attempts).where(attempts.c.task_id.in_(task_ids)).order_by(attempts.c.attempt)
+        with reading(self._engine) as connection:
+            for row in connection.execute(query).mappings():
+                found.setdefault(row["task_id"], []).append(attempt_of(row))
+        return found
+
     def latest_attempts(
         self,
         only: TaskFilter,
