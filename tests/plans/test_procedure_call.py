@@ -22,7 +22,7 @@ from tests.cases import each_case
 NAME = TableName("lake", ("db",), "events")
 ACTION = RewriteDataFiles(base_snapshot_id=1, schema_id=0, groups=(), target_file_size_bytes=1000)
 ANY = st.text(st.characters(), min_size=1, max_size=30)
-PARTS = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=30)
+PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30)
 _STATEMENT = re.compile(
     r"CALL `(?P<catalog>(?:[^`]|``)+)`\.system\.rewrite_data_files\("
     r"table => '(?P<table>(?:[^'\\]|\\.)*)', strategy => 'binpack', options => map\([a-z0-9', -]*\)\)",
