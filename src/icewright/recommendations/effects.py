@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from statistics import NormalDist
 from typing import Final, TypeAlias
 
 from icewright.core import wording
@@ -27,7 +26,7 @@ from icewright.model.queries.measurements import (
     WeekOfReads,
     judged_of,
 )
-from icewright.model.queries.recommendations import Interval, JudgedQuery
+from icewright.model.queries.recommendations import Interval, JudgedQuery, t_quantile
 from icewright.model.queries.templates import OTHER_TEMPLATES, WEEK_MS, Sums, Template, TemplateWeek, week_of
 
 _OfWeek: TypeAlias = Callable[[Instant], bool]
@@ -182,7 +181,7 @@ def _scanned_effect(rows: Sequence[WeekOfReads], others: Sequence[str]) -> tuple
         return Effect.UNKNOWN, Reason(TOO_FEW_WEEKS, text, {"weeks": degrees + 2}), None
     spread = sum((value - before) ** 2 for value in logs[0]) + sum((value - after) ** 2 for value in logs[1])
     error = math.sqrt(spread / degrees * (1 / len(logs[0]) + 1 / len(logs[1])))
-    half = _t_quantile(degrees) * error
+    half = t_quantile(degrees) * error
     change = Interval(*(math.expm1(value) for value in (mean - half, mean, mean + half)))
     text = f"a query reads {_percent(change)} than before, as engines say"
     figures = {"weeks": degrees + 2, "queries": min(queries)}
@@ -255,7 +254,7 @@ def _change(then: Sequence[float], now: Sequence[float], weights: Sequence[float
     ratio = sum(w * value for w, value in zip(weights, now, strict=True)) / read
     residuals = (w * (after - ratio * before) for w, before, after in zip(weights, then, now, strict=True))
     error = math.sqrt(sum(value**2 for value in residuals) * count / (count - 1)) / total / (read / total)
-    half = _t_quantile(count - 1) * error
+    half = t_quantile(count - 1) * error
     return Interval(max(-1.0, ratio - 1 - half), ratio - 1, ratio - 1 + half)
 
 
@@ -271,18 +270,6 @@ def _effective(weights: Sequence[float]) -> float:
     """How many queries of equal weight would tell as much (Kish 1965)."""
     squares = sum(weight**2 for weight in weights)
     return sum(weights) ** 2 / squares if squares else 0.0
-
-
-def _t_quantile(degrees: float) -> float:
-    """Of Student's t at 97.5 %, by Hill's expansion in its first terms; exact enough from two degrees on."""
-    if degrees < 2:  # noqa: PLR2004 - of one degree
-        return 12.706
-    exact = {2: 4.303, 3: 3.182, 4: 2.776}
-    if degrees < 5:  # noqa: PLR2004 - below, the expansion is too short
-        return exact[int(degrees)]
-    z = NormalDist().inv_cdf(0.975)
-    terms = ((z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
-    return z + sum(term / degrees ** (power + 1) for power, term in enumerate(terms))
 
 
 def _percent(change: Interval) -> str:

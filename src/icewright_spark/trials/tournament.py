@@ -17,18 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
 from icewright.core.reasons import Reason
-from icewright.model.queries.recommendations import Candidate, Cost, Interval, Prediction, Rates, Verdict
+from icewright.model.queries.recommendations import Candidate, Cost, Interval, Prediction, Rates, Verdict, t_quantile
 from icewright_spark.trials.candidates import simplicity
 from icewright_spark.trials.simulation import Amounts, Scanned
 from icewright_spark.trials.workload import effective
 
-CONFIDENCE: Final = 0.95
 TIE: Final = 0.01
 """Of the best gain: candidates that are no further below it tie."""
 
@@ -181,7 +179,7 @@ def interval(values: Amounts, weights: Amounts, *, later: float = math.inf, span
     if count < 2:  # noqa: PLR2004 - one value has no spread
         return Interval(-math.inf, mean, math.inf)
     spread = math.hypot(standard_error(values, weights), span / count) * math.sqrt(1 + 1 / later)
-    half = t_quantile((1 + CONFIDENCE) / 2, count - 1) * spread
+    half = t_quantile(count - 1) * spread
     return Interval(mean - half, mean, mean + half)
 
 
@@ -192,18 +190,6 @@ def standard_error(values: Amounts, weights: Amounts) -> float:
         return math.inf
     parts = weights * (values - _mean(values, weights))
     return math.sqrt(float((parts**2).sum()) * count / (count - 1)) / float(weights.sum())
-
-
-def t_quantile(probability: float, degrees: float) -> float:
-    """Of Student's t, by Fisher and Cornish's expansion: to 0.2 % for five degrees of freedom and more at 97.5 %."""
-    z = NormalDist().inv_cdf(probability)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92_160,
-    )
-    return z + sum(term / degrees ** (power + 1) for power, term in enumerate(terms))
 
 
 def _mean(values: Amounts, weights: Amounts) -> float:

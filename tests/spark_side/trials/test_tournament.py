@@ -17,6 +17,7 @@ from icewright.model.queries.recommendations import (
     PropertiesChange,
     Rates,
     Verdict,
+    t_quantile,
 )
 from icewright_spark.trials.simulation import Scanned
 from icewright_spark.trials.tournament import (
@@ -32,7 +33,6 @@ from icewright_spark.trials.tournament import (
     pick,
     prediction,
     standard_error,
-    t_quantile,
     verdict_on,
 )
 
@@ -63,9 +63,9 @@ def entry(
 
 
 def test_the_quantile_is_students() -> None:
-    known = {5: 2.5706, 10: 2.2281, 19: 2.0930, 39: 2.0227, 100: 1.9840, 1e9: 1.9600}
+    known = {1: 12.706, 2: 4.3027, 4.9: 2.7764, 5: 2.5706, 10: 2.2281, 19: 2.0930, 39: 2.0227, 100: 1.9840, 1e9: 1.9600}
     for degrees, value in known.items():
-        assert t_quantile(0.975, degrees) == pytest.approx(value, rel=0.002)
+        assert t_quantile(degrees) == pytest.approx(value, rel=0.002)
 
 
 def test_the_interval_is_that_of_the_textbook() -> None:
@@ -150,7 +150,7 @@ def test_the_low_end_is_of_the_worst_files_and_the_high_end_of_the_best() -> Non
     older = window([10.0] * 40)
     best, expected, worst = (entry(SIMPLE, [size] * 40).sides.expected for size in (4.0, 5.0, 6.0))
     found = prediction(older, Sides(expected, best, worst), RATES)
-    margin = 10 * GIB / 40 * t_quantile(0.975, 39) * math.sqrt(2)
+    margin = 10 * GIB / 40 * t_quantile(39) * math.sqrt(2)
     assert found.bytes_read.mean == 5 * GIB
     assert found.bytes_read.high == pytest.approx(6 * GIB + margin)
     assert found.bytes_read.low == pytest.approx(4 * GIB - margin)
