@@ -90,7 +90,7 @@ def measurement(table_id: TableId, of: str, task_id: str, now: int, *, after: in
     table = FileSums(40, 4_000)
     rows = tuple(MeasuredQuery(f"q{n}", 1, after, 100 * after, 4, 400) for n in range(30))
     found = planned(Measured(of, 7, table, table, rows), {}, table)
-    nothing = scanned((), {}, now, now, now)
+    nothing = scanned((), (), now, now, now)
     predicted = Interval(-0.99, -0.98, -0.97)
     return Measurement(of, table_id, task_id, now, now, now, found.effect, found.reason, predicted, found, nothing)
 

@@ -22,6 +22,7 @@ from icewright.core.errors import InvalidConfiguration, InvalidMessage, SpoolFul
 from icewright.queries import kafka as module
 from icewright.queries.kafka import QueriesTopic, TrinoTopic
 from icewright.queries.service import QueryLog
+from icewright.queries.sources.trino import read_event
 from icewright.queries.spool import QuerySpool
 from icewright.queries.wiring import counting_queries
 from tests.builders.served import RULES, Served
@@ -207,7 +208,7 @@ def test_a_failure_on_the_way_to_the_spool_loses_no_fetch(
 def test_a_message_that_breaks_the_reader_holds_up_no_other(
     brokers: str, name: str, log: QueryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = module.read_event
+    read = read_event
 
     def breaking(body: bytes, rules: Any) -> Any:
         if b"_00001_kafka" in body:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from icewright.core.system_clock import SystemClock
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.queries import Operator
 from icewright.model.queries.templates import WEEK_MS, FilteredColumn, Sums, Template, TemplateWeek, week_of
+from icewright.recommendations.effects import scanned
 from tests.builders.command_line import at_home, icewright, on_screen
 from tests.builders.queries import measurement, recommendation
 from tests.builders.served import EVENTS, TOKEN, Served, at_a_port
@@ -129,3 +132,25 @@ def test_the_fleet_is_the_sum_of_its_tables_at_80_columns(served: Served) -> Non
     assert "predicted: -98 %" in on_screen("benefit", str(EVENTS)).out
     assert icewright("benefit").status != 0
     assert 'icewright_accepted_recommendations{effect="better"} 1.0' in served.http.get("/api/v1/metrics").text
+
+
+def test_who_reads_a_table_is_told_of_no_other_by_its_measurements(served: Served) -> None:
+    """What it is compared with may be tables of others: how many there are is enough."""
+    table_id = TableId("lake", served.table())
+    found = carried_out(served, table_id, 5)
+    now = week_of(served.clock.now())
+    other = TableId("lake", served.table(OTHER))
+    for one in (table_id, other):
+        read(served, one, dict.fromkeys(range(1, 11), 1_000), 3 if one == other else 4)
+    sums = served.control.queries.sums
+    since = now - 12 * WEEK_MS
+    compared = scanned(
+        sums.of_table(table_id, since), [sums.of_table(other, since)], now - 5 * WEEK_MS, now - 5 * WEEK_MS, now
+    )
+    assert compared.others == 1
+    told = measurement(table_id, found, "task-n", served.clock.now())
+    served.control.recommendations.store.measurements.keep(replace(told, scanned=compared))
+    for path in (f"/recommendations/{found}/measurements", f"/tables/{table_id.uuid}/benefit"):
+        answer = served.get(path)
+        assert "other" not in json.dumps(answer).replace('"others"', "").replace("log_ratio_of_others", ""), path
+    assert answer["accepted"][0]["compared_tables"] == 1

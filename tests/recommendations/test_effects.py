@@ -129,9 +129,9 @@ def test_what_engines_read_is_compared_with_tables_that_were_left_alone() -> Non
     """All tables read half as much since; the table a tenth of that."""
     own = weeks(1_000, 1_010, 990, 1_000, 777, 50, 50.5, 49.5)
     other = weeks(2_000, 2_020, 1_980, 2_000, 2_000, 1_000, 1_010, 990)
-    found = scanned(own, {"lake.other": other}, ACCEPTED, ACCEPTED, NOW)
+    found = scanned(own, [other], ACCEPTED, ACCEPTED, NOW)
     assert found.effect is Effect.BETTER
-    assert found.others == ("lake.other",)
+    assert found.others == 1
     assert found.change is not None
     assert found.change.mean == pytest.approx(-0.9, abs=0.005)
     assert [week.is_after for week in found.weeks] == [False] * 4 + [True] * 3
@@ -140,12 +140,12 @@ def test_what_engines_read_is_compared_with_tables_that_were_left_alone() -> Non
 
 def test_what_all_tables_do_is_not_the_changes_doing() -> None:
     both = [1_000, 1_010, 990, 1_000, 777, 2_000, 2_020, 1_980]
-    found = scanned(weeks(*both), {"lake.other": weeks(*both)}, ACCEPTED, ACCEPTED, NOW)
+    found = scanned(weeks(*both), [weeks(*both)], ACCEPTED, ACCEPTED, NOW)
     assert found.effect is Effect.AS_BEFORE
 
 
 def test_without_a_table_to_compare_with_nothing_is_said() -> None:
-    found = scanned(weeks(1_000, 1_010, 990, 1_000, 777, 50, 50, 50), {}, ACCEPTED, ACCEPTED, NOW)
+    found = scanned(weeks(1_000, 1_010, 990, 1_000, 777, 50, 50, 50), (), ACCEPTED, ACCEPTED, NOW)
     assert (found.effect, found.reason.code) == (Effect.UNKNOWN, effects.NO_OTHERS)
     assert found.change is not None
 
@@ -163,7 +163,7 @@ def test_without_a_table_to_compare_with_nothing_is_said() -> None:
     ],
 )
 def test_few_weeks_or_other_queries_say_nothing(own: Sequence[TemplateWeek], code: str) -> None:
-    found = scanned(own, {}, ACCEPTED, ACCEPTED, NOW)
+    found = scanned(own, (), ACCEPTED, ACCEPTED, NOW)
     assert (found.effect, found.reason.code) == (Effect.UNKNOWN, code)
 
 
@@ -171,7 +171,7 @@ def test_measures_that_contradict_each_other_decide_nothing() -> None:
     better = planned(measured([row(n, 40, 2) for n in range(30)]), {}, TABLE)
     worse = scanned(
         weeks(1_000, 1_010, 990, 1_000, 777, 2_000, 2_010, 1_990),
-        {"lake.other": weeks(1_000, 1_010, 990, 1_000, 1_000, 1_000, 1_010, 990)},
+        [weeks(1_000, 1_010, 990, 1_000, 1_000, 1_000, 1_010, 990)],
         ACCEPTED,
         ACCEPTED,
         NOW,
@@ -179,4 +179,4 @@ def test_measures_that_contradict_each_other_decide_nothing() -> None:
     assert (better.effect, worse.effect) == (Effect.BETTER, Effect.WORSE)
     effect, reason = together(better, worse)
     assert (effect, reason.code) == (Effect.UNKNOWN, effects.CONTRADICTION)
-    assert together(better, scanned((), {}, ACCEPTED, ACCEPTED, NOW))[0] is Effect.BETTER
+    assert together(better, scanned((), (), ACCEPTED, ACCEPTED, NOW))[0] is Effect.BETTER

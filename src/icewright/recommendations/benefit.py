@@ -81,7 +81,7 @@ class AcceptedView:
     files_before: float | None
     files: float | None
     scanned: Interval | None
-    compared_with: tuple[str, ...]
+    compared_tables: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ def _accepted_view(kept: KeptRecommendation, found: Measurement | None) -> Accep
             None,
             None,
             None,
-            (),
+            0,
         )
     planned = found.planned
     return AcceptedView(

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import Rejected
 from icewright.model.queries.recommendations import Interval
@@ -85,7 +86,8 @@ def _print_accepted(terminal: Terminal, view: AcceptedView) -> None:
         opened = f"{view.files_before:,.1f} to {view.files:,.1f} files"
         terminal.prose(f"  measured by bounds, of {view.planned_queries:,} queries: {_change(view.planned)}; {opened}")
     if view.scanned is not None:
-        beside = f"against {', '.join(view.compared_with)}" if view.compared_with else "with no table to compare with"
+        tables = wording.count(view.compared_tables, "similar table", "similar tables")
+        beside = f"against {tables}" if view.compared_tables else "with no table to compare with"
         terminal.prose(f"  measured by scans, {beside}: {_change(view.scanned)}")
 
 

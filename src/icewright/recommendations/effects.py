@@ -127,7 +127,7 @@ def _planned_effect(
 
 def scanned(
     table: Sequence[TemplateWeek],
-    others: Mapping[str, Sequence[TemplateWeek]],
+    others: Sequence[Sequence[TemplateWeek]],
     accepted_at: Instant,
     carried_out_at: Instant,
     now: Instant,
@@ -149,20 +149,20 @@ def scanned(
         return {at: week for at, week in compared_weeks(of, is_before, is_after).items() if week.expected}
 
     own = weeks(table)
-    compared = {name: found for name, each in others.items() if (found := weeks(each)) and _both(found, is_after)}
+    compared = [found for each in others if (found := weeks(each)) and _both(found, is_after)]
     rows = []
     for at, week in sorted(own.items()):
-        logs = [found[at].log_ratio for found in compared.values() if at in found]
+        logs = [found[at].log_ratio for found in compared if at in found]
         beside = sum(logs) / len(logs) if logs else 0.0
         row = WeekOfReads(
             at, is_after(at), week.queries, week.bytes_read, week.expected, week.log_ratio, len(logs), beside
         )
         rows.append(row)
-    effect, reason, change = _scanned_effect(rows, list(compared))
-    return ScannedReads(effect, reason, change, tuple(rows), tuple(sorted(compared)))
+    effect, reason, change = _scanned_effect(rows, len(compared))
+    return ScannedReads(effect, reason, change, tuple(rows), len(compared))
 
 
-def _scanned_effect(rows: Sequence[WeekOfReads], others: Sequence[str]) -> tuple[Effect, Reason, Interval | None]:
+def _scanned_effect(rows: Sequence[WeekOfReads], others: int) -> tuple[Effect, Reason, Interval | None]:
     counted = [row for row in rows if row.others] if others else list(rows)
     sides = [[row for row in counted if row.is_after is side] for side in (False, True)]
     queries = [sum(row.queries for row in side) for side in sides]

@@ -154,7 +154,7 @@ class Measuring:
     def _scanned(self, kept: KeptRecommendation, accepted_at: Instant, carried: CarriedOut) -> ScannedReads:
         sums, now = self._queries.kept_sums, self._clock.now()
         if sums is None:
-            return effects.scanned((), {}, accepted_at, carried.at, now)
+            return effects.scanned((), (), accepted_at, carried.at, now)
         since = accepted_at - (effects.WEEKS_MAX + 1) * WEEK_MS
         treated = {
             one.table_id
@@ -167,7 +167,7 @@ class Measuring:
             for one in sums.tables(since, 10 * OTHERS_MAX)
             if one.table_id.catalog == kept.table_id.catalog and one.table_id not in {*treated, kept.table_id}
         ]
-        others = {str(one.name): sums.of_table(one.table_id, since) for one in read[:OTHERS_MAX]}
+        others = [sums.of_table(one.table_id, since) for one in read[:OTHERS_MAX]]
         return effects.scanned(sums.of_table(kept.table_id, since), others, accepted_at, carried.at, now)
 
 

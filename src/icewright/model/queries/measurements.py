@@ -118,14 +118,15 @@ class WeekOfReads:
 class ScannedReads:
     """What engines said they read, week by week, against similar tables that were left alone.
 
-    ``change`` is that of the table beyond that of the others, as a share. ``others`` are their names.
+    ``change`` is that of the table beyond that of the others, as a share. ``others`` is how many they are: who may read
+    this table need not know of them.
     """
 
     effect: Effect
     reason: Reason
     change: Interval | None
     weeks: tuple[WeekOfReads, ...] = ()
-    others: tuple[str, ...] = ()
+    others: int = 0
 
 
 @dataclass(frozen=True, slots=True)
