@@ -44,6 +44,9 @@ PATIENCE_S = 1800.0 if LONG else WAIT_S
 SCALE = lineitem.LONG if LONG else lineitem.SHORT
 LAYOUT = "sort(l_partkey)"
 LOOKUPS = 50
+MANY = 40
+"""Files at the end, or a tenth of them would be hardly more than the two that neighbours share. Where the last Level 2
+took all rows, the short form has some 60: 3.6 MB in files of 64 KiB."""
 YOUNG_MS = 60_000
 """Files of other writers may be too young for Level 2 so long."""
 
@@ -202,7 +205,7 @@ def check_lookups(
         before = {one for one, at in committed_at.items() if at <= old_at} | in_order - {snapshot_id}
         check_level_2(then, snapshot_id, before, alone)
     print(f"at the end: {now}, of those in order {now.added_by(in_order)}; Level 0 alone: {alone}")  # noqa: T201 - the same
-    assert len(now.files) >= 64, now
+    assert len(now.files) >= MANY, now
     check_at_rest(now, in_order, SCALE.level_1_size_bytes, SCALE.level_2_runs, alone)
 
 
