@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from icewright.core.servers import TableShare
 from icewright.core.times import Instant
 from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.actions.actions import ActionKind
@@ -283,8 +284,8 @@ class TableStore(Findings, Inbox, Protocol):
         seen under the same name becomes dropped, as of ``observed_at``; unless the saved one is dropped itself.
         """
 
-    def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
-        """Tables, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
+    def due(self, now: Instant, limit: int, share: TableShare | None = None) -> Sequence[TableRecord]:
+        """Tables of a share, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
         """Have tables looked at by then, where that is sooner than planned; harmless for what is not known."""
@@ -297,7 +298,7 @@ class TableStore(Findings, Inbox, Protocol):
         """
 
     def look_at_once(self, name: TableName) -> None:
-        """Have the table of that name looked at before all others, by whichever server leads.
+        """Have the table of that name looked at before all others, by whichever server looks at it.
 
         A look that is being taken does not count, since it may have begun before: it finds ``next_look_at`` lower than
         it was. Harmless where no such table is known.

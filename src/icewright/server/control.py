@@ -40,10 +40,8 @@ from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.maintenance.undoer import Undoer
 from icewright.model.actions.actions import FILE_MOVES, ActionKind
-from icewright.model.iceberg.tables import TableMetadata
-from icewright.model.policy.policy import Policy, PolicyRule
+from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
-from icewright.model.work.breaker import Thresholds
 from icewright.model.work.retention import Retention
 from icewright.notifications.owners import Owners
 from icewright.notifications.service import MessageDelivery, Notifications
@@ -71,8 +69,10 @@ from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_sql import SqlPrunings
+from icewright.server.cluster.share import ALL_TABLES, Part
 from icewright.server.liveness import HeardCatalog, Liveness, heard
 from icewright.server.loop import Loop
+from icewright.server.others_tables import OthersTables
 from icewright.work.groups.queue_waits import QueueWaits
 from icewright.work.groups.views import GroupViews
 from icewright.work.halts.service import Halting
@@ -157,6 +157,7 @@ def build_control_plane(
     queries: QueryLog | None = None,
     recommendations: SqlRecommendations | None = None,
     properties: Mapping[str, TableProperties] = MappingProxyType({}),
+    part: Part = ALL_TABLES,
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -171,7 +172,8 @@ def build_control_plane(
     ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``delivery`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     ``queries`` is the query log of this process, if it keeps one, and ``recommendations`` where those made from it are
-    kept; accepting one changes ``properties`` of tables, by the names of their catalogs.
+    kept; accepting one changes ``properties`` of tables, by the names of their catalogs. ``part`` is what of all tables
+    the loop works on.
     """
     queries, keeping = queries or QueryLog(catalogs, tables, clock), keeping or Keeping()
     limits, pulse = limits or DispatchLimits(), Liveness(clock)
@@ -211,10 +213,6 @@ def build_control_plane(
         removals.sightings,
     )
 
-    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds) -> None:
-        rounds.want(metadata, policy, thresholds)
-        acceptance.consider(metadata, policy)
-
     maintainer = TableMaintainer(
         observer,
         planner,
@@ -224,7 +222,7 @@ def build_control_plane(
         tasks,
         clock,
         orphans=orphans,
-        want_pass=looked_at,
+        want_pass=lambda metadata, policy, limits: others.looked_at(metadata, policy, limits),  # noqa: PLW0108 - made below
         first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
         tidings=tidings,
         chance=limits.chance,
@@ -265,6 +263,8 @@ def build_control_plane(
         clock,
     )
     benefit = Benefit(recommendations, tables, tasks, queries, clock)
+    acceptance = PolicyAcceptance(accepting, clock)
+    others = OthersTables(tables, tasks, observer, source, clock, part, want=rounds.want, acceptance=acceptance)
     loop = Loop(
         catalogs,
         tables,
@@ -279,9 +279,9 @@ def build_control_plane(
         pulse=pulse,
         pruner=Pruner(past, clock, keeping),
         tidings=tidings,
-        more_steps=(ledger.keep_ledger,),
+        more_steps=(ledger.keep_ledger, others.consider_tables_of_others),
+        part=part,
     )
-    acceptance = PolicyAcceptance(accepting, clock)
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
     return ControlPlane(
         catalogs,

@@ -29,7 +29,6 @@ from icewright.model.actions.deletion import IntentState
 from icewright.model.actions.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
 from icewright.model.actions.undo import UNDO_WINDOW_MS, UndoExpiryFigures
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.policy.time_windows import window_of
@@ -130,22 +129,22 @@ class QuarantineScheduler:
         self._left: dict[str, Instant] = {}
         """When it was tried last to let a run end."""
 
-    def want(self, metadata: TableMetadata, policy: Policy, limits: Thresholds = DEFAULT_THRESHOLDS) -> None:
+    def want(self, table_id: TableId, name: TableName, policy: Policy, limits: Thresholds = DEFAULT_THRESHOLDS) -> None:
         """A table was looked at: remember it for what is due, if its owner lets us, and its window is open.
 
         ``limits`` are those of its breaker.
         """
-        if policy.mode is not Mode.AUTO or metadata.name.catalog not in self._remover.catalogs:
+        if policy.mode is not Mode.AUTO or name.catalog not in self._remover.catalogs:
             return
-        orphans = policy.removes_orphan_files and self._is_due(metadata.table_id)
+        orphans = policy.removes_orphan_files and self._is_due(table_id)
         if not (orphans or policy.removes_expired_files) or closed(window_of(policy), self._tasks.now()) is not None:
             return
         with self._lock:
-            self._limits[metadata.table_id] = limits
+            self._limits[table_id] = limits
             if orphans:
-                self._wanted.setdefault(metadata.table_id, metadata.name)
+                self._wanted.setdefault(table_id, name)
             if policy.removes_expired_files:
-                self._expired.setdefault(metadata.table_id, metadata.name)
+                self._expired.setdefault(table_id, name)
 
     def steps(self, catalogs: Callable[[], frozenset[str]], wake: Callable[[], None]) -> Iterator[Callable[[], None]]:
         """What is to be done in one round, each to be called; only tables of these catalogs are touched.

@@ -23,6 +23,7 @@ from sqlalchemy.exc import IntegrityError
 from icewright.audit.acting import acting
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, LookLost, NotFound
+from icewright.core.servers import TableShare
 from icewright.core.times import Instant
 from icewright.events.inbox_store import SqlInbox
 from icewright.model.access.permissions import EVERYWHERE, Scopes
@@ -52,7 +53,7 @@ from icewright.store.schema import (
     runs,
     tables,
 )
-from icewright.store.scope_filters import ids_like, records_in
+from icewright.store.scope_filters import ids_like, in_share, records_in
 from icewright.store.table_rows import (
     id_columns,
     is_table,
@@ -141,11 +142,11 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans):
         with writing(self._engine) as connection:
             _save_record(connection, record)
 
-    def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
+    def due(self, now: Instant, limit: int, share: TableShare | None = None) -> Sequence[TableRecord]:
         """See the port."""
         query = (
             select(tables)
-            .where(tables.c.dropped_at.is_(None), tables.c.next_look_at <= now)
+            .where(tables.c.dropped_at.is_(None), tables.c.next_look_at <= now, *in_share(share))
             .order_by(tables.c.next_look_at, tables.c.catalog, tables.c.table_uuid)
             .limit(limit)
         )

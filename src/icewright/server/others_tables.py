@@ -1,0 +1,95 @@
+"""Tables that other servers look at, as far as the leader has to act on them: it alone moves files and sets properties.
+
+A look tells the leader in its own process what a table's policy lets happen beside plans. Of the tables of others it
+finds that out by what the store knows of them, once an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from icewright.core.clock import Clock
+from icewright.core.errors import IcewrightError
+from icewright.core.servers import BUCKETS
+from icewright.core.times import Instant
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.policy.policy import Mode, Policy
+from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed
+from icewright.observation.observer import Observer
+from icewright.policy.effective import policy_of
+from icewright.policy.source import PolicySource
+from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.recommendations.policy_acceptance import PolicyAcceptance
+from icewright.server.cluster.share import Part
+
+WALK_MS: Final = 3_600_000
+"""How long after one walk through all tables the next one begins."""
+TABLES_A_ROUND: Final = 200
+
+Want = Callable[[TableId, TableName, Policy, Thresholds], None]
+
+
+class OthersTables:
+    """A step of the leader's loop."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        tasks: TaskStore,
+        observer: Observer,
+        policies: PolicySource,
+        clock: Clock,
+        part: Part,
+        *,
+        want: Want,
+        acceptance: PolicyAcceptance,
+    ) -> None:
+        """``want`` is told of each table of which files may be removed."""
+        self._tables, self._tasks, self._observer, self._policies = tables, tasks, observer, policies
+        self._clock, self._part, self._want, self._acceptance = clock, part, want, acceptance
+        self._after: TableId | None = None
+        self._walked_at: Instant | None = None
+
+    def looked_at(self, metadata: TableMetadata, policy: Policy, limits: Thresholds) -> None:
+        """A table was looked at by this process, and may be acted on."""
+        if self._part.leads:
+            self._want(metadata.table_id, metadata.name, policy, limits)
+            self._acceptance.consider(metadata, policy)
+
+    def consider_tables_of_others(self) -> None:
+        """Go on with the walk; nothing where there are no other servers."""
+        share, now = self._part.tables, self._clock.now()
+        if share is None or len(share.buckets) == BUCKETS:
+            return
+        if self._walked_at is not None and self._walked_at <= now < self._walked_at + WALK_MS:
+            return
+        page = self._tables.records(limit=TABLES_A_ROUND, after=self._after)
+        for record in page:
+            self._after = record.table_id
+            if record.listed is not None and not self._part.owns(record.name):
+                self._consider(record)
+        if len(page) < TABLES_A_ROUND:
+            self._after, self._walked_at = None, now
+
+    def _consider(self, record: TableRecord) -> None:
+        if record.properties is None:
+            return  # as long as nothing is known of its policy, nothing happens to it
+        policy = policy_of(record.name, record.properties, self._policies.present().rules)
+        if policy.mode is not Mode.AUTO or policy.problems:
+            return
+        limits = Thresholds.of(policy, record.unparked_at)
+        if policy.removes_orphan_files or policy.removes_expired_files:
+            latest = self._tasks.listed(TaskFilter(table_id=record.table_id), limit=TASKS_LOOKED_AT)
+            if alarmed(latest, self._tasks.now(), limits) is None:
+                self._want(record.table_id, record.name, policy, limits)
+        if self._acceptance.is_open(record.table_id, policy) and (metadata := self._present(record)) is not None:
+            self._acceptance.consider(metadata, self._policies.policy(metadata))
+
+    def _present(self, record: TableRecord) -> TableMetadata | None:
+        """The table as it is, None where it cannot be read: the next walk tries again."""
+        try:
+            return self._observer.present(record)
+        except IcewrightError:
+            return None
