@@ -26,9 +26,11 @@ from icewright.model.iceberg.layouts import Run
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.approvals import REFUSED_MS, Refusal
 from icewright.model.plans.plans import Plan
+from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.ports.inbox import EventFilter
+from icewright.ports.looks import BeforeLook, StoredTable
 from icewright.ports.store import (
     AT_ONCE,
     ROWS_AT_ONCE_MAX,
@@ -36,6 +38,7 @@ from icewright.ports.store import (
     OptimizerRecord,
     PlanPlace,
     TableRecord,
+    TaskFilter,
     WaitingPlan,
 )
 from icewright.work.launch.submitters import SqlSubmitters
@@ -105,8 +108,44 @@ class MemoryTableStore(MemoryFindings):
             ]
             return found[:limit]
 
-    def save_record(self, record: TableRecord) -> None:
+    def before_look(self, name: TableName) -> BeforeLook:
+        """See the port. The policies are kept elsewhere."""
+        return self._before_look(self.record_by_name(name))
+
+    def before_look_at(self, table_id: TableId) -> BeforeLook:
         """See the port."""
+        return self._before_look(self.record(table_id))
+
+    def _before_look(self, record: TableRecord | None) -> BeforeLook:
+        tasks, now = self._tasks, self._clock.now()
+        restored_at = None if tasks is None else tasks.restored_at()
+        if record is None:
+            return BeforeLook(StoredTable(), now, restored_at=restored_at)
+        with self._lock:
+            table_id, root = record.table_id, record.storage_root
+            inventory, only = self._inventory(table_id), TaskFilter(table_id=table_id)
+            stored = StoredTable(
+                record,
+                tuple(sorted(inventory.manifests)),
+                tuple(self.partitions(table_id)),
+                dict(inventory.runs),
+                self.exclusions(table_id),
+                None if root is None else self.access(table_id.catalog, root),
+                root is not None and self.probe(table_id.catalog, root) is not None,
+            )
+            return BeforeLook(
+                stored=stored,
+                now=now,
+                plan=None if record.plan_id is None else self._plans.get(record.plan_id),
+                tasks=() if tasks is None else tasks.listed(only, limit=TASKS_LOOKED_AT),
+                waits=self.waits(table_id),
+                refusals=self.refusals(table_id),
+                restored_at=restored_at,
+            )
+
+    def save_record(self, record: TableRecord, *, policies: int | None = None) -> None:
+        """See the port. The policies are kept elsewhere."""
+        del policies
         with self._lock:
             stored = self._records.get(record.table_id)
             if record.revision != (0 if stored is None else stored.revision):

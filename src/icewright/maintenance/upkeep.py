@@ -41,6 +41,7 @@ from icewright.plans.upkeep_due import (
     pause,
 )
 from icewright.plans.window import Closed, closed, was_left_out
+from icewright.ports.looks import BeforeLook
 from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 
 LOOKED_LATELY: Final = "looked-lately"
@@ -60,6 +61,7 @@ class Look:
     now: Instant
     is_worked_on: bool
     tell: bool
+    found: BeforeLook
     limits: Thresholds = DEFAULT_THRESHOLDS
     """Of the breaker."""
 
@@ -139,18 +141,19 @@ class Upkeep:
         if acts and policy.removes_orphan_files:  # looked for elsewhere, of tables looked at while their window is open
             kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
         if acts:
-            self._first_runs.forget_others(look.observation.metadata.table_id, wanted_kinds)
+            self._first_runs.forget_others(look.observation.metadata.table_id, wanted_kinds, look.found)
         for kind, rule in DUE_RULES.items():
             may_run = kind in wanted_kinds and (acts or traits_of(kind).in_mode_observe)
             if not may_run or not rule.is_possible(self._planner):
                 continue
-            wanted = self._first_runs.reason_for_approval(kind, look.observation.metadata, latest)
+            metadata, restored_at = look.observation.metadata, look.found.restored_at
+            wanted = self._first_runs.reason_for_approval(kind, metadata, latest, restored_at)
             tasks = latest(kind) if wanted is None else self._first_runs.withdraw(latest(kind), wanted)
             shut = _closed(window, look, tasks)
             kept = _looked_at(kept, shut)
             try:
                 back = self._first_runs.rests(kind, latest, look.now)
-                back = back or self._first_runs.refused(kind, look.observation.metadata.table_id, policy)
+                back = back or self._first_runs.refused(kind, policy, look.found)
                 turn = _Turn(kind, tasks, shut, wanted)
                 reason, enqueued = self._keep_up(look, turn) if back is None else (back, None)
             except PlanRejected as error:
@@ -182,7 +185,8 @@ class Upkeep:
         if resting is None and not look.tell and self._is_known(key, look):
             resting = Reason(LOOKED_LATELY, "nothing was due when it was last looked into")
         if resting is None and (turn.wanted is not None or kind is ActionKind.EXPIRE_DATA):  # what came back waits, too
-            resting = self._first_runs.still_waits(metadata.table_id, kind, self._planner.policy(metadata), now, latest)
+            policy = self._planner.policy(metadata)
+            resting = self._first_runs.still_waits(metadata.table_id, kind, policy, now, latest, look.found)
             if resting is not None:
                 self._remember(key, look)
         return resting
@@ -202,7 +206,7 @@ class Upkeep:
         if due.keep is None:
             self._remember(key, look, look.observation.metadata.metadata_location)
             if turn.wanted is not None or due.reason.code == NOTHING_EXPIRES:
-                self._first_runs.forget(key[0], kind)
+                self._first_runs.forget(key[0], kind, look.found)
             return due.reason, None
         if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
             self._remember(key, look)
@@ -211,7 +215,7 @@ class Upkeep:
             with self._filling:
                 return self._queued_within(DUE_RULES[kind].waiting_max or 0, due, look, turn)
         plan = due.keep()
-        waits = self._first_runs.let_wait(plan, turn.wanted, turn.latest)
+        waits = self._first_runs.let_wait(plan, turn.wanted, turn.latest, look.found)
         if waits is not None:
             self._remember(key, look)
             return waits, None

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
 from icewright.model.events.events import Reporting
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -64,3 +65,15 @@ class InventoryUpdate:
     removed_partitions: Sequence[Partition]
     added_runs: Mapping[int, Run] = field(default_factory=dict)
     removed_runs: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPlan:
+    """A plan that a person has to approve before anything happens, and since when and why it waits."""
+
+    plan_id: str
+    table_id: TableId
+    table_name: TableName
+    kind: ActionKind
+    reason: Reason
+    since: Instant

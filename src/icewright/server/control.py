@@ -59,6 +59,7 @@ from icewright.policy.rules.port import PolicyStore
 from icewright.policy.source import PolicySource
 from icewright.ports.carriers import Carrier
 from icewright.ports.deletions import DeletionStore
+from icewright.ports.looks import BeforeLook
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.undo_records import UndoRecordStore
@@ -211,8 +212,8 @@ def build_control_plane(
         removals.sightings,
     )
 
-    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds) -> None:
-        rounds.want(metadata, policy, thresholds)
+    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds, found: BeforeLook) -> None:
+        rounds.want(metadata, policy, thresholds, found)
         acceptance.consider(metadata, policy)
 
     maintainer = TableMaintainer(
@@ -228,7 +229,6 @@ def build_control_plane(
         first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
         tidings=tidings,
         chance=limits.chance,
-        analyzed=(lambda _: None) if recommendations is None else recommendations.newest,
     )
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
     restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)

@@ -39,6 +39,7 @@ from icewright.plans.upkeep_due import UPKEEP_PRIORITY
 from icewright.plans.window import closed
 from icewright.ports.carriers import ServerQueue, ServerTasks
 from icewright.ports.deletions import DeletionStore
+from icewright.ports.looks import BeforeLook
 from icewright.ports.store import TaskFilter, TaskStore
 
 _log = structlog.get_logger("icewright.removals")
@@ -130,15 +131,15 @@ class QuarantineScheduler:
         self._left: dict[str, Instant] = {}
         """When it was tried last to let a run end."""
 
-    def want(self, metadata: TableMetadata, policy: Policy, limits: Thresholds = DEFAULT_THRESHOLDS) -> None:
+    def want(self, metadata: TableMetadata, policy: Policy, limits: Thresholds, found: BeforeLook) -> None:
         """A table was looked at: remember it for what is due, if its owner lets us, and its window is open.
 
-        ``limits`` are those of its breaker.
+        ``limits`` are those of its breaker, ``found`` is what the look went by.
         """
         if policy.mode is not Mode.AUTO or metadata.name.catalog not in self._remover.catalogs:
             return
-        orphans = policy.removes_orphan_files and self._is_due(metadata.table_id)
-        if not (orphans or policy.removes_expired_files) or closed(window_of(policy), self._tasks.now()) is not None:
+        orphans = policy.removes_orphan_files and self._is_due(metadata.table_id, found)
+        if not (orphans or policy.removes_expired_files) or closed(window_of(policy), found.now) is not None:
             return
         with self._lock:
             self._limits[metadata.table_id] = limits
@@ -173,8 +174,8 @@ class QuarantineScheduler:
         yield look_for_expired
         yield look_for_orphans
 
-    def _is_due(self, table_id: TableId) -> bool:
-        now, last = self._sightings.now(), self._sightings.finished(table_id)
+    def _is_due(self, table_id: TableId, found: BeforeLook) -> bool:
+        now, last = found.now, found.passed
         at = [self._tried.get(table_id), None if last is None else last.finished_at]
         return not any(one is not None and one <= now < one + PASS_INTERVAL_MS for one in at)
 

@@ -1,0 +1,76 @@
+"""What the store knows of a table when a look at it begins: all of it as of one moment, read at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.orphans import FinishedPass
+from icewright.model.iceberg.inventory import ManifestKey, PartitionStatistics
+from icewright.model.iceberg.layouts import Run
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.approvals import Refusal
+from icewright.model.plans.plans import Plan
+from icewright.model.queries.decisions import KeptRecommendation
+from icewright.model.work.storage import AccessRecord
+from icewright.model.work.tasks import ListedTask
+from icewright.ports.findings import ExecutorExclusion
+from icewright.ports.table_records import TableRecord, WaitingPlan
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """What is stored of a table that observing it goes on from; nothing of a table without a ``record``.
+
+    ``exclusions`` are by their codes. ``access`` is what is known of the storage that the record names, and
+    ``is_asked`` whether that is a question to optimizers.
+    """
+
+    record: TableRecord | None = None
+    manifests: Sequence[ManifestKey] = ()
+    partitions: Sequence[PartitionStatistics] = ()
+    runs: Mapping[int, Run] = field(default_factory=dict)
+    exclusions: Mapping[str, ExecutorExclusion] = field(default_factory=dict)
+    access: AccessRecord | None = None
+    is_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeLook:
+    """All that a look at a table goes by, as of its beginning.
+
+    ``now`` is by the store's clock. ``tasks`` are the table's latest, newest first, as many as
+    :data:`~icewright.model.work.breaker.TASKS_LOOKED_AT`; ``plan`` is its present one. ``waits`` and ``refusals`` are
+    its plans that wait and the latest that were refused, by the kinds of their actions. ``analyzed`` is the newest
+    recommendation for it, ``passed`` the last finished search for its orphan files. ``policies`` is the present
+    revision of the policies, None where this store does not keep them; ``restored_at`` when the store was restored.
+    """
+
+    stored: StoredTable
+    now: Instant
+    plan: Plan | None = None
+    tasks: Sequence[ListedTask] = ()
+    waits: Mapping[ActionKind, WaitingPlan] = field(default_factory=dict)
+    refusals: Mapping[ActionKind, Refusal] = field(default_factory=dict)
+    analyzed: KeptRecommendation | None = None
+    passed: FinishedPass | None = None
+    restored_at: Instant | None = None
+    policies: int | None = None
+
+    @property
+    def record(self) -> TableRecord | None:
+        """What is known of the table; None before its first look."""
+        return self.stored.record
+
+
+class Looks(Protocol):
+    """One read transaction each. Raises :class:`~icewright.core.errors.Unavailable`."""
+
+    def before_look(self, name: TableName) -> BeforeLook:
+        """Of the table that was last seen under that name and is not known to be dropped."""
+
+    def before_look_at(self, table_id: TableId) -> BeforeLook:
+        """Of that table, whatever its name was."""

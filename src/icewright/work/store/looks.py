@@ -1,0 +1,246 @@
+"""What a look at a table goes by, read at once: four statements, however much there is of the table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Engine,
+    RowMapping,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    func,
+    literal,
+    null,
+    select,
+    union_all,
+)
+
+from icewright.core.clock import Clock
+from icewright.core.times import Instant
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.orphans import FinishedPass
+from icewright.model.iceberg.inventory import ManifestKey, PartitionStatistics
+from icewright.model.iceberg.layouts import Level, Run
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.plans.approvals import Refusal
+from icewright.model.plans.plans import Plan
+from icewright.model.policy.policies import NO_REVISION
+from icewright.model.queries.decisions import KeptRecommendation
+from icewright.model.work.breaker import TASKS_LOOKED_AT
+from icewright.model.work.storage import AccessRecord
+from icewright.model.work.tasks import ListedTask
+from icewright.policy.rules.schema import policy_revisions
+from icewright.ports.findings import ExecutorExclusion
+from icewright.ports.looks import BeforeLook, StoredTable
+from icewright.ports.store import TableRecord, WaitingPlan
+from icewright.recommendations.schema import recommendations
+from icewright.recommendations.sql import kept_recommendation
+from icewright.store import transactions
+from icewright.store.documents import digest, load, load_optional, unpack
+from icewright.store.schema import (
+    RESTORED_AT,
+    counters,
+    manifests,
+    orphan_passes,
+    partitions,
+    plans,
+    refused_plans,
+    runs,
+    tables,
+    tasks,
+    waiting_plans,
+    worker_access,
+)
+from icewright.store.table_rows import record_of
+from icewright.store.transactions import reading
+from icewright.work.optimizers.findings_schema import exclusion_rows, probes
+from icewright.work.store import task_queries as queries
+
+PRESENT_POLICIES: Final[ColumnElement[int]] = select(
+    func.coalesce(func.max(policy_revisions.c.number), NO_REVISION.number)
+).scalar_subquery()
+"""The number of the present revision of the policies."""
+_RESTORED_AT: Final = select(counters.c.value).where(counters.c.name == RESTORED_AT).scalar_subquery()
+_OF_ALL: Final = (PRESENT_POLICIES.label("present_policies"), _RESTORED_AT.label("restored_at"))
+_RECORD: Final = select(tables, plans.c.plan, *_OF_ALL).select_from(
+    tables.outerjoin(plans, plans.c.plan_id == tables.c.plan_id)
+)
+_ALONE: Final = select(*_OF_ALL)
+_BY_NAME: Final = _RECORD.where(tables.c.name_digest == bindparam("name_digest"), tables.c.dropped_at.is_(None))
+
+
+def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
+    return table.c.catalog == bindparam("of_catalog"), table.c.table_uuid == bindparam("of_uuid")
+
+
+def _note(what: str, of: Table, code: Any, document: Any, at: Any) -> Any:
+    """One kind of note about a table, as a part of the statement that reads them all."""
+    columns = (cast(code, Text).label("code"), cast(document, Text).label("document"), cast(at, BigInteger).label("at"))
+    return select(literal(what, Text, literal_execute=True).label("what"), *columns).select_from(of)
+
+
+_BY_ID: Final = _RECORD.where(*_of(tables))
+_AT_ROOT: Final[ColumnElement[Any]] = bindparam("of_root")
+_NEWEST: Final = (
+    select(recommendations.c.recommendation_id, recommendations.c.made_at)
+    .where(*_of(recommendations))
+    .order_by(recommendations.c.made_at.desc(), recommendations.c.recommendation_id.desc())
+    .limit(1)
+    .subquery()
+)
+_EXCLUSION, _ACCESS, _QUESTION, _WAITS, _REFUSED, _PASSED, _ANALYZED = "eaqwrpn"
+_NOTES: Final[CompoundSelect[Any]] = union_all(
+    _note(_EXCLUSION, exclusion_rows, exclusion_rows.c.code, exclusion_rows.c.detail, exclusion_rows.c.found_at).where(
+        *_of(exclusion_rows)
+    ),
+    _note(_ACCESS, worker_access, null(), worker_access.c.record, null()).where(
+        worker_access.c.catalog == bindparam("of_catalog"), worker_access.c.root_digest == _AT_ROOT
+    ),
+    _note(_QUESTION, probes, null(), null(), null()).where(
+        probes.c.catalog == bindparam("of_catalog"), probes.c.root_digest == _AT_ROOT
+    ),
+    _note(_WAITS, waiting_plans, null(), waiting_plans.c.waiting, null()).where(*_of(waiting_plans)),
+    _note(_REFUSED, refused_plans, null(), refused_plans.c.refusal, refused_plans.c.refused_at).where(
+        *_of(refused_plans)
+    ),
+    _note(_PASSED, orphan_passes, null(), orphan_passes.c.finished, null()).where(*_of(orphan_passes)),
+    select(
+        literal(_ANALYZED, Text, literal_execute=True),
+        cast(_NEWEST.c.recommendation_id, Text),
+        cast(null(), Text),
+        cast(null(), BigInteger),
+    ).select_from(_NEWEST),
+)
+
+
+def _part(what: str, of: Table, document: Any, text: Any, number: Any, snapshot_id: Any) -> Any:
+    """One kind of rows of an inventory, as a part of the statement that reads them all."""
+    columns = (cast(document, Text), cast(text, Text), cast(number, BigInteger), cast(snapshot_id, BigInteger))
+    return select(literal(what, Text, literal_execute=True), *columns).select_from(of).where(*_of(of))
+
+
+_MANIFEST, _PARTITION, _RUN = "mpr"
+_INVENTORY: Final[CompoundSelect[Any]] = union_all(
+    _part(_MANIFEST, manifests, manifests.c.path, null(), manifests.c.length_bytes, manifests.c.added_snapshot_id),
+    _part(_PARTITION, partitions, partitions.c.statistics, null(), null(), null()),
+    _part(_RUN, runs, runs.c.layout, runs.c.level, runs.c.committed_at, runs.c.snapshot_id),
+)
+_TASKS: Final = select(tasks).where(*_of(tasks)).order_by(tasks.c.task_id.desc()).limit(TASKS_LOOKED_AT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    code: str
+    document: str
+    at: Instant
+
+
+class SqlLooks:
+    """The port over an engine of :func:`icewright.store.engine.open_store`."""
+
+    _engine: Engine
+    _clock: Clock | None
+
+    def before_look(self, name: TableName) -> BeforeLook:
+        """See the port."""
+        return self._before_look(_BY_NAME, {"name_digest": digest(name)})
+
+    def before_look_at(self, table_id: TableId) -> BeforeLook:
+        """See the port."""
+        return self._before_look(_BY_ID, _key(table_id))
+
+    def _before_look(self, query: Select[Any], key: Mapping[str, Any]) -> BeforeLook:
+        with reading(self._engine) as connection:
+            dialect = "" if self._clock is not None else connection.dialect.name
+            row = connection.execute(_with_clock(query, dialect), key).mappings().one_or_none()
+            if row is None:
+                row = connection.execute(_with_clock(_ALONE, dialect)).mappings().one()
+                return self._of_all(BeforeLook(StoredTable(), 0), row)
+            record = record_of(row)
+            notes = _notes(connection, record)
+            found = BeforeLook(
+                stored=_stored(connection, record, notes),
+                now=0,
+                plan=None if row["plan"] is None else unpack(Plan, row["plan"]),
+                tasks=_tasks(connection, record.table_id),
+                waits={one.kind: one for one in (load(WaitingPlan, note.document) for note in notes[_WAITS])},
+                refusals=_refusals(notes[_REFUSED]),
+                analyzed=_analyzed(connection, notes[_ANALYZED]),
+                passed=next((load_optional(FinishedPass, note.document) for note in notes[_PASSED]), None),
+            )
+            return self._of_all(found, row)
+
+    def _of_all(self, found: BeforeLook, row: RowMapping) -> BeforeLook:
+        """With what is the same for all tables."""
+        now = int(row[transactions.NOW]) if self._clock is None else self._clock.now()
+        return replace(found, now=now, policies=row["present_policies"], restored_at=row["restored_at"])
+
+
+@cache
+def _with_clock(query: Select[Any], dialect: str) -> Select[Any]:
+    """A query that also tells the database's clock. Made once: putting it together takes longer than executing it."""
+    return query.add_columns(transactions.now_column(dialect)) if dialect else query
+
+
+def _key(table_id: TableId) -> dict[str, Any]:
+    return {"of_catalog": table_id.catalog, "of_uuid": table_id.uuid}
+
+
+def _notes(connection: Connection, record: TableRecord) -> Mapping[str, Sequence[_Note]]:
+    root = "" if record.storage_root is None else digest(record.storage_root)
+    found: defaultdict[str, list[_Note]] = defaultdict(list)
+    for what, code, document, at in connection.execute(_NOTES, {**_key(record.table_id), "of_root": root}):
+        found[what].append(_Note(code, document, at))
+    return found
+
+
+def _stored(connection: Connection, record: TableRecord, notes: Mapping[str, Sequence[_Note]]) -> StoredTable:
+    keys: list[ManifestKey] = []
+    statistics: list[PartitionStatistics] = []
+    known: dict[int, Run] = {}
+    for what, document, text, number, snapshot_id in connection.execute(_INVENTORY, _key(record.table_id)):
+        match what:
+            case "m":  # _MANIFEST
+                keys.append(ManifestKey(document, number, snapshot_id))
+            case "p":  # _PARTITION
+                statistics.append(load(PartitionStatistics, document))
+            case _:
+                known[snapshot_id] = Run(Level(text), document, number)
+    return StoredTable(
+        record,
+        tuple(sorted(keys)),
+        tuple(sorted(statistics, key=lambda one: one.partition)),
+        known,
+        {note.code: ExecutorExclusion(note.at, note.document) for note in notes[_EXCLUSION]},
+        next((load(AccessRecord, note.document) for note in notes[_ACCESS]), None),
+        bool(notes[_QUESTION]),
+    )
+
+
+def _tasks(connection: Connection, table_id: TableId) -> Sequence[ListedTask]:
+    rows = connection.execute(_TASKS, _key(table_id)).mappings().all()
+    return [queries.listed(connection, row) for row in rows]
+
+
+def _refusals(notes: Sequence[_Note]) -> Mapping[ActionKind, Refusal]:
+    found = [load(Refusal, note.document) for note in sorted(notes, key=lambda note: note.at)]
+    return {one.kind: one for one in found}
+
+
+def _analyzed(connection: Connection, notes: Sequence[_Note]) -> KeptRecommendation | None:
+    for note in notes:
+        query = select(recommendations).where(recommendations.c.recommendation_id == note.code)
+        return kept_recommendation(connection.execute(query).mappings().one())
+    return None
