@@ -30,7 +30,7 @@ from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.ports.inbox import EventFilter
-from icewright.ports.looks import BeforeLook, StoredTable
+from icewright.ports.looks import BeforeLook, LaterLook, SinceLooks, StoredTable
 from icewright.ports.store import (
     AT_ONCE,
     ROWS_AT_ONCE_MAX,
@@ -115,6 +115,24 @@ class MemoryTableStore(MemoryFindings):
     def before_look_at(self, table_id: TableId) -> BeforeLook:
         """See the port."""
         return self._before_look(self.record(table_id))
+
+    def since_looks(self, table_ids: Collection[TableId], roots: Collection[tuple[str, str]]) -> SinceLooks:
+        """See the port. The policies are kept elsewhere."""
+        tasks = self._tasks
+        versions = {one: frozenset[tuple[str, int]]() if tasks is None else tasks.versions(one) for one in table_ids}
+        with self._lock:
+            known = {root: self.access(*root) for root in roots if self.probe(*root) is None}
+        access = {root: one.decided_at for root, one in known.items() if one is not None}
+        remarked = {one for one in table_ids if self.exclusions(one) or self.refusals(one)}
+        return SinceLooks(self._clock.now(), None, versions, access, remarked)
+
+    def look_later(self, looks: Sequence[LaterLook]) -> None:
+        """See the port."""
+        with self._lock:
+            for one in looks:
+                record = self._records.get(one.table_id)
+                if record is not None and record.revision == one.revision and record.dropped_at is None:
+                    self._records[one.table_id] = replace(record, next_look_at=one.at)
 
     def _before_look(self, record: TableRecord | None) -> BeforeLook:
         tasks, now = self._tasks, self._clock.now()

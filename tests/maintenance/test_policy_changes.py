@@ -186,9 +186,10 @@ def test_what_is_applied_during_a_look_counts_for_it_or_at_the_claim(
 
     monkeypatch.setattr(house.control.dispatcher, "enqueue", applied_and_queued)
     if dies:
-        with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        with monkeypatch.context() as patch:
             patch.setattr(house.tables, "save_record", dying)
-            house.control.maintainer.look(ORDERS)
+            with pytest.raises(RuntimeError):
+                house.control.maintainer.look(ORDERS)
         assert Worker(house).claim_if_any() is None
         assert house.only_task().state is TaskState.SUPERSEDED
         house.restart()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -22,9 +23,10 @@ from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.dispatch.late_commits import LateCommits
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
+from icewright.maintenance.quiet_tables import QuietTables, quiet_until
 from icewright.maintenance.registry.planning import effect_of
 from icewright.maintenance.registry.services import plan_asked
-from icewright.maintenance.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
+from icewright.maintenance.upkeep import NEVER, NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableId, TableName
@@ -45,7 +47,7 @@ from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
 from icewright.plans.evidence.written_files import written
 from icewright.plans.policy_digest import POLICY_CHANGED, look_digest
 from icewright.plans.rejection import PlanRejected
-from icewright.ports.looks import BeforeLook
+from icewright.ports.looks import BeforeLook, DueLook
 from icewright.ports.store import Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.ports.telemetry import note_look, watched
 from icewright.work.optimizers.file_backoff import with_failed_files
@@ -92,15 +94,20 @@ class TableMaintainer:
         clock: Clock,
         *,
         orphans: OrphanPlanner,
-        want_pass: Callable[[TableMetadata, Policy, Thresholds, BeforeLook], None],
+        want_pass: Callable[[TableMetadata, Policy, Thresholds, BeforeLook], Instant | None],
         first_runs: FirstRunApproval,
+        quiet: QuietTables,
         tidings: FeedPublisher,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
+        """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps.
+
+        It says until when it need not be told again of a table that stays as it is, None where it has to be.
+        """
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._orphans, self._want_pass, self._first_runs, self._tidings = orphans, want_pass, first_runs, tidings
+        self._quiet = quiet
         self._latecomers = LateCommits(tasks)
         self._upkeep = Upkeep(planner, dispatcher, tables, tasks, first_runs)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
@@ -140,6 +147,10 @@ class TableMaintainer:
             observation = with_failed_files(observation, self._tasks, latest)
             return plan_asked(self._planner, observation, asked, holds).plan
 
+    def pass_over(self, due: Sequence[DueLook], answering: AbstractSet[str]) -> Sequence[DueLook]:
+        """Those that have to be looked at; the others are put off: see :meth:`QuietTables.pass_over`."""
+        return self._quiet.pass_over(due, answering)
+
     def put_aside(self, name: TableName, problem: Reason) -> None:
         """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""
         with self._lock(name):
@@ -159,10 +170,12 @@ class TableMaintainer:
         except Unreadable as error:
             self._note(name, error)
             raise
-        with self._planner.policies.held(found.policies):  # should they change now, the look is lost
-            return self._look(name, found, plan_anew=plan_anew)
+        if found.record is not None:
+            self._quiet.forget(found.record.table_id)
+        with self._planner.policies.held(found.policies) as present:  # should they change now, the look is lost
+            return self._look(name, found, present.revision, plan_anew=plan_anew)
 
-    def _look(self, name: TableName, found: BeforeLook, *, plan_anew: bool) -> Looked:
+    def _look(self, name: TableName, found: BeforeLook, policies: int, *, plan_anew: bool) -> Looked:
         before = found.record
         try:
             metadata = self._observer.load(name)
@@ -199,21 +212,32 @@ class TableMaintainer:
         self._withdraw(everything, plan, metadata, replaceable=acts)
         tries, rest_ms = (1 if half_open else None), self._rest_ms(latest) if acts else 0
         enqueued = self._dispatcher.enqueue(plan, delay_ms=rest_ms, attempts_max=tries) if acts else None
-        kept, refused = NOTHING_KEPT_UP, None
-        if alarm is None:
-            of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
-            is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
-            kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, found, limits), of_kind)
-        if plan.mode is Mode.AUTO and alarm is None:
-            self._want_pass(metadata, self._planner.policy(metadata), limits, found)
-        elif plan.mode is not Mode.AUTO:
-            refused = self._first_runs.keep_by_mode(plan, latest, found)
+        is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
+        look = Look(observation, now, is_worked_on, plan_anew, found, limits)
+        kept, passes, refused = self._keep_up(look, plan, latest, everything, is_alarmed=alarm is not None)
         # A refused plan is said, and looked at again when it is time, not in each round.
-        problem = kept.problem or problem
-        self._save(replace(seen, record=record), found, plan, kept, problem, everything, limits, refused)
+        problem, seen = kept.problem or problem, replace(seen, record=record)
+        self._save(seen, found, plan, kept, problem, everything, limits, refused)
+        if not late and problem is None:
+            until = quiet_until(seen, found, plan, kept, self._planner.policy(metadata), everything, passes)
+            self._quiet.note(seen, found, policies, until)
         had = None if before is None or before.table_id != metadata.table_id else before.problem
         self._tidings.problem(metadata.table_id, metadata.name, had, problem)
         return Looked(plan, is_new, enqueued, late, kept, metadata.snapshots)
+
+    def _keep_up(
+        self, look: Look, plan: Plan, latest: Sequence[TaskHead], everything: Sequence[TaskHead], *, is_alarmed: bool
+    ) -> tuple[KeptUp, Instant | None, Reason | None]:
+        """What came of upkeep, until when nobody searches for unneeded files, and why a plan does not wait."""
+        metadata, kept, passes = look.observation.metadata, NOTHING_KEPT_UP, NEVER
+        if not is_alarmed:
+            of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
+            kept = self._upkeep.keep_up(look, of_kind)
+        if plan.mode is not Mode.AUTO:
+            return kept, passes, self._first_runs.keep_by_mode(plan, latest, look.found)
+        if is_alarmed:
+            return kept, passes, None
+        return kept, self._want_pass(metadata, self._planner.policy(metadata), look.limits, look.found), None
 
     def unpark(self, table_id: TableId) -> None:
         """Resume a table that was parked: what came to nothing until now does not count any more.

@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from icewright.actions.compute_statistics.service import STATISTICS_NEW
 from icewright.actions.expire_data.plan import NOTHING_EXPIRES
 from icewright.actions.expire_snapshots.expirer import holds_of_tasks
+from icewright.actions.expire_snapshots.plan import automatic_rule
 from icewright.actions.rewrite_manifests.due import may_be_in_danger
 from icewright.core.times import Instant, Window
+from icewright.inventory.snapshot_retention import retained_snapshots
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
@@ -46,6 +49,7 @@ from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 
 LOOKED_LATELY: Final = "looked-lately"
 """The code of a reason that says: it was passed over, since nothing can have become due."""
+NEVER: Final[Instant] = 2**62
 _REMEMBERED_MAX: Final = 200_000
 
 
@@ -75,6 +79,8 @@ class KeptUp:
     problem: Reason | None = None
     look_at: Instant | None = None
     """When to look again without a commit: as the table's window opens."""
+    quiet_until: Instant | None = NEVER
+    """Until when nothing becomes due of a table that is as it was; None where something may at any time."""
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -163,6 +169,9 @@ class Upkeep:
                 kept = replace(kept, problem=kept.problem or reason)
             said, queued = Considered(kind, reason, look.now), () if enqueued is None else (enqueued,)
             kept = replace(kept, enqueued=(*kept.enqueued, *queued), considered=(*kept.considered, said))
+            if kept.quiet_until is not None:
+                until = self._quiet_until(said, look)
+                kept = replace(kept, quiet_until=None if until is None else min(until, kept.quiet_until))
         return kept
 
     def _keep_up(self, look: Look, turn: _Turn) -> tuple[Reason, Enqueued | None]:
@@ -266,6 +275,26 @@ class Upkeep:
             return False
         as_it_was = key[1] is ActionKind.REWRITE_MANIFESTS and known.location == location
         return as_it_was or 0 <= look.now - known.at < INTERVAL_MS
+
+    def _quiet_until(self, said: Considered, look: Look) -> Instant | None:
+        """Until when nothing becomes due of a kind, if the table stays as it is; None where that is not known."""
+        metadata, policy = look.observation.metadata, self._planner.policy(look.observation.metadata)
+        known = self._nothing_at.get((metadata.table_id, said.kind))
+        if known is None or known.digest != self._digest(look, said.kind):
+            return None
+        match said.kind:
+            case ActionKind.REWRITE_MANIFESTS:
+                depends_on_time = known.location != metadata.metadata_location
+            case ActionKind.EXPIRE_SNAPSHOTS:  # the next one that comes of age is told by its own time
+                stays = retained_snapshots(metadata, automatic_rule(policy), max(look.now, known.at))
+                depends_on_time = len(stays) < len(metadata.snapshots)
+            case ActionKind.COMPUTE_STATISTICS:
+                before = () if look.found.record is None else look.found.record.considered
+                (kept,) = KeptUp(considered=(said,)).remembered(before)
+                depends_on_time = kept.reason.code != STATISTICS_NEW
+            case _:
+                depends_on_time = True
+        return known.at + INTERVAL_MS if depends_on_time else NEVER
 
     def _remember(self, key: tuple[TableId, ActionKind], look: Look, location: str = "") -> None:
         if len(self._nothing_at) >= _REMEMBERED_MAX:

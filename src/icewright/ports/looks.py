@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -66,11 +67,61 @@ class BeforeLook:
         return self.stored.record
 
 
+@dataclass(frozen=True, slots=True)
+class DueLook:
+    """A table that is to be looked at, with what tells when it is looked at next; see ``TableRecord``."""
+
+    table_id: TableId
+    name: TableName
+    revision: int
+    next_look_at: Instant
+    changed_at: Instant
+    commit_interval_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaterLook:
+    """When a table is looked at next, if its record is still of that revision."""
+
+    table_id: TableId
+    revision: int
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SinceLooks:
+    """What a look goes by of tables, as far as the store tells of many at once that it has changed.
+
+    ``tasks`` are the ids and versions of the latest tasks of each table, as many as :attr:`BeforeLook.tasks`, and of
+    all that have not ended. ``remarked`` are the tables with an exclusion, a refused plan or a recommendation.
+    ``access`` is when it was decided, of storages by their catalogs and roots, about which
+    nobody is asked. ``now`` and ``policies`` are as in :class:`BeforeLook`.
+    """
+
+    now: Instant
+    policies: int | None
+    tasks: Mapping[TableId, frozenset[tuple[str, int]]]
+    access: Mapping[tuple[str, str], Instant]
+    remarked: AbstractSet[TableId]
+
+
 class Looks(Protocol):
-    """One read transaction each. Raises :class:`~icewright.core.errors.Unavailable`."""
+    """One transaction each. Raises :class:`~icewright.core.errors.Unavailable`."""
 
     def before_look(self, name: TableName) -> BeforeLook:
         """Of the table that was last seen under that name and is not known to be dropped."""
 
     def before_look_at(self, table_id: TableId) -> BeforeLook:
         """Of that table, whatever its name was."""
+
+    def due(self, now: Instant, limit: int) -> Sequence[DueLook]:
+        """Tables, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
+
+    def since_looks(self, table_ids: Collection[TableId], roots: Collection[tuple[str, str]]) -> SinceLooks:
+        """What may have changed since looks at these tables, and of the storages with these catalogs and roots."""
+
+    def look_later(self, looks: Sequence[LaterLook]) -> None:
+        """Have tables looked at later than planned, those of which nobody has written the record since: in one step.
+
+        It is no write of theirs: their revisions stay. Whoever wished for a look meanwhile gets it.
+        """

@@ -274,9 +274,6 @@ class TableStore(Findings, Inbox, Looks, Protocol):
         seen under the same name becomes dropped, as of ``observed_at``; unless the saved one is dropped itself.
         """
 
-    def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
-        """Tables, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
-
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
         """Have tables looked at by then, where that is sooner than planned; harmless for what is not known."""
 

@@ -26,6 +26,7 @@ from icewright.approvals.service import Approvals
 from icewright.catalogs.port import Catalog
 from icewright.catalogs.properties_port import TableProperties
 from icewright.core.clock import Clock, Ids
+from icewright.core.times import Instant
 from icewright.events.intake import Intake
 from icewright.explain.service import Explanations
 from icewright.feed.publisher import FeedPublisher
@@ -35,6 +36,7 @@ from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
+from icewright.maintenance.quiet_tables import QuietTables
 from icewright.maintenance.registry.services import ACTION_TYPES, DUE_RULES, build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
@@ -212,9 +214,9 @@ def build_control_plane(
         removals.sightings,
     )
 
-    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds, found: BeforeLook) -> None:
-        rounds.want(metadata, policy, thresholds, found)
+    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds, found: BeforeLook) -> Instant | None:
         acceptance.consider(metadata, policy)
+        return rounds.want(metadata, policy, thresholds, found)
 
     maintainer = TableMaintainer(
         observer,
@@ -227,6 +229,7 @@ def build_control_plane(
         orphans=orphans,
         want_pass=looked_at,
         first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
+        quiet=QuietTables(catalogs, tables, source, registry, clock, limits.chance),
         tidings=tidings,
         chance=limits.chance,
     )

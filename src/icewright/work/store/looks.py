@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Final
 
@@ -20,11 +20,14 @@ from sqlalchemy import (
     Text,
     bindparam,
     cast,
+    exists,
     func,
     literal,
     null,
+    or_,
     select,
     union_all,
+    update,
 )
 
 from icewright.core.clock import Clock
@@ -39,11 +42,12 @@ from icewright.model.plans.plans import Plan
 from icewright.model.policy.policies import NO_REVISION
 from icewright.model.queries.decisions import KeptRecommendation
 from icewright.model.work.breaker import TASKS_LOOKED_AT
+from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.model.work.storage import AccessRecord
 from icewright.model.work.tasks import ListedTask
 from icewright.policy.rules.schema import policy_revisions
 from icewright.ports.findings import ExecutorExclusion
-from icewright.ports.looks import BeforeLook, StoredTable
+from icewright.ports.looks import BeforeLook, DueLook, LaterLook, SinceLooks, StoredTable
 from icewright.ports.store import TableRecord, WaitingPlan
 from icewright.recommendations.schema import recommendations
 from icewright.recommendations.sql import kept_recommendation
@@ -58,13 +62,14 @@ from icewright.store.schema import (
     plans,
     refused_plans,
     runs,
+    state_is,
     tables,
     tasks,
     waiting_plans,
     worker_access,
 )
 from icewright.store.table_rows import record_of
-from icewright.store.transactions import reading
+from icewright.store.transactions import reading, writing
 from icewright.work.optimizers.findings_schema import exclusion_rows, probes
 from icewright.work.store import task_queries as queries
 
@@ -140,6 +145,44 @@ _INVENTORY: Final[CompoundSelect[Any]] = union_all(
 _TASKS: Final = select(tasks).where(*_of(tasks)).order_by(tasks.c.task_id.desc()).limit(TASKS_LOOKED_AT)
 
 
+_DUE: Final = (
+    select(*(tables.c[field.name] for field in fields(DueLook) if field.name != "table_id"), *tables.primary_key)
+    .where(tables.c.dropped_at.is_(None), tables.c.next_look_at <= bindparam("until"))
+    .order_by(tables.c.next_look_at, tables.c.catalog, tables.c.table_uuid)
+    .limit(bindparam("most", type_=BigInteger))
+)
+_NUMBERED: Final = (
+    select(
+        tasks.c.table_uuid,
+        tasks.c.task_id,
+        tasks.c.version,
+        tasks.c.state,
+        func.row_number().over(partition_by=tasks.c.table_uuid, order_by=tasks.c.task_id.desc()).label("number"),
+    )
+    .where(tasks.c.catalog == bindparam("of_catalog"), tasks.c.table_uuid.in_(bindparam("uuids", expanding=True)))
+    .subquery()
+)
+_VERSIONS: Final = select(_NUMBERED.c.table_uuid, _NUMBERED.c.task_id, _NUMBERED.c.version).where(
+    or_(_NUMBERED.c.number <= TASKS_LOOKED_AT, state_is(*LIVE_STATES, of=_NUMBERED))
+)
+_REMARKED: Final[CompoundSelect[Any]] = union_all(
+    *(
+        select(of.c.table_uuid).where(
+            of.c.catalog == bindparam("of_catalog"), of.c.table_uuid.in_(bindparam("uuids", expanding=True))
+        )
+        for of in (exclusion_rows, refused_plans, recommendations)
+    )
+)
+_DECIDED: Final = select(worker_access.c.root_digest, worker_access.c.decided_at).where(
+    worker_access.c.catalog == bindparam("of_catalog"),
+    worker_access.c.root_digest.in_(bindparam("roots", expanding=True)),
+    ~exists().where(probes.c.catalog == worker_access.c.catalog, probes.c.root_digest == worker_access.c.root_digest),
+)
+_LATER: Final = update(tables).where(
+    *_of(tables), tables.c.revision == bindparam("of_revision"), tables.c.dropped_at.is_(None)
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Note:
     code: str
@@ -160,6 +203,53 @@ class SqlLooks:
     def before_look_at(self, table_id: TableId) -> BeforeLook:
         """See the port."""
         return self._before_look(_BY_ID, _key(table_id))
+
+    def due(self, now: Instant, limit: int) -> Sequence[DueLook]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(_DUE, {"until": now, "most": limit}).mappings()
+            return [
+                DueLook(
+                    TableId(row["catalog"], row["table_uuid"]),
+                    load(TableName, row["name"]),
+                    row["revision"],
+                    row["next_look_at"],
+                    row["changed_at"],
+                    row["commit_interval_ms"],
+                )
+                for row in rows
+            ]
+
+    def since_looks(self, table_ids: Collection[TableId], roots: Collection[tuple[str, str]]) -> SinceLooks:
+        """See the port."""
+        with reading(self._engine) as connection:
+            dialect = "" if self._clock is not None else connection.dialect.name
+            row = connection.execute(_with_clock(_ALONE, dialect)).mappings().one()
+            versions: defaultdict[TableId, set[tuple[str, int]]] = defaultdict(set)
+            access: dict[tuple[str, str], Instant] = {}
+            remarked: set[TableId] = set()
+            for catalog in sorted({table_id.catalog for table_id in table_ids}):
+                uuids = [table_id.uuid for table_id in table_ids if table_id.catalog == catalog]
+                for uuid, task_id, version in connection.execute(_VERSIONS, {"of_catalog": catalog, "uuids": uuids}):
+                    versions[TableId(catalog, uuid)].add((task_id, version))
+                found = connection.scalars(_REMARKED, {"of_catalog": catalog, "uuids": uuids})
+                remarked.update(TableId(catalog, uuid) for uuid in found)
+            for catalog in sorted({catalog for catalog, _ in roots}):
+                of_root = {digest(root): root for of, root in roots if of == catalog}
+                key = {"of_catalog": catalog, "roots": list(of_root)}
+                for root_digest, decided_at in connection.execute(_DECIDED, key):
+                    access[catalog, of_root[root_digest]] = decided_at
+            now = int(row[transactions.NOW]) if self._clock is None else self._clock.now()
+        of_each = {table_id: frozenset(versions[table_id]) for table_id in table_ids}
+        return SinceLooks(now, row["present_policies"], of_each, access, remarked)
+
+    def look_later(self, looks: Sequence[LaterLook]) -> None:
+        """See the port."""
+        if not looks:
+            return
+        rows = [{**_key(one.table_id), "of_revision": one.revision, "next_look_at": one.at} for one in looks]
+        with writing(self._engine) as connection:
+            connection.execute(_LATER, rows)
 
     def _before_look(self, query: Select[Any], key: Mapping[str, Any]) -> BeforeLook:
         with reading(self._engine) as connection:

@@ -155,17 +155,6 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         with writing(self._engine) as connection:
             _save_record(connection, record, policies)
 
-    def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
-        """See the port."""
-        query = (
-            select(tables)
-            .where(tables.c.dropped_at.is_(None), tables.c.next_look_at <= now)
-            .order_by(tables.c.next_look_at, tables.c.catalog, tables.c.table_uuid)
-            .limit(limit)
-        )
-        with reading(self._engine) as connection:
-            return [record_of(row) for row in connection.execute(query).mappings()]
-
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
         """See the port."""
         if not table_ids:
