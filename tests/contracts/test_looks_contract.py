@@ -18,9 +18,9 @@ from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.storage import AccessRecord, ProbeRequest
 from icewright.model.work.tasks import TaskState
 from icewright.ports.findings import ExecutorExclusion
-from icewright.ports.looks import BeforeLook, StoredTable
-from icewright.ports.store import InventoryUpdate, TaskFilter, WaitingPlan
-from tests.contracts.samples import REASON, manifest, new_task, plan, record, statistics, table_id
+from icewright.ports.looks import BeforeLook, LaterLook, StoredTable
+from icewright.ports.store import AT_ONCE, InventoryUpdate, TaskFilter, WaitingPlan
+from tests.contracts.samples import REASON, manifest, new_task, of_kind, plan, record, statistics, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
 
@@ -133,3 +133,57 @@ class TestPoliciesAreCompared:
         stores.tables().save_record(record(1, snapshot_id=8, revision=2))  # it has it back
         found = stores.tables().record_by_name(record(1).name)
         assert found == record(1, snapshot_id=8)
+
+
+class TestManyTables:
+    def test_what_has_changed_since_is_told_of_many_at_once(self, stores: Stores, clock: ManualClock) -> None:
+        for number in (1, 2, 3):
+            stores.tables().save_record(record(number, storage_root=f"{ROOT}/{number}"))
+        stores.policies().apply(NewRevision(Policies(()), "Ada"), 0)
+        tables, ids = stores.tables(), [table_id(number) for number in (1, 2, 3)]
+        for number in range(TASKS_LOOKED_AT + 3):
+            task = stores.tasks().enqueue(new_task(f"task-{number:03}")).task
+            stores.tasks().request_cancel(task.task_id, REASON)
+        stores.tasks().enqueue(replace(new_task("task-of-2"), table_id=table_id(2)))
+        tables.note_exclusion(table_id(2), "not-stitchable", ExecutorExclusion(1, "x"))
+        for number, at in ((1, 5), (2, 6)):
+            proved = AccessRecord("lake", f"{ROOT}/{number}", WorkerAccess.PROVED, "", "optimizer-a", at)
+            tables.save_access(proved)
+        tables.want_probe(ProbeRequest(table_id(2), record(2).name, f"{ROOT}/2"), 6)
+        found = stores.tables().since_looks(ids, [("lake", f"{ROOT}/{number}") for number in (1, 2, 3)])
+        latest = stores.tables().before_look(record(1).name).tasks
+        assert found.tasks[table_id(1)] == {(task.task_id, task.version) for task in latest}
+        assert found.tasks[table_id(2)] == {("task-of-2", 1)}
+        assert found.tasks[table_id(3)] == frozenset()
+        assert found.access == {("lake", f"{ROOT}/1"): 5}
+        assert found.remarked == {table_id(2)}
+        assert (found.now, found.policies) == (clock.now(), 1)
+        assert stores.tables().since_looks([], []).tasks == {}
+
+    def test_a_task_that_goes_on_is_told_however_many_came_since(self, stores: Stores) -> None:
+        stores.tables().save_record(record())
+        stores.tasks().enqueue(of_kind("task-000", ActionKind.EXPIRE_SNAPSHOTS, table=1))
+        for number in range(1, TASKS_LOOKED_AT + 3):
+            task = stores.tasks().enqueue(new_task(f"task-{number:03}")).task
+            stores.tasks().request_cancel(task.task_id, REASON)
+        assert ("task-000", 1) in stores.tables().since_looks([table_id()], []).tasks[table_id()]
+
+    def test_looks_are_put_off_together_but_for_what_was_written_since(self, stores: Stores) -> None:
+        for number in (1, 2, 3):
+            stores.tables().save_record(record(number, next_look_at=1_000))
+        stores.tables().look_at_once(record(2).name)
+        stores.tables().save_record(record(3, next_look_at=1_000, dropped_at=5, revision=1))
+        later = [LaterLook(table_id(number), 1, 2_000 + number) for number in (1, 2, 4)]
+        stores.tables().look_later([*later, LaterLook(table_id(3), 2, 9_000)])
+        known = [stores.tables().record(table_id(number)) for number in (1, 2, 3)]
+        assert [one and one.next_look_at for one in known] == [2_001, AT_ONCE, 1_000]
+        assert [one and one.revision for one in known] == [1, 2, 2]
+        stores.tables().look_later([])
+
+    def test_none_is_put_off_by_policies_that_were_replaced(self, stores: Stores) -> None:
+        stores.tables().save_record(record(next_look_at=1_000))
+        stores.policies().apply(NewRevision(Policies(()), "Ada"), 0)
+        stores.tables().look_later([LaterLook(table_id(), 1, 2_000)], policies=0)
+        assert [one.next_look_at for one in stores.tables().due(5_000, 9)] == [1_000]
+        stores.tables().look_later([LaterLook(table_id(), 1, 2_000)], policies=1)
+        assert [one.next_look_at for one in stores.tables().due(5_000, 9)] == [2_000]

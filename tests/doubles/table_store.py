@@ -126,8 +126,9 @@ class MemoryTableStore(MemoryFindings):
         remarked = {one for one in table_ids if self.exclusions(one) or self.refusals(one)}
         return SinceLooks(self._clock.now(), None, versions, access, remarked)
 
-    def look_later(self, looks: Sequence[LaterLook]) -> None:
-        """See the port."""
+    def look_later(self, looks: Sequence[LaterLook], *, policies: int | None = None) -> None:
+        """See the port. The policies are kept elsewhere."""
+        del policies
         with self._lock:
             for one in looks:
                 record = self._records.get(one.table_id)

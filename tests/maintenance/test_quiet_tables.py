@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from icewright.model.work.storage import AccessRecord
 from icewright.observation.access import PROVED_FOR_MS
 from icewright.observation.sweep import INTERVAL_MAX_MS
 from icewright.ports.findings import ExecutorExclusion
-from icewright.ports.looks import DueLook
+from icewright.ports.looks import DueLook, SinceLooks
 from icewright.ports.store import TableRecord
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
@@ -330,14 +331,40 @@ class TestPointers:
         quiet = house.control.maintainer._quiet
         house.pass_time(INTERVAL_MAX_MS)
         asked_at, table_id = house.clock.now(), house.record().table_id
-        quiet._listed["lake"] = quiet_tables._Listed(asked_at, asked_at + LISTED_MS, {table_id})
+        quiet._listed["lake"] = quiet_tables._Listed(
+            asked_at, asked_at + LISTED_MS, {table_id: house.metadata().metadata_location}
+        )
         house.append(1)
         assert sweep(house, LISTED_MS - 1) == 1
         assert house.record().next_look_at <= asked_at + INTERVAL_MAX_MS
         house.pass_time(1)
-        house.tables.look_later([])
         assert sweep(house, INTERVAL_MAX_MS - LISTED_MS) == 0
         assert house.record().snapshot_id == house.metadata().current_snapshot_id
+
+    def test_an_old_answer_says_nothing_of_a_pointer_that_was_noted_since(self, house: Lakehouse) -> None:
+        quiet, table_id = house.control.maintainer._quiet, house.record().table_id
+        asked_at, pointer = house.clock.now(), house.metadata().metadata_location
+        quiet._listed["lake"] = quiet_tables._Listed(asked_at, asked_at + DAY_MS, {table_id: pointer})
+        house.append(1)
+        at_rest_again(house)
+        house.catalog.set_properties(NAME, {"owner": "Ada"})
+        assert sweep(house) == 0
+        assert house.record().metadata_location == house.metadata().metadata_location
+
+    def test_policies_that_are_applied_meanwhile_are_looked_by(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        house = at_rest(lakehouse(on_sql=True))
+        since_looks = house.tables.since_looks
+
+        def applied(*asked: Any) -> SinceLooks:
+            found = since_looks(*asked)
+            rule = NamedRule("one", RuleMatch(("lake.db.*",)), {"icewright.mode": "observe"})
+            house.control.policies.apply(NewRevision(Policies((rule,)), "Ada"), 0)
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(house.tables, "since_looks", applied)
+            sweep(house)
+        assert house.record().next_look_at <= house.clock.now()
 
 
 class Watched:

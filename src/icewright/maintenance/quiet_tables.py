@@ -25,7 +25,6 @@ from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Plan
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.policy.time_windows import window_of
-from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.tasks import TaskHead, TaskState
 from icewright.observation.access import PROVED_FOR_MS, storage_root
 from icewright.observation.observer import Seen
@@ -67,11 +66,11 @@ class _Quiet:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """When a catalog listed its pointers, until when that counts, and which tables had those that were noted."""
+    """When a catalog listed its pointers, until when that counts, and those that were as noted."""
 
     at: Instant
     until: Instant
-    same: AbstractSet[TableId]
+    same: Mapping[TableId, str]
 
 
 class QuietTables:
@@ -144,7 +143,7 @@ class QuietTables:
                 if at is not None:
                     later[one.table_id] = LaterLook(one.table_id, one.revision, at)
         if later:
-            self._tables.look_later(list(later.values()))
+            self._tables.look_later(list(later.values()), policies=since.policies)
             self.passed_over += len(later)
         return [one for one in due if one.table_id not in later]
 
@@ -189,7 +188,8 @@ class QuietTables:
             if listed is None:
                 return {}
             self._listed[catalog_name] = listed
-        found = {one.table_id: listed.at for one, _ in tables if one.table_id in listed.same}
+        # A look may have noted another pointer since.
+        found = {one.table_id: listed.at for one, quiet in tables if listed.same.get(one.table_id) == quiet.pointer}
         return {**found, **self._asked(catalog, [each for each in tables if each[0].table_id not in found])}
 
     def _list(self, catalog: Catalog) -> _Listed | None:
@@ -201,7 +201,7 @@ class QuietTables:
         self.listings += 1
         with self._lock:
             noted = [(table_id, quiet) for table_id, quiet in self._quiet.items() if table_id.catalog == catalog.name]
-        same = {table_id for table_id, quiet in noted if pointers.get(quiet.name) == quiet.pointer}
+        same = {table_id: quiet.pointer for table_id, quiet in noted if pointers.get(quiet.name) == quiet.pointer}
         took_ms = max(0, self._clock.now() - asked_at)
         return _Listed(asked_at, asked_at + max(LISTED_MS, LISTING_REST * took_ms), same)
 
@@ -258,8 +258,7 @@ def quiet_until(
     """
     record, metadata = seen.record, seen.observation.metadata
     is_in_hand = (
-        len(tasks) >= TASKS_LOOKED_AT  # there may be more
-        or any(task.state not in _NOTHING_IN_HAND for task in tasks)
+        any(task.state not in _NOTHING_IN_HAND for task in tasks)
         or (plan.mode is Mode.AUTO and not plan.is_empty)
         or bool(found.refusals or found.stored.exclusions or found.analyzed)
         or record.reporting is None

@@ -120,8 +120,9 @@ class Looks(Protocol):
     def since_looks(self, table_ids: Collection[TableId], roots: Collection[tuple[str, str]]) -> SinceLooks:
         """What may have changed since looks at these tables, and of the storages with these catalogs and roots."""
 
-    def look_later(self, looks: Sequence[LaterLook]) -> None:
+    def look_later(self, looks: Sequence[LaterLook], *, policies: int | None = None) -> None:
         """Have tables looked at later than planned, those of which nobody has written the record since: in one step.
 
-        It is no write of theirs: their revisions stay. Whoever wished for a look meanwhile gets it.
+        It is no write of theirs: their revisions stay. Whoever wished for a look meanwhile gets it. With ``policies``,
+        only if that is still the present revision of the policies.
         """

@@ -150,9 +150,9 @@ class QuarantineScheduler:
                     self._wanted.setdefault(metadata.table_id, metadata.name)
                 if leaves:
                     self._expired.setdefault(metadata.table_id, metadata.name)
-        expiries = (task.updated_at for task in found.tasks if task.kind is ActionKind.EXPIRE_SNAPSHOTS)
-        may_be_left = leaves and any(found.now - at < UNDO_WINDOW_MS for at in expiries)
-        return None if orphans or may_be_left else due_at
+        lately = [task for task in found.tasks if found.now - task.updated_at < UNDO_WINDOW_MS]
+        expired = any(task.kind is ActionKind.EXPIRE_SNAPSHOTS for task in lately) or len(lately) >= TASKS_LOOKED_AT
+        return None if orphans or (leaves and expired) else due_at
 
     def steps(self, catalogs: Callable[[], frozenset[str]], wake: Callable[[], None]) -> Iterator[Callable[[], None]]:
         """What is to be done in one round, each to be called; only tables of these catalogs are touched.

@@ -178,9 +178,11 @@ _DECIDED: Final = select(worker_access.c.root_digest, worker_access.c.decided_at
     worker_access.c.root_digest.in_(bindparam("roots", expanding=True)),
     ~exists().where(probes.c.catalog == worker_access.c.catalog, probes.c.root_digest == worker_access.c.root_digest),
 )
-_LATER: Final = update(tables).where(
+_LATER_AT: Final = update(tables).where(
     *_of(tables), tables.c.revision == bindparam("of_revision"), tables.c.dropped_at.is_(None)
 )
+_LATER: Final = (_LATER_AT, _LATER_AT.where(bindparam("of_policies", type_=BigInteger) == PRESENT_POLICIES))
+"""The second one asks for the policies as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,13 +245,14 @@ class SqlLooks:
         of_each = {table_id: frozenset(versions[table_id]) for table_id in table_ids}
         return SinceLooks(now, row["present_policies"], of_each, access, remarked)
 
-    def look_later(self, looks: Sequence[LaterLook]) -> None:
+    def look_later(self, looks: Sequence[LaterLook], *, policies: int | None = None) -> None:
         """See the port."""
         if not looks:
             return
-        rows = [{**_key(one.table_id), "of_revision": one.revision, "next_look_at": one.at} for one in looks]
+        of_all = {} if policies is None else {"of_policies": policies}
+        rows = [{**_key(one.table_id), "of_revision": one.revision, "next_look_at": one.at, **of_all} for one in looks]
         with writing(self._engine) as connection:
-            connection.execute(_LATER, rows)
+            connection.execute(_LATER[policies is not None], rows)
 
     def _before_look(self, query: Select[Any], key: Mapping[str, Any]) -> BeforeLook:
         with reading(self._engine) as connection:
