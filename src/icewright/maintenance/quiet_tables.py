@@ -6,6 +6,7 @@ all of that is as it was, another look would find the same plan and queue nothin
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,7 +58,7 @@ class _Quiet:
     pointer: str
     revision: int
     policies: int
-    tasks: frozenset[tuple[str, int]]
+    tasks: bytes
     root: str | None
     access_at: Instant | None
     looked_at: Instant
@@ -104,7 +105,7 @@ class QuietTables:
                 pointer=metadata.metadata_location,
                 revision=record.revision + 1,
                 policies=policies,
-                tasks=frozenset((task.task_id, task.version) for task in found.tasks),
+                tasks=_digest((task.task_id, task.version) for task in found.tasks),
                 root=record.storage_root,
                 access_at=None if found.stored.access is None else found.stored.access.decided_at,
                 looked_at=found.now,
@@ -227,9 +228,14 @@ def _is_same(table_id: TableId, quiet: _Quiet, since: SinceLooks, policies: int)
     """Whether the store has everything as it was for a look."""
     if not quiet.looked_at <= since.now < quiet.until or quiet.policies != policies:
         return False
-    if since.tasks.get(table_id, frozenset()) != quiet.tasks or table_id in since.remarked:
+    if _digest(since.tasks.get(table_id, ())) != quiet.tasks or table_id in since.remarked:
         return False
     return quiet.root is None or since.access.get((table_id.catalog, quiet.root)) == quiet.access_at
+
+
+def _digest(tasks: Iterable[tuple[str, int]]) -> bytes:
+    """Tasks and their versions in a few bytes: there may be twenty of each of a hundred thousand tables."""
+    return hashlib.blake2b(repr(sorted(tasks)).encode(), digest_size=16).digest()
 
 
 def _by_catalog(
