@@ -42,6 +42,7 @@ from icewright_spark.trials.simulation import (
     Simulation,
     scanned,
 )
+from icewright_spark.trials.sizes import Sizes
 from icewright_spark.trials.table_sample import FILE, TableSample, table_sample
 from icewright_spark.trials.tournament import (
     NO_CANDIDATE,
@@ -80,13 +81,16 @@ TOO_FEW_QUERIES, SAMPLE_TOO_SMALL = "too-few-queries", "sample-too-small"
 class Options:
     """``current`` is the layout that the table is to have now; ``modes`` its metrics modes, by column.
 
-    ``unreadable`` counts queries that could not be read, and are not among those that are given.
+    ``unreadable`` counts queries that could not be read, and are not among those that are given. ``whole`` are rows
+    with all columns and ``_file`` of some files, chosen by chance, each file's in their order, by which sizes are
+    predicted; without it rows take as much room under a layout as they do now.
     """
 
     rates: Rates = field(default_factory=Rates)
     current: LayoutExpression | None = None
     modes: Mapping[Path, str] = field(default_factory=dict)
     unreadable: int = 0
+    whole: Any = None
 
 
 def recommend(
@@ -126,7 +130,8 @@ class _Trials:
         self._newer, of_newer = workload_of(newer, self._sample.columns)
         unreadable = Counter({UNREADABLE_ROW: options.unreadable})
         self._unusable = dict(Counter(unusable) + Counter(of_older) + Counter(of_newer) + unreadable)
-        self._simulation = Simulation(self._sample)
+        sizes = None if options.whole is None else Sizes.of(options.whole, files)
+        self._simulation = Simulation(self._sample, sizes)
         self._cost = cost_of(self._simulation.simulated_bytes, options.rates)
 
     def recommendation(self) -> Recommendation:
