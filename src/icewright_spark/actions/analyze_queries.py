@@ -212,8 +212,10 @@ def _some_files(files: Any) -> tuple[list[str], int]:
 
 
 def _columns(table: SparkTable, queries: Iterable[QueryRecord], action: AnalyzeQueries) -> list[str]:
-    """Columns of the top level that anything of a query's filter, or of the present layout, lies in."""
-    named = {one.column.partition(".")[0].lower() for query in queries for read in query.tables for one in read.filters}
+    """Columns of the top level that anything of a query's filters or groups, or of the present layout, lies in."""
+    reads = [read for query in queries for read in query.tables]
+    names = [name for read in reads for name in (*read.group_by, *(one.column for one in read.filters))]
+    named = {name.partition(".")[0].lower() for name in names}
     named |= {column.path[0].lower() for column in (action.current.columns if action.current is not None else ())}
     return [str(field["name"]) for field in table.schema_fields() if str(field["name"]).lower() in named]
 

@@ -33,6 +33,7 @@ from icewright.model.queries.recommendations import (
     Verdict,
 )
 from icewright_spark.executors.sort.sample import ROWS_PER_FILE_MIN
+from icewright_spark.trials.aggregations import aggregating_reads, aggregations
 from icewright_spark.trials.candidates import Choice, choose
 from icewright_spark.trials.cutting import cut_tree
 from icewright_spark.trials.predicates import Columns, Path, flat_columns
@@ -120,10 +121,14 @@ class _Trials:
     ) -> None:
         self._table, self._options = table, options
         flat = flat_columns(sample)
-        reads, unusable = reads_of(queries, table, Columns([path for path in flat if path != (FILE,)]))
+        columns = Columns([path for path in flat if path != (FILE,)])
+        reads, unusable = reads_of(queries, table, columns)
         current = [column.path for column in options.current.columns] if options.current is not None else []
         wanted = [path for read in reads for path, _ in read.filters] + [path for path in current if path in flat]
+        grouped = [columns.find(name) for read in aggregating_reads(queries, table) for name in read.group_by]
+        wanted += [path for path in dict.fromkeys(grouped) if path is not None]
         self._sample: TableSample = table_sample(flat, files, wanted, options.modes)
+        self._queries = queries
         older, newer = split_by_time(reads)
         self._older_reads = older
         self._older, of_older = workload_of(older, self._sample.columns)
@@ -135,6 +140,10 @@ class _Trials:
         self._cost = cost_of(self._simulation.simulated_bytes, options.rates)
 
     def recommendation(self) -> Recommendation:
+        """With what is recorded beside it."""
+        return replace(self._verdict(), aggregations=aggregations(self._queries, self._table, self._sample))
+
+    def _verdict(self) -> Recommendation:
         refusal = self._refusal()
         if refusal is not None:
             return self._leave(refusal)

@@ -36,6 +36,7 @@ from icewright.model.iceberg.tables import SortField
 from icewright_spark.executors.sort.cells import cells_of
 from icewright_spark.executors.sort.sample import ROWS_PER_FILE_MIN
 from icewright_spark.executors.sort.scale import Column
+from icewright_spark.trials.distinct import combined, distinct_among
 from icewright_spark.trials.predicates import Codes, Flags, Path, flat_columns
 from icewright_spark.trials.table_sample import METRICS, CodedColumn, TableSample, has_order, table_sample
 
@@ -155,8 +156,8 @@ def bytes_per_row(column: CodedColumn, order: RowOrder, leads: Sequence[CodedCol
     rise = math.log2(max(far[0], near[0]) / near[0]) if near[0] else 0.0
     new: float = near[0] * order.stretch ** -_slope(rise, near, far)
     if leads:
-        groups = np.unique(np.stack([lead.rows.codes[order.rows] for lead in leads]), axis=1, return_inverse=True)[1]
-        new = min(new, _distinct(groups.reshape(-1).astype(np.int64), order) / order.records)
+        together = combined([lead.rows.codes[order.rows] for lead in leads])
+        new = min(new, _distinct(together, order) / order.records)
     new = max(new, 1 / order.records)
     width, literal, numbers = _plain(column.values)
     value = literal if numbers is None else _value(numbers[order.rows], codes, order, (width, literal))
@@ -209,22 +210,11 @@ def _bits(numbers: Codes, codes: Codes, order: RowOrder, gap: int) -> npt.NDArra
 def _distinct(codes: Codes, order: RowOrder) -> float:
     """The distinct values of a file: those among as many rows of the whole, times how much fewer a file has of them."""
     counts = np.unique(codes, return_counts=True)[1].astype(np.float64)
-    seen = np.unique(np.stack([order.files, codes]), axis=1).shape[1]
+    seen = len(np.unique(combined([order.files, codes])))
     _, sampled = np.unique(order.files, return_counts=True)
-    alike = sum(_among(counts, len(codes), float(rows)) for rows in sampled)
-    whole = _among(counts, len(codes), order.records)
+    alike = sum(distinct_among(counts, len(codes), float(rows)) for rows in sampled)
+    whole = distinct_among(counts, len(codes), order.records)
     return float(min(order.records, max(1.0, min(1.0, seen / alike) * whole)))
-
-
-def _among(counts: npt.NDArray[np.float64], rows: int, some: float) -> float:
-    """The distinct values among ``some`` rows, of ``rows`` where each value came ``counts`` times."""
-    if some <= rows:
-        return float((1 - (1 - some / rows) ** counts).sum())
-    once, twice = float((counts == 1).sum()), float((counts == 2).sum())  # noqa: PLR2004 - as it says
-    unseen = once * (once - 1) / (2 * (twice + 1))
-    if unseen <= 0:
-        return float(len(counts))
-    return float(len(counts) + unseen * (1 - max(0.0, 1 - once / (rows * unseen)) ** (some - rows)))
 
 
 def _plain(values: Any) -> tuple[float, float, Any]:
