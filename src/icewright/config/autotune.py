@@ -86,7 +86,7 @@ AUTOTUNE = (
     Setting(
         "less_memory",
         Kind.TEXT,
-        "How memory that is not needed goes: by steps, or down to the first value at once.",
+        "How memory that is not needed shrinks: by steps, or down to the first value at once.",
         default=BY_STEPS,
         allowed=f"{BY_STEPS}, {AT_ONCE}",
         accepts=lambda value: value in (BY_STEPS, AT_ONCE),

@@ -83,7 +83,10 @@ class Killed(BaseException):
 
 @dataclass
 class Starts(ResidentLauncher):
-    """Starts real processes; ``dies_at`` is where the server is killed: before a process is there, or behind it."""
+    """Starts real processes; ``dies_at`` is where the server is killed: before a process is there, or behind it.
+
+    Where it is ``missing``, there is no such program.
+    """
 
     command: tuple[str, ...]
     dies_at: str = ""
@@ -95,6 +98,8 @@ class Starts(ResidentLauncher):
     def start(self, settings: OptimizerSettings) -> ResidentApplication:
         if self.dies_at == "before":
             raise Killed
+        if self.dies_at == "missing":
+            raise Rejected("no such program")
         self.started.append(super().start(settings))
         if self.dies_at == "behind":
             raise Killed
@@ -250,7 +255,7 @@ def test_a_backlog_starts_an_optimizer_and_silence_ends_it(tuned: Tuned) -> None
     assert tuned.said() == [STARTED, STARTED]  # the maximum is two, and one task still waits
     evidence = tuned.decisions()[1].new.reason
     assert (evidence.code, evidence.figures["backlog"], evidence.figures["most"]) == ("backlog", 3, 2)
-    assert evidence.figures["waited_ms"] >= 2 * MINUTE_MS
+    assert int(evidence.figures["waited_ms"]) >= 2 * MINUTE_MS
     tuned.ends("conflict")
     until(lambda: _busy(tuned) == 0)
     tuned.after(1, turns=14)
@@ -377,10 +382,7 @@ def test_an_optimizer_that_cannot_start_is_tried_ever_more_rarely(tuned: Tuned) 
 
 
 def test_a_program_that_is_not_there_fails_the_decision(tuned: Tuned) -> None:
-    def start(_: OptimizerSettings) -> ResidentApplication:
-        raise Rejected("no such program")
-
-    tuned.launcher.start = start  # type: ignore[method-assign]  # as a machine without it
+    tuned.launcher.dies_at = "missing"
     tuned.after(1, turns=3)
     assert tuned.said() == [(NORMAL, Move.START, FAILED)]
 

@@ -29,7 +29,7 @@ _OPERATES: Final = needs(Permission.OPERATE, On.EVERYTHING)
 class WhyDecision:
     """Why a decision is held or released."""
 
-    why: str = ""
+    why: str
 
 
 @router.get("", dependencies=[_READS], **operation(page_of(DecisionView)))

@@ -198,8 +198,8 @@ class _Optimizers(_Rule):
             text = f"{wording.count(live, 'optimizer')}, and the minimum is {facts.least:,}"
             yield self._start(Reason(TOO_FEW, text, {"optimizers": live, "least": facts.least}))
         if self._is_behind() and facts.waited_ms >= limits.wait_ms:
-            waited, tasks = wording.about(facts.waited_ms), wording.count(facts.backlog, "task")
-            text = f"{tasks} could start and have waited for {waited}; {wording.count(live, 'optimizer')} are busy"
+            tasks, waited = wording.count(facts.backlog, "task"), wording.about(facts.waited_ms)
+            text = f"{tasks} waiting for {waited}, and no optimizer is free: {live:,} of at most {facts.most:,}"
             figures = {"backlog": facts.backlog, "waited_ms": facts.waited_ms, "optimizers": live, "most": facts.most}
             yield self._start(Reason(BACKLOG, text, figures))
         if (unneeded := self._unneeded()) is not None:
