@@ -17,6 +17,7 @@ import pytest
 from icewright.configuration.load import load_config
 from icewright.core.codec import to_json
 from icewright.core.errors import Rejected
+from icewright.core.reasons import Reason
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
@@ -24,11 +25,12 @@ from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import OptimizerSettings
 from icewright.model.work.tasks import TaskState
 from icewright.terminal.address import ServerAddress, write_address
-from icewright.work.autotune.model import DecisionState, Move, TuneDecision
-from icewright.work.autotune.service import Autotune
+from icewright.work.autotune.model import DecisionState, Move, NewDecision, TuneDecision
+from icewright.work.autotune.service import Autotune, by_hand
 from icewright.work.autotune.wiring import build_autotune
 from icewright.work.launch.resident import ResidentApplication, ResidentLauncher
 from tests.builders.served import BY_CITY, HOUR_MS, TOKEN, Served, at_a_port
+from tests.cases import each_case
 
 MINUTE_MS = 60_000
 TABLES = [TableName("lake", ("db",), f"t{number}") for number in range(5)]
@@ -229,6 +231,7 @@ def tuned(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tuned]:
                 one.wait()
 
 
+WHERE = "ICEWRIGHT_OPTIMIZER__RESOURCE_GROUP=default ICEWRIGHT_OPTIMIZER__QUEUES=large"
 NORMAL, LARGE = Queue.NORMAL, Queue.LARGE
 DONE, OPEN, BEGUN, FAILED = DecisionState.DONE, DecisionState.OPEN, DecisionState.BEGUN, DecisionState.FAILED
 STARTED = (NORMAL, Move.START, DONE)
@@ -262,7 +265,7 @@ def test_a_backlog_starts_an_optimizer_and_silence_ends_it(tuned: Tuned) -> None
     assert len(tuned.running) == 2
     tuned.after(1, turns=3)
     until(lambda: len(tuned.running) == 1)
-    tuned.after(1)
+    tuned.after(1, turns=2)
     assert tuned.said()[2:] == [(NORMAL, Move.END, DONE)]
     assert tuned.gone == {tuned.decisions()[2].new.optimizer_id}
     tuned.after(1, turns=60)
@@ -298,7 +301,7 @@ def test_three_out_of_memory_in_a_row_raise_the_memory_of_the_next_one(tuned: Tu
     tuned.served.control.loop.turn()  # it looks in the tables whether an earlier attempt was faster
     tuned.after(1, turns=17)
     until(lambda: len(tuned.running) == 1)
-    tuned.after(1)
+    tuned.after(1, turns=2)
     assert [one for one in tuned.said() if one[0] is LARGE] == [(LARGE, Move.START, DONE), (LARGE, Move.END, DONE)]
     assert tuned.said().count((NORMAL, Move.MORE_MEMORY, DONE)) == 1
 
@@ -406,3 +409,32 @@ def _large(tuned: Tuned) -> list[Any]:
 
 def _told(tuned: Tuned) -> Any:
     return tuned.served.control.tasks.feed.after(0, 1_000, FeedFilter(frozenset({FactKind.TUNED}))).told
+
+
+@each_case(
+    ("move", "is_local", "expected"),
+    [
+        (Move.START, True, f"{WHERE} ICEWRIGHT_OPTIMIZER__MEMORY=2048m icewright optimizer"),
+        (Move.START, False, f"{WHERE} icewright optimizer"),
+        (Move.END, True, "send SIGTERM to the `icewright optimizer` of optimizer-1: it ends after its tasks"),
+        (
+            Move.MORE_MEMORY,
+            True,
+            (
+                f"end the optimizers of this queue by SIGTERM, then: {WHERE} ICEWRIGHT_OPTIMIZER__MEMORY=4096m "
+                "icewright optimizer"
+            ),
+        ),
+        (
+            Move.LESS_MEMORY,
+            False,
+            (
+                "set optimizer.memory and spark.executor.memory to 4.0 GiB for driver and executors together, and "
+                "restart the optimizers of this queue"
+            ),
+        ),
+    ],
+)
+def test_each_decision_says_how_a_person_does_the_same(move: Move, *, is_local: bool, expected: str) -> None:
+    new = NewDecision("default", LARGE, move, 2 << 30, 4 << 30, Reason("backlog", "tasks wait"), "optimizer-1")
+    assert by_hand(new, 2 << 30, is_local=is_local) == expected

@@ -189,7 +189,7 @@ def test_memory_grows_after_three_attempts_in_a_row_that_ran_out(ends: str, tabl
     [
         (TuneLimits(quiet_cycles=5), 6, 2),
         (TuneLimits(quiet_cycles=5, step_bytes=1 << 30), 5, 3),
-        (TuneLimits(quiet_cycles=5, step_bytes=0), 4.8, 3.2),
+        (TuneLimits(quiet_cycles=5, step_bytes=0, step_factor=1.25), 5, 3),
         (TuneLimits(quiet_cycles=5, step_bytes=1 << 30, at_once=True), 5, 2),
         (TuneLimits(quiet_cycles=5, memory_max_bytes=5 << 30), 5, 2),
         (TuneLimits(quiet_cycles=5, memory_max_bytes=4 << 30), None, 2),
@@ -206,6 +206,16 @@ def test_memory_changes_by_steps_within_its_bounds(limits: TuneLimits, more: flo
         assert (grown.before, grown.after) == (4 * GIB, int(more * GIB))
     assert isinstance(shrunk, NewDecision)
     assert (shrunk.before, shrunk.after) == (4 * GIB, int(less * GIB))
+
+
+def test_steps_by_a_factor_lead_to_memory_that_can_be_written_and_so_be_followed() -> None:
+    grown = one(replace(FACTS, optimizers=BUSY, cycles=cycles("ooo")), limits=TuneLimits(step_bytes=0))
+    assert isinstance(grown, NewDecision)
+    assert (grown.after >> 20) << 20 == grown.after
+    standing = kept(grown, NOW, DecisionState.OPEN)
+    followed = one(replace(FACTS, optimizers=BUSY, memory_bytes=(grown.after >> 20) << 20), standing)
+    assert isinstance(followed, Ended)
+    assert followed.state is DecisionState.DONE
 
 
 def test_attempts_with_the_memory_of_before_say_nothing_of_that_of_now() -> None:

@@ -38,6 +38,7 @@ DOUBLINGS_MAX: Final = 6
 """How often a span doubles at most: 15 minutes become 16 hours."""
 DECISIONS_A_DAY_MAX: Final = 24
 """Of one subject, within any 24 hours, with the default spans and at most four optimizers."""
+MIB_BITS: Final = 20
 FOLLOWED: Final = "followed"
 LAPSED: Final = "lapsed"
 
@@ -47,7 +48,8 @@ class TuneLimits:
     """How fast and how far things may change: the settings of ``[autotune]``.
 
     A step of memory is ``step_bytes``, or where that is 0 the factor ``step_factor`` up and its counterpart down
-    (1.2 and 0.8); less memory comes ``at_once`` or by steps.
+    (1.2 and 0.8); less memory comes ``at_once`` or by steps. What a step leads to are whole MiB, as it is written for
+    Spark.
     """
 
     wait_ms: int = 120_000
@@ -63,13 +65,17 @@ class TuneLimits:
     def more(self, memory_bytes: int) -> int:
         """One step up, within the maximum; the same where there is no room."""
         wanted = memory_bytes + self.step_bytes if self.step_bytes else int(memory_bytes * self.step_factor)
-        return max(memory_bytes, min(wanted, self.memory_max_bytes))
+        return max(memory_bytes, _whole(min(wanted, self.memory_max_bytes)))
 
     def less(self, memory_bytes: int, default_bytes: int) -> int:
         """One step down, or down to the default at once; never below the default."""
         factor = 2 - self.step_factor
         wanted = memory_bytes - self.step_bytes if self.step_bytes else int(memory_bytes * factor)
-        return min(memory_bytes, default_bytes if self.at_once else max(default_bytes, wanted))
+        return min(memory_bytes, default_bytes if self.at_once else max(default_bytes, _whole(wanted)))
+
+
+def _whole(size_bytes: int) -> int:
+    return size_bytes >> MIB_BITS << MIB_BITS
 
 
 @dataclass(frozen=True, slots=True)

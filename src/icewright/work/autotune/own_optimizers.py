@@ -15,12 +15,12 @@ import structlog
 
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
+from icewright.work.autotune.decide import MIB_BITS
 from icewright.work.launch.port import Application, Launcher
 
 _log = structlog.get_logger("icewright.autotune")
 
 _ENDED_MAX: Final = 1_000
-_MIB: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class OwnOptimizers:
             resource_group=group,
             queues=(queue,),
             slots=self._slots(queue),
-            driver_memory=f"{memory_bytes >> _MIB}m",
+            driver_memory=f"{memory_bytes >> MIB_BITS}m",
             tasks_max=None,
         )
         application = self._launcher.start(settings)

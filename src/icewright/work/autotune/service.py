@@ -20,7 +20,7 @@ from icewright.core.reasons import Reason
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import TuneMode
 from icewright.ports.store import TableStore, TaskStore
-from icewright.work.autotune.decide import SPOILED_MS, Ended, QueueFacts, TuneLimits, decide
+from icewright.work.autotune.decide import MIB_BITS, SPOILED_MS, Ended, QueueFacts, TuneLimits, decide
 from icewright.work.autotune.model import DECISION, About, DecisionState, Move, NewDecision, TuneDecision
 from icewright.work.autotune.own_optimizers import NOBODY, OwnOptimizers
 from icewright.work.autotune.sql import SqlDecisions
@@ -30,7 +30,6 @@ _log = structlog.get_logger("icewright.autotune")
 
 TURN_S: Final = 10.0
 """How often it is looked: optimizers say hello that often."""
-_MIB: Final = 20
 
 
 class Autotune:
@@ -45,7 +44,11 @@ class Autotune:
         ids: Ids,
         limits: TuneLimits,
         own: OwnOptimizers | None = None,
+        *,
+        is_local: bool = True,
     ) -> None:
+        """``is_local``: Spark runs on one machine, so that all memory is that of ``optimizer.memory``."""
+        self._is_local = is_local
         self._decisions, self._watch, self._tasks, self._tables = decisions, watch, tasks, tables
         self._ids, self._limits, self._own = ids, limits, own
         self._mode = TuneMode.ADVISE if own is None else TuneMode.ACT
@@ -121,9 +124,8 @@ class Autotune:
         if isinstance(verdict, Ended):
             self._decisions.end(verdict.decision.decision_id, verdict.state, verdict.effect)
             return
-        made = TuneDecision(
-            self._ids.new(DECISION), verdict, self._mode, by_hand(verdict, facts.memory_bytes), self._tasks.now()
-        )
+        how = by_hand(verdict, facts.memory_bytes, is_local=self._is_local)
+        made = TuneDecision(self._ids.new(DECISION), verdict, self._mode, how, self._tasks.now())
         if self._decisions.make(made):
             _log.info("decided", decision=made.decision_id, move=verdict.move.value, reason=verdict.reason.text)
 
@@ -170,16 +172,19 @@ def _queue_of(decision: TuneDecision) -> tuple[str, Queue]:
     return decision.new.group, decision.new.queue
 
 
-def by_hand(new: NewDecision, memory_bytes: int | None) -> str:
+def by_hand(new: NewDecision, memory_bytes: int | None, *, is_local: bool) -> str:
     """How a person does what is decided; there are only names of our own in it, for it may be pasted into a shell."""
     where = f"ICEWRIGHT_OPTIMIZER__RESOURCE_GROUP={new.group} ICEWRIGHT_OPTIMIZER__QUEUES={new.queue}"
+    wanted = memory_bytes if new.move is Move.START else new.after
+    memory = "" if wanted is None or not is_local else f" ICEWRIGHT_OPTIMIZER__MEMORY={wanted >> MIB_BITS}m"
+    command = f"{where}{memory} icewright optimizer"
     match new.move:
         case Move.START:
-            memory = "" if memory_bytes is None else f" ICEWRIGHT_OPTIMIZER__MEMORY={memory_bytes >> _MIB}m"
-            return f"{where}{memory} icewright optimizer"
+            return command
         case Move.END:
             return f"send SIGTERM to the `icewright optimizer` of {new.optimizer_id}: it ends after its tasks"
+        case Move.MORE_MEMORY | Move.LESS_MEMORY if is_local:
+            return f"end the optimizers of this queue by SIGTERM, then: {command}"
         case Move.MORE_MEMORY | Move.LESS_MEMORY:
-            size = f"{new.after >> _MIB}m"
-            again = f"{where} ICEWRIGHT_OPTIMIZER__MEMORY={size} icewright optimizer"
-            return f"end the optimizers of this queue by SIGTERM, then: {again}"
+            size = f"{wording.size(new.after)} for driver and executors together"
+            return f"set optimizer.memory and spark.executor.memory to {size}, and restart the optimizers of this queue"

@@ -77,7 +77,8 @@ def build_autotune(
     own = OwnOptimizers(
         settings, launcher or ResidentLauncher(), lambda: ids.new("optimizer"), lambda queue: sizes[queue].slots
     )
-    return Autotune(decisions, watch, tasks, tables, ids, tune_limits(config.autotune), own if acts else None)
+    limits, is_local = tune_limits(config.autotune), config.optimizer.master.startswith("local")
+    return Autotune(decisions, watch, tasks, tables, ids, limits, own if acts else None, is_local=is_local)
 
 
 def _sizes(config: Config) -> Mapping[Queue, NewOptimizer]:
