@@ -456,6 +456,32 @@ def test_who_has_a_plan_open_is_told_of_a_newer_one_and_approves_what_they_saw_a
     assert opened.troubles == []
 
 
+@pytest.mark.parametrize("where", ["inbox", "plan"])
+def test_who_writes_why_they_refuse_a_plan_is_told_of_a_newer_one_and_loses_no_word(
+    chromium: Any, served: Served, url: str, where: str
+) -> None:
+    opened = Opened(chromium)
+    page = opened.log_in(url)
+    waiting = served.get("/plans/waiting")["items"][0]
+    page.goto(f"{url}/ui/inbox" if where == "inbox" else f"{url}/ui/plans/{waiting['plan_id']}")
+    page.get_by_role("button", name="Refuse").first.click()
+    dialog = page.get_by_role("dialog", name="Refuse this plan")
+    dialog.get_by_label("Why").fill("not before Monday")
+    name = TableName.parse(waiting["table"])
+    served.append(name, "meanwhile")
+    served.control.maintainer.look(name)
+    (newer,) = [one for one in served.get("/plans/waiting")["items"] if one["uuid"] == waiting["uuid"]]
+    assert newer["plan_id"] != waiting["plan_id"]
+    dialog.get_by_text("A newer plan replaced this one, which is not approved.").wait_for()
+    assert dialog.get_by_label("Why").input_value() == "not before Monday"
+    assert dialog.get_by_role("button", name="Refuse", exact=True).is_disabled()
+    assert violations(page) == []
+    dialog.get_by_role("link", name="Look at the newer plan").click()
+    page.wait_for_url(f"**/ui/plans/{newer['plan_id']}")
+    assert newer["plan_id"] in [one["plan_id"] for one in served.get("/plans/waiting")["items"]]
+    assert opened.troubles == []
+
+
 def test_who_has_a_plan_open_that_somebody_approves_is_told_of_its_task(
     chromium: Any, served: Served, url: str
 ) -> None:

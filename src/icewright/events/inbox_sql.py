@@ -20,7 +20,6 @@ from sqlalchemy import (
     insert,
     or_,
     select,
-    tuple_,
     update,
 )
 
@@ -46,6 +45,7 @@ from icewright.ports.inbox import EventFilter
 from icewright.store.documents import digest, dump, load, load_optional
 from icewright.store.schema import tables
 from icewright.store.scope_filters import records_in
+from icewright.store.table_rows import is_one_of
 
 K = TypeVar("K")
 
@@ -87,8 +87,8 @@ def receive(
         }
         rows.setdefault(key, row)
     for keys in _chunks([key for key in rows if isinstance(key, tuple)]):
-        known = tuple_(inbox.c.name_digest, inbox.c.snapshot_id).in_(keys)
-        for found in connection.execute(select(inbox.c.name_digest, inbox.c.snapshot_id).where(known)):
+        columns = (inbox.c.name_digest, inbox.c.snapshot_id)
+        for found in connection.execute(select(*columns).where(is_one_of(columns, keys))):
             del rows[tuple(found)]
     if rows:
         if _count(connection, WAITS, waiting_max) >= waiting_max:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from sqlalchemy import Connection, Engine, Float, and_, cast, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Engine, Float, and_, cast, delete, func, insert, select, update
 
 from icewright.core.times import Instant
 from icewright.events.schema import event_cursors
@@ -18,7 +18,7 @@ from icewright.store import transactions
 from icewright.store.documents import dump, load
 from icewright.store.schema import tables
 from icewright.store.scope_filters import records_in
-from icewright.store.table_rows import is_table
+from icewright.store.table_rows import is_one_of, is_table
 from icewright.store.transactions import reading, writing
 
 TEMPLATES_MAX: Final = 1_000
@@ -116,8 +116,8 @@ class SqlQuerySums:
             query = select(*keys).where(kept.week_at < before).order_by(kept.week_at).limit(limit)
             found = connection.execute(query).all()
             for start in range(0, len(found), _KEYS_AT_ONCE):
-                these = tuple_(*keys).in_([tuple(row) for row in found[start : start + _KEYS_AT_ONCE]])
-                connection.execute(delete(query_templates).where(these))
+                these = found[start : start + _KEYS_AT_ONCE]
+                connection.execute(delete(query_templates).where(is_one_of(keys, these)))
             idle = event_cursors.c.name.like(f"{_CURSOR}%"), event_cursors.c.updated_at < before
             names = select(event_cursors.c.name).where(*idle).order_by(event_cursors.c.name).limit(limit)
             gone = list(connection.scalars(names))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, false, or_, select
 
 from icewright.core import wording
 from icewright.core.errors import Conflict
@@ -35,6 +36,16 @@ def id_columns(table_id: TableId) -> dict[str, str]:
 def is_table(table: Table, table_id: TableId) -> tuple[ColumnElement[bool], ...]:
     """The condition that a row is about a table."""
     return table.c.catalog == table_id.catalog, table.c.table_uuid == table_id.uuid
+
+
+def is_one_of(columns: Sequence[ColumnElement[Any]], rows: Iterable[Sequence[Any]]) -> ColumnElement[bool]:
+    """The condition that these columns together have the values of one of ``rows``, 400 at most.
+
+    Not by ``IN`` over tuples: SQLite reads the whole table for that where there are two rows or more, while each of
+    these is looked up in an index. SQLite allows conditions a thousand deep, and takes ``OR`` for depth.
+    """
+    alike = (and_(*(column == value for column, value in zip(columns, row, strict=True))) for row in rows)
+    return or_(false(), *alike)
 
 
 def record_row(record: TableRecord) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 // What waits for a person.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import * as queries from "../api/queries";
 import { PlanLink, TableLink } from "../components/links";
 import { OpenRecommendations } from "../components/recommendations";
-import { Refuse } from "../components/refuse";
+import { Refuse, RefuseDialog } from "../components/refuse";
 import { Badge, Button, Card, Empty, Loaded, Name, PageHeading, Time } from "../components/ui";
 import { count, words } from "../lib/format";
 import { useTitle } from "../lib/title";
@@ -13,6 +14,7 @@ export function InboxPage() {
   useTitle("Inbox");
   const waiting = useInfiniteQuery(queries.waiting);
   const items = waiting.data?.pages.flatMap((page) => page.items) ?? [];
+  const [refusing, setRefusing] = useState<(typeof items)[number] | null>(null);
   return (
     <>
       <PageHeading title="Inbox" />
@@ -41,8 +43,7 @@ export function InboxPage() {
                     <div className="flex flex-wrap items-center gap-3">
                       <PlanLink id={each.plan_id}>Look at it and decide</PlanLink>
                       <Refuse
-                        planId={each.plan_id}
-                        table={each.table}
+                        onOpen={() => setRefusing(each)}
                         of={`the plan to ${words(each.kind)} of ${each.table}`}
                       />
                     </div>
@@ -61,6 +62,13 @@ export function InboxPage() {
           )
         }
       </Loaded>
+      {refusing ? (
+        <RefuseDialog
+          plan={refusing}
+          isWaiting={items.some((each) => each.plan_id === refusing.plan_id)}
+          onClose={() => setRefusing(null)}
+        />
+      ) : null}
       <OpenRecommendations />
     </>
   );

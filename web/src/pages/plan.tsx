@@ -1,14 +1,15 @@
 // One plan: why, what it would bring, partition by partition; approve it, or let it be.
 
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { answer, api } from "../api/client";
 import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
-import { PlanLink, TableLink, TaskLink } from "../components/links";
+import { TableLink } from "../components/links";
+import { NoLongerWaits } from "../components/no-longer-waits";
 import { PredictionView, verdictsLine } from "../components/plan";
-import { Refuse } from "../components/refuse";
+import { Refuse, RefuseDialog } from "../components/refuse";
 import {
   Badge,
   Button,
@@ -163,7 +164,7 @@ function PlanView({ plan }: { plan: queries.Plan }) {
 }
 
 function Decide({ plan, isWaiting }: { plan: queries.Plan; isWaiting: boolean }) {
-  const [open, setOpen] = useState<"approve" | "apply" | null>(null);
+  const [open, setOpen] = useState<"approve" | "refuse" | "apply" | null>(null);
   const me = useQuery(queries.me);
   const may = me.data?.permissions ?? [];
   const close = () => setOpen(null);
@@ -175,7 +176,7 @@ function Decide({ plan, isWaiting }: { plan: queries.Plan; isWaiting: boolean })
           <Button look="main" onClick={() => setOpen("approve")}>
             Approve…
           </Button>
-          <Refuse planId={plan.plan_id} table={plan.table} />
+          <Refuse onOpen={() => setOpen("refuse")} />
         </>
       );
     if (isWaiting) return <Badge tone="fair">waits for somebody who may approve it</Badge>;
@@ -192,37 +193,13 @@ function Decide({ plan, isWaiting }: { plan: queries.Plan; isWaiting: boolean })
       {controls()}
       {/* A dialogue that somebody has opened stays, whatever becomes of the plan: they are told, and approve no other. */}
       {open === "approve" ? <Approve plan={plan} isWaiting={isWaiting} onClose={close} /> : null}
+      {open === "refuse" ? <RefuseDialog plan={waited(plan)} isWaiting={isWaiting} onClose={close} /> : null}
       {open === "apply" ? <Apply plan={plan} onClose={close} /> : null}
     </>
   );
 }
 
-/** What became of a plan that waited when its dialogue was opened, with the way to what is there now. */
-function NoLongerWaits({ plan }: { plan: queries.Plan }) {
-  const plans = useQuery(queries.plansOf({ uuid: plan.uuid, catalog: plan.catalog }));
-  const tasks = useInfiniteQuery(queries.tasks({ table: plan.uuid, catalog: plan.catalog }));
-  const kind = plan.actions[0]?.kind;
-  const task = tasks.data?.pages.flatMap((page) => page.items).find((one) => one.plan_id === plan.plan_id);
-  const newer = plans.data?.items.find(
-    (one) => one.planned_at >= plan.planned_at && one.plan_id !== plan.plan_id && one.actions[0]?.kind === kind,
-  );
-  return (
-    <div role="alert" className="rounded-lg border border-fair p-3">
-      {task ? (
-        <p>
-          Somebody approved this plan meanwhile: <TaskLink id={task.task_id} />.
-        </p>
-      ) : newer ? (
-        <p>
-          A newer plan replaced this one, which is not approved.{" "}
-          <PlanLink id={newer.plan_id}>Look at the newer plan</PlanLink>
-        </p>
-      ) : (
-        <p>This plan does not wait any more, and is not approved.</p>
-      )}
-    </div>
-  );
-}
+const waited = (plan: queries.Plan) => ({ ...plan, kind: plan.actions[0]?.kind ?? "", since: plan.planned_at });
 
 function useDecision(ask: () => Promise<queries.Task>) {
   const client = useQueryClient();
@@ -263,7 +240,7 @@ function Approve({ plan, isWaiting, onClose }: { plan: queries.Plan; isWaiting: 
         <Field label="Your name, for the audit">
           {(id) => <Input id={id} required value={name} onChange={(event) => setName(event.target.value)} />}
         </Field>
-        {isWaiting || decision.isPending || decision.isSuccess ? null : <NoLongerWaits plan={plan} />}
+        {isWaiting || decision.isPending || decision.isSuccess ? null : <NoLongerWaits plan={waited(plan)} />}
         {decision.error ? <Trouble error={decision.error} /> : null}
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>{isWaiting ? "Not now" : "Close"}</Button>
