@@ -48,6 +48,7 @@ from icewright.server.server import listen
 from icewright.store.engine import open_store
 from icewright.terminal.address import ServerAddress, lasting_secret, write_address
 from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.clock import ManualClock
@@ -101,6 +102,7 @@ class House:
             SqlUndoRecordStore(self.engine),
             self.delivery,
             expiries={self.entry.name: PyIcebergExpiry(self.entry, self.clock)},
+            decisions=SqlDecisions(self.engine, self.clock),
             seconds={self.entry.name: PyIcebergSecondTables(self.entry)} if self.entry.kind is CatalogKind.REST else {},
             places=places,
             claims=SqlClaims(self.engine),
