@@ -317,6 +317,7 @@ class MemoryTaskStore:
                 and (only.states is None or task.state in only.states)
                 and (only.table_id is None or task.table_id == only.table_id)
                 and (only.kind is None or task.kind is only.kind)
+                and only.resource_group in (None, task.resource_group)
                 and covers(only.within, Scope.of(task.table_name))
             ]
             return found[:limit]

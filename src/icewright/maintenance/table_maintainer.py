@@ -13,15 +13,16 @@ from typing import Any, Final
 
 from icewright.actions.expire_snapshots.expirer import holds_of_tasks
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
+from icewright.actions.rewrite_data_files.triggers.triggers import unworthy_files
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, IcewrightError, LookLost, NotFound, Rejected, TableReplaced, Unreadable
-from icewright.core.failure_causes import Cause
 from icewright.core.reasons import lasting
 from icewright.core.times import Instant
 from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.dispatch.late_commits import LateCommits
 from icewright.maintenance.first_run_approval import FirstRunApproval
+from icewright.maintenance.lost_work import work_is_lost
 from icewright.maintenance.planner import Planner
 from icewright.maintenance.quiet_tables import QuietTables, quiet_until
 from icewright.maintenance.registry.planning import effect_of
@@ -35,12 +36,13 @@ from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.plans.requests import PlanRequest
-from icewright.model.policy.policy import Mode, Policy
+from icewright.model.policy.policy import Mode, Policy, Trigger
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.model.work.figures import Listed
 from icewright.model.work.lifecycle import may_coalesce
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.observation.access import AccessBook
+from icewright.observation.figures import figures_view
 from icewright.observation.health import listed, listed_with_problem, series_point
 from icewright.observation.observer import CatalogNotConfigured, Observer, OtherName, Seen
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
@@ -51,12 +53,10 @@ from icewright.ports.looks import BeforeLook, DueLook
 from icewright.ports.store import Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.ports.telemetry import note_look, watched
 from icewright.work.optimizers.file_backoff import with_failed_files
-from icewright.work.tasks.retry import BACKOFF_MAX_MS, conflict_backoff_ms, conflicts_in_a_row
+from icewright.work.tasks.retry import conflict_backoff_ms, conflicts_in_a_row
 from icewright.work.tasks.task_throughput import experience
 
 _LOCKS = 64
-_HEALING: Final = frozenset({Cause.AWAY, Cause.OUT_OF_MEMORY, Cause.UNREADABLE, Cause.LOST})
-"""Why a task failed, where the same may do well some time later although nobody commits anything."""
 LOOKS_MAX: Final = 3
 """How often a table is looked at for one look, when other servers look at it meanwhile."""
 _MadeFrom = tuple[str, WorkerAccess, str, str, str]
@@ -217,8 +217,8 @@ class TableMaintainer:
         kept, passes, refused = self._keep_up(look, plan, latest, everything, is_alarmed=alarm is not None)
         # A refused plan is said, and looked at again when it is time, not in each round.
         problem, seen = kept.problem or problem, replace(seen, record=record)
-        self._save(seen, found, plan, kept, problem, everything, limits, refused)
-        if not late and problem is None:
+        changes = self._save(seen, found, plan, kept, problem, everything, limits, refused)
+        if not (late or changes) and problem is None:
             until = quiet_until(seen, found, plan, kept, self._planner.policy(metadata), everything, passes)
             self._quiet.note(seen, found, policies, until)
         had = None if before is None or before.table_id != metadata.table_id else before.problem
@@ -287,7 +287,7 @@ class TableMaintainer:
             return None
         due = plan.look_again_at is not None and plan.look_again_at <= self._clock.now()
         acts = plan.mode is Mode.AUTO and not plan.is_empty and parked_by is None
-        return None if due or (acts and _work_is_lost(plan, latest, found.now)) else plan
+        return None if due or (acts and work_is_lost(plan, latest, found.now)) else plan
 
     def _withdraw(self, latest: Sequence[TaskHead], plan: Plan, metadata: TableMetadata, *, replaceable: bool) -> None:
         """Take back a waiting task that must not run; one that the new plan takes the place of stays (coalescing)."""
@@ -350,8 +350,11 @@ class TableMaintainer:
         latest: Sequence[TaskHead],
         limits: Thresholds,
         refused: Reason | None,
-    ) -> None:
-        """Write what the look came to, once. Raises ``LookLost`` where somebody has written the record since."""
+    ) -> bool:
+        """Write what the look came to, once; whether some of that depends on the clock and on what queries are counted.
+
+        Raises ``LookLost`` where somebody has written the record since.
+        """
         observation, record = seen.observation, seen.record
         look_at = next_look(
             self._clock.now(),
@@ -361,6 +364,7 @@ class TableMaintainer:
             look_again_at=min((at for at in (plan.look_again_at, kept.look_at) if at is not None), default=None),
         )
         policy = self._planner.policy(observation.metadata)
+        judged = self._judged_by(observation, policy)
         shown = listed(
             observation,
             plan,
@@ -371,11 +375,19 @@ class TableMaintainer:
             before=record.listed,
             refused=refused,
             analyzed=found.analyzed,
+            unworthy_files=0 if judged is None else unworthy_files(observation, judged, self._clock.now()),
         )
         shown = self._noted(record, shown, observation.observed_at)
         considered = kept.remembered(record.considered)
         record = replace(record, next_look_at=look_at, problem=problem, considered=considered, listed=shown)
         self._tables.save_record(record, policies=found.policies)
+        return judged is not None and judged.trigger is Trigger.COST_BENEFIT
+
+    def _judged_by(self, observation: Observation, policy: Policy) -> Policy | None:
+        """The policy with what is known of queries, by which small files are judged; None where there are none."""
+        if not figures_view(observation.inventory.partitions, policy).avoidable_files:
+            return None
+        return self._planner.with_queries(policy, observation.metadata)
 
     def _noted(self, record: TableRecord, shown: Listed, at: Instant) -> Listed:
         """What is shown, with a point in the series where it changed and the last point is old enough."""
@@ -427,20 +439,3 @@ def _why_gone(record: TableRecord, error: IcewrightError) -> str | None:
 def _made_from(observation: Observation, policy: Policy) -> _MadeFrom:
     metadata, access = observation.metadata, observation.worker_access
     return metadata.metadata_location, access, observation.not_stitched, observation.not_sorted, look_digest(policy)
-
-
-def _work_is_lost(plan: Plan, latest: Sequence[TaskHead], now: Instant) -> bool:
-    """Whether nothing became of the plan and it is worth another task.
-
-    It was never queued, or its task was superseded, or failed by something that heals without a commit, some time ago.
-    """
-    if any(task.state not in TERMINAL_STATES for task in latest):
-        return False
-    own = next((task for task in latest if task.plan_id == plan.plan_id), None)
-    return own is None or own.state is TaskState.SUPERSEDED or _may_have_healed(own, now)
-
-
-def _may_have_healed(task: TaskHead, now: Instant) -> bool:
-    """Whether a task failed because of what is not the table's: a disk, a storage, memory. The breaker counts on."""
-    cause = None if task.outcome is None else task.outcome.cause
-    return task.state is TaskState.FAILED and cause in _HEALING and now >= task.updated_at + BACKOFF_MAX_MS

@@ -80,6 +80,7 @@ class TaskFilter:
     table_id: TableId | None = None
     kind: ActionKind | None = None
     within: Scopes = EVERYWHERE
+    resource_group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,8 @@ from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.liveness import HeardCatalog, Liveness, heard
 from icewright.server.loop import Loop
+from icewright.work.autotune.sql import SqlDecisions
+from icewright.work.autotune.views import DecisionBook
 from icewright.work.groups.queue_waits import QueueWaits
 from icewright.work.groups.views import GroupViews
 from icewright.work.halts.service import Halting
@@ -122,6 +124,7 @@ class ControlPlane:
     recommendations: Recommendations
     ledger: Ledger
     benefit: Benefit
+    autotune: DecisionBook
 
     def service(self, kind: type[Any]) -> Any:
         """The service of that type."""
@@ -160,6 +163,7 @@ def build_control_plane(
     queries: QueryLog | None = None,
     recommendations: SqlRecommendations | None = None,
     properties: Mapping[str, TableProperties] = MappingProxyType({}),
+    decisions: SqlDecisions | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -174,7 +178,8 @@ def build_control_plane(
     ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``delivery`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     ``queries`` is the query log of this process, if it keeps one, and ``recommendations`` where those made from it are
-    kept; accepting one changes ``properties`` of tables, by the names of their catalogs.
+    kept; accepting one changes ``properties`` of tables, by the names of their catalogs. ``decisions`` are those of
+    autotuning.
     """
     queries, keeping = queries or QueryLog(catalogs, tables, clock), keeping or Keeping()
     limits, pulse = limits or DispatchLimits(), Liveness(clock)
@@ -250,7 +255,9 @@ def build_control_plane(
     back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
     carriers = {**build_carriers(catalogs), **(own if expiries else {}), **(back if rollbacks else {}), **carriers}
     housekeeper = ServerTaskRunner(dispatcher, carriers, clock, alive=pulse.beat)
-    past = Past(tasks, tables, kept, delivery.store, removals.store, policies, queries.kept_sums, recommendations)
+    past = Past(
+        tasks, tables, kept, delivery.store, removals.store, policies, queries.kept_sums, recommendations, decisions
+    )
 
     def wake_up() -> None:
         (wake or loop.wake)()
@@ -334,4 +341,5 @@ def build_control_plane(
         accepting,
         ledger,
         benefit,
+        DecisionBook(decisions),
     )
