@@ -118,4 +118,5 @@ def _measured(what: str, tables: int, engine: Engine, does: Callable[[], None]) 
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000, sys.argv[2] if len(sys.argv) > 2 else None)  # noqa: PLR2004
+    count, store = (*sys.argv[1:], None, None)[:2]
+    main(int(count or 2_000), store)

@@ -18,8 +18,8 @@ from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.storage import AccessRecord, ProbeRequest
 from icewright.model.work.tasks import TaskState
 from icewright.ports.findings import ExecutorExclusion
-from icewright.ports.looks import BeforeLook, LaterLook, StoredTable
 from icewright.ports.store import AT_ONCE, InventoryUpdate, TaskFilter, WaitingPlan
+from icewright.ports.table_records import BeforeLook, LaterLook, StoredTable
 from tests.contracts.samples import REASON, manifest, new_task, of_kind, plan, record, statistics, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock

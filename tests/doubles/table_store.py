@@ -30,7 +30,6 @@ from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.ports.inbox import EventFilter
-from icewright.ports.looks import BeforeLook, LaterLook, SinceLooks, StoredTable
 from icewright.ports.store import (
     AT_ONCE,
     ROWS_AT_ONCE_MAX,
@@ -41,6 +40,7 @@ from icewright.ports.store import (
     TaskFilter,
     WaitingPlan,
 )
+from icewright.ports.table_records import BeforeLook, LaterLook, SinceLooks, StoredTable
 from icewright.work.launch.submitters import SqlSubmitters
 from tests.doubles.findings import MemoryFindings
 from tests.doubles.inbox import MemoryInbox

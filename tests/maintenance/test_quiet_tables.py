@@ -25,8 +25,8 @@ from icewright.model.work.storage import AccessRecord
 from icewright.observation.access import PROVED_FOR_MS
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
 from icewright.ports.findings import ExecutorExclusion
-from icewright.ports.looks import DueLook, LaterLook, SinceLooks
 from icewright.ports.store import TableRecord
+from icewright.ports.table_records import DueLook, LaterLook, SinceLooks
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
@@ -395,7 +395,7 @@ class Watched:
                     self._compare(one)
             return left
 
-        maintainer.pass_over = watched  # type: ignore[method-assign, assignment]
+        maintainer.pass_over = watched  # type: ignore[method-assign, assignment]  # a spy of this test
 
     def _compare(self, one: DueLook) -> None:
         house = self.house

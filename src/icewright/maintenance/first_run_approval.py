@@ -28,8 +28,8 @@ from icewright.model.work.tasks import TERMINAL_STATES, TaskHead, TaskState
 from icewright.plans.action_types import no_longer_wanted
 from icewright.plans.policy_digest import plan_digest
 from icewright.plans.upkeep_due import person_wanted, rolled_back, taken_back
-from icewright.ports.looks import BeforeLook
 from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
+from icewright.ports.table_records import BeforeLook
 
 _MAY_WAIT: Final = (
     *TAKE_BACK,

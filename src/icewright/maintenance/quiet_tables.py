@@ -32,8 +32,8 @@ from icewright.observation.observer import Seen
 from icewright.observation.sweep import next_look
 from icewright.ownership.registry import Registry
 from icewright.policy.source import PolicySource
-from icewright.ports.looks import BeforeLook, DueLook, LaterLook, SinceLooks
 from icewright.ports.store import TableStore
+from icewright.ports.table_records import BeforeLook, DueLook, LaterLook, SinceLooks
 
 FULL_LOOK_MS: Final = 6 * 3_600_000
 """How long a table is passed over at most. What only reading its files tells, such as that one of them is damaged, and

@@ -49,8 +49,8 @@ from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
 from icewright.plans.evidence.written_files import written
 from icewright.plans.policy_digest import POLICY_CHANGED, look_digest
 from icewright.plans.rejection import PlanRejected
-from icewright.ports.looks import BeforeLook, DueLook
 from icewright.ports.store import Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.ports.table_records import BeforeLook, DueLook
 from icewright.ports.telemetry import note_look, watched
 from icewright.work.optimizers.file_backoff import with_failed_files
 from icewright.work.tasks.retry import conflict_backoff_ms, conflicts_in_a_row

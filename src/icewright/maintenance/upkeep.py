@@ -44,8 +44,8 @@ from icewright.plans.upkeep_due import (
     pause,
 )
 from icewright.plans.window import Closed, closed, was_left_out
-from icewright.ports.looks import BeforeLook
 from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
+from icewright.ports.table_records import BeforeLook
 
 LOOKED_LATELY: Final = "looked-lately"
 """The code of a reason that says: it was passed over, since nothing can have become due."""

@@ -16,8 +16,8 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.work.storage import AccessRecord, ProbeReport, ProbeRequest
-from icewright.ports.looks import StoredTable
 from icewright.ports.store import TableStore
+from icewright.ports.table_records import StoredTable
 
 _LOCAL: Final = ("/", "file:")
 _DATA_PATH: Final = "write.data.path"

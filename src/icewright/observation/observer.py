@@ -37,8 +37,8 @@ from icewright.observation.executor_exclusions import NOT_SORTED, NOT_STITCHABLE
 from icewright.observation.inventory_steps import run_ids, summaries, updated, with_runs
 from icewright.ownership.reachable_folders import AlreadyRead
 from icewright.ownership.registry import Registry
-from icewright.ports.looks import StoredTable
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
+from icewright.ports.table_records import StoredTable
 
 KNOWN_CHARACTERS_MAX = 65_536
 """Of the properties of one table together: whoever writes a table can write anything into them."""

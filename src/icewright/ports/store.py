@@ -33,10 +33,10 @@ from icewright.ports.feed import Feed
 from icewright.ports.findings import Findings
 from icewright.ports.halts import Halts
 from icewright.ports.inbox import Inbox
-from icewright.ports.looks import Looks
 from icewright.ports.submitters import Submitters
 from icewright.ports.table_lists import TableLists
 from icewright.ports.table_records import InventoryUpdate as InventoryUpdate  # noqa: PLC0414 - most find it here
+from icewright.ports.table_records import Looks
 from icewright.ports.table_records import TableRecord as TableRecord  # noqa: PLC0414 - see above
 from icewright.ports.table_records import WaitingPlan as WaitingPlan  # noqa: PLC0414 - see above
 

@@ -61,9 +61,9 @@ from icewright.policy.rules.port import PolicyStore
 from icewright.policy.source import PolicySource
 from icewright.ports.carriers import Carrier
 from icewright.ports.deletions import DeletionStore
-from icewright.ports.looks import BeforeLook
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.table_records import BeforeLook
 from icewright.ports.undo_records import UndoRecordStore
 from icewright.queries.service import QueryLog
 from icewright.recommendations.benefit import Benefit

@@ -39,8 +39,8 @@ from icewright.plans.upkeep_due import UPKEEP_PRIORITY
 from icewright.plans.window import closed
 from icewright.ports.carriers import ServerQueue, ServerTasks
 from icewright.ports.deletions import DeletionStore
-from icewright.ports.looks import BeforeLook
 from icewright.ports.store import TaskFilter, TaskStore
+from icewright.ports.table_records import BeforeLook
 
 _log = structlog.get_logger("icewright.removals")
 

@@ -47,8 +47,8 @@ from icewright.model.work.storage import AccessRecord
 from icewright.model.work.tasks import ListedTask
 from icewright.policy.rules.schema import policy_revisions
 from icewright.ports.findings import ExecutorExclusion
-from icewright.ports.looks import BeforeLook, DueLook, LaterLook, SinceLooks, StoredTable
 from icewright.ports.store import TableRecord, WaitingPlan
+from icewright.ports.table_records import BeforeLook, DueLook, LaterLook, SinceLooks, StoredTable
 from icewright.recommendations.schema import recommendations
 from icewright.recommendations.sql import kept_recommendation
 from icewright.store import transactions
