@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from icewright.actions.expire_snapshots.expirer import holds_of_tasks
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
+from icewright.actions.rewrite_data_files.triggers.triggers import unworthy_files
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, IcewrightError, LookLost, NotFound, Rejected, TableReplaced, Unreadable
 from icewright.core.failure_causes import Cause
@@ -341,6 +342,7 @@ class TableMaintainer:
             look_again_at=min((at for at in (plan.look_again_at, kept.look_at) if at is not None), default=None),
         )
         policy = self._planner.policy(observation.metadata)
+        planned_with = self._planner.with_queries(policy, observation.metadata)
         shown = listed(
             observation,
             plan,
@@ -351,6 +353,7 @@ class TableMaintainer:
             before=record.listed,
             refused=refused,
             analyzed=self._analyzed(record.table_id),
+            unworthy_files=unworthy_files(observation, planned_with, self._clock.now()),
         )
         shown = self._noted(record, shown, observation.observed_at)
         with suppress(LookLost):  # what was written since is newer, and says when to look again
