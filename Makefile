@@ -25,6 +25,8 @@ FAST := $(filter-out $(SLOW:%=tests/%/),$(wildcard tests/*/)) \
 B ?=
 # What a test of a campaign may take that says nothing of it itself, in seconds.
 LONG_S := 7200
+# Modules are compiled once and not by each process, also where the machine says otherwise: that of a server takes seconds.
+export PYTHONDONTWRITEBYTECODE :=
 # Node trusts its own authorities alone; with these, those of the system as well, as uv does.
 export NODE_EXTRA_CA_CERTS ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt))
 

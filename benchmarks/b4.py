@@ -40,8 +40,10 @@ from icewright.model.queries.queries import (
 from icewright.model.queries.recommendations import Interval, LayoutChange, Rates, Recommendation, Verdict
 from icewright_spark.executors.sort.cells import cells_of, sample_rows
 from icewright_spark.trials.predicates import Columns, flat_columns
+from icewright_spark.trials.recommend import Options as Trial
 from icewright_spark.trials.recommend import recommend, sides_of
-from icewright_spark.trials.simulation import Simulation, layout_by_place, scanned
+from icewright_spark.trials.simulation import Simulation, scanned
+from icewright_spark.trials.sizes import Sizes, layout_by_place
 from icewright_spark.trials.table_sample import FILE, table_sample
 from icewright_spark.trials.tournament import Window, prediction
 from icewright_spark.trials.workload import reads_of, workload_of
@@ -238,25 +240,37 @@ def predict(
     newer, found = subject.newer, []
     for (layout, bounds), share in zip(layouts.items(), shares, strict=True):
         same, later = bounds.scanned(newer), bounds.scanned(subject.later)
-        found.append(Predicted(subject.table, layout, rows_per_file, share, same, later))
+        found.append(Predicted(subject.table, layout, rows_per_file, share.read, same, later))
     return found
 
 
-def predicted_shares(subject: Subject, sample: Any, listed: Any, layouts: Sequence[LayoutExpression]) -> list[Interval]:
-    """What the newer half of the queries reads under each layout, of all bytes, as predicted from a sample."""
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What queries read under a layout over all bytes that there are now; ``size`` is all bytes then over those now."""
+
+    read: Interval
+    size: float
+
+
+def predicted_shares(subject: Subject, sample: Any, listed: Any, layouts: Sequence[LayoutExpression]) -> list[Share]:
+    """What the newer half of the queries reads under each layout, as predicted from a sample."""
     flat, names = flat_columns(sample), list(subject.distinct)
     reads, _ = reads_of(subject.records(), _TABLE, Columns([(name,) for name in names]))
     table = table_sample(flat, listed, [(name,) for name in names], {})
     newer, _ = workload_of(reads[len(reads) // 2 :], table.columns)
-    simulation, total = Simulation(table), int(np.asarray(listed["file_size_in_bytes"]).sum())
+    simulation, total = Simulation(table, Sizes.of(sample, listed)), int(np.asarray(listed["file_size_in_bytes"]).sum())
     window = Window(newer.weights, newer.days, scanned(newer.conditions, simulation.now()), subject.files, total)
-    sizes = [prediction(window, sides_of(simulation, layout, newer), Rates()).bytes_read for layout in layouts]
-    return [Interval(size.low / total, size.mean / total, size.high / total) for size in sizes]
+    found = []
+    for layout in layouts:
+        size = prediction(window, sides_of(simulation, layout, newer), Rates()).bytes_read
+        read = Interval(size.low / total, size.mean / total, size.high / total)
+        found.append(Share(read, simulation.size_under(layout)))
+    return found
 
 
 def recommendation_of(subject: Subject, sample: Any, listed: Any) -> Recommendation:
     """What is recommended for a table."""
-    return recommend(_TABLE, sample, listed, subject.records())
+    return recommend(_TABLE, sample, listed, subject.records(), Trial(whole=sample))
 
 
 def recommended(subject: Subject, rows_per_file: int, seed: int) -> Recommended:

@@ -32,6 +32,7 @@ from icewright.ports.carriers import Carrier
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.server.cluster.share import ALL_TABLES
 from icewright.server.control import ControlPlane, build_control_plane
+from icewright.work.store.table_store import SqlTableStore
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.deletion_store import MemoryDeletionStore
@@ -123,7 +124,8 @@ class Lakehouse:
         self.seconds: dict[str, SecondTables] = {
             name: MemorySecondTables(catalog) for name, catalog in self.catalogs.items()
         }
-        store = new_store()
+        # As in a server, all is in one database, unless the stores are in memory.
+        store = self.tables._engine if isinstance(self.tables, SqlTableStore) else new_store()
         self.kept = SqlUndoRecordStore(store)
         self.delivery = MessageDelivery(SqlMessages(store, self.store_clock))
         self.policies = SqlPolicies(store, self.store_clock)

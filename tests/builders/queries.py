@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from icewright.core.reasons import Reason
@@ -27,7 +27,8 @@ from icewright.model.queries.recommendations import (
     Recommendation,
     Verdict,
 )
-from icewright.model.queries.templates import TemplateWeek
+from icewright.model.queries.templates import WEEK_MS, TemplateWeek
+from icewright.policy.effective import KNOWN_WEEKS
 from icewright.recommendations.effects import planned, scanned
 
 EVENTS = TableName("lake", ("shop",), "events")
@@ -96,7 +97,7 @@ def measurement(table_id: TableId, of: str, task_id: str, now: int, *, after: in
 
 
 class CountedQueries:
-    """So many queries of any table, counted since the week before."""
+    """So many queries of any table, counted since the week before, half of them in it."""
 
     table = None
 
@@ -107,6 +108,11 @@ class CountedQueries:
     def queries_of(self, _table_id: TableId, since: Instant) -> int:
         self.asked_since.append(since)
         return self.number
+
+    def weeks_of(self, _table_id: TableId, since: Instant) -> Mapping[Instant, int]:
+        self.asked_since.append(since)
+        last = since + (KNOWN_WEEKS - 1) * WEEK_MS
+        return {last - WEEK_MS: self.number - self.number // 2, last: self.number // 2}
 
     def templates_of(self, _table_id: TableId, _since: Instant) -> Sequence[TemplateWeek]:
         return ()

@@ -20,6 +20,7 @@ from icewright.core.clock import Clock
 from icewright.core.codec import to_json
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.identity.sql import SqlIdentities
+from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.access.identity import NewCode, digest
 from icewright.model.access.permissions import OWNER
 from icewright.model.actions.actions import OPTIMIZER_ACTIONS
@@ -46,6 +47,7 @@ from icewright.server.http.metrics import Shown
 from icewright.server.server import listen
 from icewright.server.web import web_server
 from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.catalog import MemoryCatalog
@@ -87,6 +89,7 @@ class Served:
     login_code: str = LOGIN_CODE
     spool: QuerySpool | None = None
     queries_table: TableName | None = None
+    limits: DispatchLimits | None = None
 
     def __post_init__(self) -> None:
         self.lake = MemoryCatalog("lake", self.clock)
@@ -108,6 +111,8 @@ class Served:
             policies=SqlPolicies(engine, clock),
             keeping=Keeping(prunings=self.prunings, history=self.history),
             recommendations=SqlRecommendations(engine),
+            decisions=SqlDecisions(engine, clock),
+            limits=self.limits,
             properties={"lake": self.lake},
             queries=QueryLog(
                 {"lake", "other"},

@@ -25,6 +25,7 @@ from icewright.server.cluster.servers_sql import SqlServers
 from icewright.store.schema import SERVER_EPOCH, counters
 from icewright.store.transactions import writing
 from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.deletion_store import MemoryDeletionStore
@@ -74,6 +75,9 @@ class Stores:
 
     def messages(self) -> SqlMessages:
         return SqlMessages(next(self._servers), self._clock)
+
+    def decisions(self) -> SqlDecisions:
+        return SqlDecisions(next(self._servers), self._clock)
 
     def prunings(self) -> SqlPrunings:
         return SqlPrunings(next(self._servers), self._clock)

@@ -160,12 +160,15 @@ def test_what_was_while_the_store_was_away_tells_of_nobodys_death(servers: Serve
 
 
 def test_a_server_whose_connection_is_gone_for_some_seconds_has_died(servers: Servers) -> None:
-    if servers.engine.dialect.name == "sqlite":
-        pytest.skip("its only server has no connection that others could look at")
     first = servers.join("server-1")
     second = servers.coordinator.join("server-2", 2**22 + 1)  # more than any system has processes
     servers.assign(first)
     assert servers.owners() == {first: 64, second: 64}
+    if servers.engine.dialect.name == "sqlite":  # it has no connections that others could look at
+        for _ in range(4):
+            servers.seconds[0] += GONE_S / 2
+            assert servers.assign(first) == {}
+        return
     servers.seconds[0] += GONE_S / 2
     assert servers.assign(first) == {}
     assert servers.coordinator.beat(second, servers.backends())  # it has a new connection

@@ -19,9 +19,11 @@ from icewright.model.work.storage import AccessRecord
 from icewright.queries.sql import SqlQuerySums
 from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.prunings_sql import SqlPrunings
+from icewright.work.autotune.model import DecisionState
 from tests.builders.queries import JUDGED, measurement, recommendation
 from tests.contracts.samples import REASON, hello, new_task, plan, record
 from tests.contracts.stores import Stores
+from tests.contracts.test_decisions_contract import decision
 from tests.contracts.test_deletion_store_contract import a_run, approval, remove
 from tests.contracts.test_messages_contract import message
 from tests.doubles.clock import ManualClock
@@ -84,6 +86,8 @@ def fill(stores: Stores, clock: ManualClock, number: int) -> None:
     recommendations.keep(TableId("lake", "u"), f"task-{number}", clock.now(), replace(recommendation(), judged=JUDGED))
     measured = measurement(TableId("lake", "u"), f"recommendation-{number}", f"task-m{number}", clock.now())
     recommendations.measurements.keep(measured)
+    stores.decisions().make(decision(number, clock))
+    stores.decisions().end(f"tune-{number}", DecisionState.DONE, REASON)
     tables.save_record(record(30 + number, dropped_at=clock.now()))
     tables.save_record(record(40 + number, name=TableName("lake", ("db",), f"there-{number}")))
 

@@ -30,6 +30,7 @@ from tests.builders.mailbox import Mailbox, told
 from tests.builders.queries import recommendation
 from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
 from tests.conftest import CAMPAIGN
+from tests.contracts.test_decisions_contract import decision
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import new_store
 
@@ -139,6 +140,10 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/tasks/{task}/report"): (WORKERS, ALL),
     ("GET", "/queue"): (READERS, SOME),
     ("GET", "/groups"): (READERS, ALL),
+    ("GET", "/autotune"): (READERS, ALL),
+    ("GET", "/autotune/{decision}"): (READERS, ALL),
+    ("POST", "/autotune/{decision}/hold"): (OPERATORS, ALL),
+    ("POST", "/autotune/{decision}/release"): (OPERATORS, ALL),
     ("GET", "/groups/{group}"): (READERS, ALL),
     ("POST", "/queue/pause"): (OPERATORS, SOME),
     ("POST", "/queue/drain"): (OPERATORS, SOME),
@@ -187,6 +192,7 @@ PARAMETERS = {"rewrite": "plan_id", "expiry": "plan_id", "task": "task_id", "rem
 PARAMETERS |= {
     "optimizer": "optimizer_id",
     "recommendation": "recommendation_id",
+    "decision": "decision_id",
     "token": "name",
     "receiver": "name",
     "letter": "message_id",
@@ -272,6 +278,8 @@ def world() -> World:
     ids |= {"try": "1", "group": "default"}
     recommended = served.control.recommendations.store.keep(table_id, "task-1", 1, recommendation(EVENTS, "city"))
     ids |= {"recommendation": recommended}
+    assert served.control.autotune.store.make(decision(1, clock))
+    ids |= {"decision": "tune-1"}
     access.give_token(NewToken("ci", (Role.VIEWER,), ("*",)), "owner")
     access.identities.open_session("s1", OWNER)
     return World(TestClient(app, f"http://{HOST}", follow_redirects=False), ids, served.control.tables)
@@ -343,7 +351,9 @@ def test_t2_the_feed_tells_of_ones_own_scopes_alone(world: World) -> None:
     for scope, tables in (("*", {"lake.db.events"}), ("lake.db", {"lake.db.events"}), ("lake.db.events", set())):
         for path in ("/feed", "/feed?under=lake.db.events", "/feed?under=lake"):
             found = world.http.get(V1 + path, headers={"Authorization": f"Bearer viewer@{scope}"}).json()["items"]
-            assert {fact["table"] for fact in found} == tables
+            assert {fact["table"] for fact in found if fact["kind"] != "tuned"} == tables
+            # What is decided of optimizers is of no catalog, so that whoever may read everything is told.
+            assert ("tuned" in {fact["kind"] for fact in found}) == (scope == "*" and path == "/feed")
 
 
 def test_t2_a_refusal_says_which_permission_is_missing(world: World) -> None:

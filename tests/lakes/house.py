@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -47,6 +48,7 @@ from icewright.server.server import listen
 from icewright.store.engine import open_store
 from icewright.terminal.address import ServerAddress, lasting_secret, write_address
 from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.clock import ManualClock
@@ -71,6 +73,7 @@ class House:
         entry = entry if entry.roots or not limited else replace(entry, roots=(entry.warehouse,))
         self.entry = replace(entry, quarantine=(str(self.held),)) if quarantine else entry
         self.engine = open_store(sqlite_store(folder / "store.db"))
+        self._watching = sqlite3.connect(folder / "store.db", isolation_level=None, check_same_thread=False)
         self.ids = SystemIds(self.clock)
         self.jumped_ms, self.boot = 0, 1
         """How far the clock is ahead of what the machine has counted, and since which start that counts."""
@@ -99,6 +102,7 @@ class House:
             SqlUndoRecordStore(self.engine),
             self.delivery,
             expiries={self.entry.name: PyIcebergExpiry(self.entry, self.clock)},
+            decisions=SqlDecisions(self.engine, self.clock),
             seconds={self.entry.name: PyIcebergSecondTables(self.entry)} if self.entry.kind is CatalogKind.REST else {},
             places=places,
             claims=SqlClaims(self.engine),
@@ -128,8 +132,17 @@ class House:
             self.round()
 
     def round(self) -> None:
+        """Three rounds of the server; what comes behind one that wrote nothing at this time would write nothing."""
         for _ in range(3):
+            before = self._moment()
             self.control.loop.round()
+            if self._moment() == before:
+                return
+
+    def _moment(self) -> tuple[int, int]:
+        """The time, and a number that changes with every commit of the store."""
+        (version,) = self._watching.execute("PRAGMA data_version").fetchone()
+        return self.clock.now(), version
 
     def look(self, name: TableName, asked: RemoveOrphanFilesRequest | None = None) -> Plan:
         return self.control.maintainer.plan_asked(name, asked or RemoveOrphanFilesRequest())

@@ -13,6 +13,7 @@ from icewright.maintenance import planner as planner_module
 from icewright.model.iceberg.tables import MAIN_BRANCH
 from icewright.model.plans.plans import Plan
 from icewright.plans.rejection import PlanRejected
+from icewright.policy.effective import KNOWN_WEEKS
 from tests.builders.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
 from tests.builders.observations import DAY_MS
 from tests.builders.queries import CountedQueries
@@ -69,12 +70,12 @@ def test_intervals_are_told_by_the_tables_own_commits_also_after_a_restart_and_a
 
 def test_counted_queries_decide_what_a_merge_is_worth(house: Lakehouse) -> None:
     planner, found = house.control.planner, []
-    for number in (40, 140):
+    for number in (80, 140):
         planner.queries = queries = CountedQueries(number)
         verdict = planner.plan(NAME).plan.verdicts[0]
         found.append((verdict.reason.code, verdict.reason.figures.get("scans_per_day")))
     (since,) = queries.asked_since
-    span_ms = house.clock.now() - since
+    span_ms = house.clock.now() - since - (KNOWN_WEEKS - 2) * 7 * DAY_MS
     assert 7 * DAY_MS <= span_ms < 14 * DAY_MS
     assert found == [("small-files", None), ("worth-it", 140 * DAY_MS / span_ms)]
 

@@ -19,6 +19,7 @@ from icewright.observation.health import HealthFigures, _expirable_snapshots, ch
 from icewright.policy.effective import policy_of
 from tests.builders.lakehouse import NAME, Lakehouse
 from tests.builders.observations import DAY_MS, MIB, NOW, data_file, month, observe, snapshot, table
+from tests.builders.queries import CountedQueries
 from tests.builders.worker import Worker
 from tests.cases import each_case
 
@@ -74,6 +75,7 @@ def figures(draw: st.DrawFn) -> HealthFigures:
         failures=draw(st.integers(0, 20)),
         failures_max=draw(st.integers(1, 10)),
         problem=draw(st.sampled_from([None, Reason("unreadable", "a manifest is gone")])),
+        unworthy_files=draw(st.sampled_from([0, draw(st.integers(0, avoidable)), avoidable])),
     )
 
 
@@ -113,6 +115,58 @@ def test_more_small_files_never_raise_it(found: HealthFigures, more: int) -> Non
         avoidable_files=found.avoidable_files + more,
     )
     assert health_of(worse).score <= health_of(found).score
+
+
+@given(figures(), st.integers(0, 10_000))
+def test_more_files_that_are_not_worth_merging_change_nothing_of_the_others(found: HealthFigures, more: int) -> None:
+    other = replace(
+        found,
+        data_files=found.data_files + more,
+        small_files=found.small_files + more,
+        avoidable_files=found.avoidable_files + more,
+        unworthy_files=found.unworthy_files + more,
+    )
+    assert part(health_of(other), HealthPart.FILES).score == part(health_of(found), HealthPart.FILES).score
+
+
+def test_files_that_the_trigger_does_not_merge_are_not_asked_for() -> None:
+    found = replace(FINE, data_files=40, small_files=30, avoidable_files=28, unworthy_files=28)
+    files = part(health_of(found), HealthPart.FILES)
+    assert (files.score, files.action, files.reason.code) == (100, None, "fine")
+    assert files.reason.text == (
+        "merging takes up to 28 small files away, which is not worth it: readers would save less than it costs"
+    )
+    some = part(health_of(replace(found, unworthy_files=19)), HealthPart.FILES)
+    assert some.score == 100 * (40 - 28) // (40 - 19)
+    assert some.action is not None
+    assert some.reason.text == (
+        "30 of 40 data files are small; merging takes up to 9 away, and 19 more that are not worth it"
+    )
+    assert some.reason.figures == {"avoidable": 9, "small": 30, "files": 40, "not_worth_it": 19}
+
+
+def test_a_look_asks_for_no_merge_that_few_counted_queries_do_not_pay() -> None:
+    house = Lakehouse()
+    house.ready_table()
+
+    def seen(queries: int) -> PartHealth:
+        house.control.planner.queries = CountedQueries(queries)
+        house.append(1)  # a look plans anew
+        house.control.maintainer.look(NAME)
+        shown = house.record().listed
+        assert shown is not None
+        assert shown.health is not None
+        return part(shown.health, HealthPart.FILES)
+
+    house.catalog.set_properties(NAME, {"icewright.cost-benefit.rewrite-ms": "100000"})
+    few = seen(120)
+    plan = house.control.planner.plan(NAME).plan
+    assert {verdict.reason.code for verdict in plan.verdicts} == {"not-worth-it"}
+    assert (few.score, few.action) == (100, None)
+    assert "not worth it" in few.reason.text
+    many = seen(10_000_000)
+    assert many.score < 100
+    assert many.action is not None
 
 
 @given(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from icewright.core.codec import to_json
 from icewright.core.system_clock import SystemClock
 from icewright.model.iceberg.names import TableId
+from icewright.model.queries.recommendations import AggregationCandidate
 from icewright.queries.spool import QuerySpool
 from tests.builders.command_line import at_home, icewright, on_screen
 from tests.builders.queries import equal, leave, query, read_of, recommendation
@@ -129,6 +131,18 @@ def test_to_leave_a_table_is_shown_with_the_reason(served: Served) -> None:
     shown = icewright("recommendations", "show", found)
     assert "No candidate pays." in shown.out
     assert "Next:" not in shown.out
+    assert "not built" not in shown.out
+
+
+def test_sums_that_queries_ask_for_are_shown_as_recorded_alone(served: Served) -> None:
+    table_id = TableId("lake", served.table())
+    sums = AggregationCandidate(("city", "kind"), ("count(*)", "sum(price)"), 30, 0, 40_000, 1_000)
+    said = replace(leave(EVENTS), aggregations=(sums,))
+    found = served.control.recommendations.store.keep(table_id, "task-1", 1_000, said)
+    shown = on_screen("recommendations", "show", found)
+    assert (shown.status, is_narrow(shown.out)) == (0, True), shown.out
+    for part in ("recorded, not built by icewright yet", "city, kind", "1,000", "40,000", "sum(price)"):
+        assert part in " ".join(shown.out.split())
 
 
 def test_without_a_table_of_queries_recommend_says_what_to_set(served: Served) -> None:

@@ -76,6 +76,9 @@ def test_weeks_are_compared_with_those_before_the_change(served: Served) -> None
     assert [weeks[now - ago * WEEK_MS]["saved_bytes"] for ago in (2, 3, 4)] == [None] * 3
     assert found["total"]["saved_bytes"] == 18_000 - 40_000
     assert found["accepted"][0]["effect"] == "better"
+    (cause,) = found["causes"]
+    assert (cause["cause"], cause["saved_cpu_ms"]) == ("layout", found["total"]["saved_cpu_ms"])
+    assert cause["predicted_cpu_ms"] == pytest.approx(1_000 * found["total"]["predicted_bytes"]["mean"] / 200e6)
 
 
 def test_without_queries_nothing_is_said_to_be_saved(served: Served) -> None:
@@ -97,6 +100,7 @@ def test_what_was_not_carried_out_saves_nothing(served: Served) -> None:
     answer = served.get(f"/tables/{table_id.uuid}/benefit")
     assert answer["total"]["saved_bytes"] == 0
     assert answer["total"]["predicted_bytes"] is None
+    assert [(one["cause"], one["saved_cpu_ms"]) for one in answer["causes"]] == [("several", 0)]
     assert (answer["accepted"][0]["effect"], answer["accepted"][0]["reason"]) == (None, "not measured yet")
     assert any("not measured yet" in note for note in answer["notes"])
 
@@ -129,6 +133,8 @@ def test_the_fleet_is_the_sum_of_its_tables_at_80_columns(served: Served) -> Non
         lines = [line for line in shown.out.splitlines() if "recommendation-" not in line]
         assert [line for line in lines if len(line) > WIDTH and not line.startswith("20")] == []
         assert "8.8 KiB" in shown.out
+        (row,) = [line for line in lines if line.startswith("layout ")]
+        assert row.split()[-3:] == ["-", "-", "0"]
     assert "predicted: -98 %" in on_screen("benefit", str(EVENTS)).out
     assert icewright("benefit").status != 0
     assert 'icewright_accepted_recommendations{effect="better"} 1.0' in served.http.get("/api/v1/metrics").text

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers.java import QUICK, SPARK_JARS
+from tests.servers.java import SPARK_JARS, spark_options
 from tests.servers.processes import HOST, accepts, free_port, running
 
 SPARK_HOME = SPARK_JARS.parent
-_SMALL = {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": " ".join(QUICK)}
+_SMALL = {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": spark_options()}
 """Java's own variable, since executors inherit it from their worker."""
 
 

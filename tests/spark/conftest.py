@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from icewright.core.fault_points import Fault, arm
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.object_stores import AWS_PACKAGE
 from icewright.model.iceberg.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
 from icewright.model.work.optimizers import OptimizerSettings
+from tests.builders.deletions import Died
 from tests.lakes.sqlite import make_lake
 
 
@@ -57,3 +59,18 @@ def rows(spark: SparkSession) -> Callable[[str], list[str]]:
         return sorted(str(row) for row in spark.table(name).collect())
 
     return read
+
+
+@pytest.fixture
+def dying_at() -> Iterator[Callable[[Fault], None]]:
+    """Has the job die whenever it comes by a place."""
+
+    def at(point: Fault) -> None:
+        def hook(found: Fault) -> None:
+            if found is point:
+                raise Died
+
+        arm(hook)
+
+    yield at
+    arm(None)

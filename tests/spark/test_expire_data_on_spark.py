@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from icewright_spark.actions.phase import Phase
 from icewright_spark.iceberg.commits import data as commit_data
 from icewright_spark.iceberg.commits.commit import make_tag
 from icewright_spark.iceberg.java_api import SparkTable
+from tests.builders.deletions import Died
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name
 
@@ -192,25 +193,6 @@ def once(act: Callable[[], None]) -> Callable[[], None]:
     """Does it the first time that it is called."""
     left = [act]
     return lambda: left.pop()() if left else None
-
-
-class Died(BaseException):
-    """What a killed process would be; nobody catches it."""
-
-
-@pytest.fixture
-def dying_at() -> Iterator[Callable[[Fault], None]]:
-    """Has the job die at a place."""
-
-    def at(point: Fault) -> None:
-        def hook(found: Fault) -> None:
-            if found is point:
-                raise Died
-
-        arm(hook)
-
-    yield at
-    arm(None)
 
 
 def test_w11_c1_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(

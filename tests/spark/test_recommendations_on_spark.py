@@ -6,7 +6,11 @@ import random
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
@@ -18,10 +22,13 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName, sql_name
 from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
 from icewright.model.queries.queries import LiteralKind, QueryRecord
-from icewright.model.queries.recommendations import LayoutChange, LeaveAsIs, Verdict
+from icewright.model.queries.recommendations import LayoutChange, LeaveAsIs, Recommendation, Verdict
 from icewright.model.work.tasks import TaskState
 from icewright.queries.log_table import QueryLogTable
 from icewright.queries.spool import QuerySpool
+from icewright_spark.actions import analyze_queries
+from icewright_spark.trials.recommend import recommend
+from icewright_spark.trials.sizes import MISSED, Sizes
 from tests.builders.queries import equal, query, read_of
 from tests.doubles.clock import ManualClock
 from tests.spark.loop import SparkLoop
@@ -130,6 +137,45 @@ def test_a_layout_is_recommended_accepted_and_carried_out(
     assert missing_files(spark, events) == []
     assert said.chosen.test.files_opened_now > FILES - 1
     assert opened(loop, events) <= said.chosen.test.files_opened.high + 1
+
+
+def test_sizes_are_predicted_from_rows_of_some_files_with_all_columns(
+    loop: SparkLoop, events: TableName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark, full = loop.spark, sql_name(events)
+    spark.sql(f"ALTER TABLE {full} ADD COLUMNS (place STRUCT<city: STRING>, `odd.name` DATE)")
+    given: list[Any] = []
+
+    def recommended(*args: Any) -> Recommendation:
+        given.extend(args)
+        return recommend(*args)
+
+    monkeypatch.setattr(analyze_queries, "recommend", recommended)
+    loop.control.maintainer.look(events)
+    send(loop, lookups(loop, events, "user_id", 400))
+    said = analyze(loop, events).recommendation
+    files, whole = given[2], given[4].whole
+    assert whole.column_names == ["user_id", "amount", "note", "odd.name", "_file"]
+    paths = pc.unique(whole["_file"]).to_pylist()
+    assert len(paths) <= analyze_queries.WHOLE_FILES_MAX < files.num_rows
+    assert len(paths) > analyze_queries.WHOLE_FILES_MAX / 2
+    assert 0.9 < whole.num_rows / analyze_queries.WHOLE_ROWS < 1.1
+    for path in paths[:3]:
+        rows = pq.read_table(path.removeprefix("file:"), columns=["note"])["note"]
+        places = pc.index_in(whole.filter(pc.equal(whole["_file"], path))["note"], rows).to_pylist()
+        assert None not in places
+        assert places == sorted(places)
+    # Each user has 16 rows, which lie together then; amounts and notes are of no order.
+    assert isinstance(said.candidate, LayoutChange)
+    sizes, before = Sizes.of(whole, files), pc.sum(files["file_size_in_bytes"]).as_py()
+    assert sizes is not None
+    control = loop.control
+    control.recommendations.accept(control.recommendations.store.list(limit=1)[0].recommendation_id, "ann")
+    assert loop.rewrite(events).state is TaskState.SUCCEEDED
+    row = spark.table(sql_name(events, "files")).agg(sql.sum("file_size_in_bytes")).first()
+    assert row is not None
+    predicted = sizes.ratio(said.candidate.layout, np.array([files.num_rows]), np.array([True]))
+    assert predicted == pytest.approx(row[0] / before, rel=MISSED)
 
 
 def test_where_nothing_helps_the_table_is_left_as_it_is(loop: SparkLoop, events: TableName) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from icewright_spark.iceberg.commits import manifests as commit_manifests
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.iceberg.manifest_entries import EntriesDigest, ManifestEntries
 from icewright_spark.parquet.errors import ProofFailed
+from tests.builders.deletions import Died
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.manifest_plans import PILES_UP, ManifestLake, action_of, with_action
 from tests.spark.tables import contents, local, missing_files, sql_name
@@ -258,25 +259,6 @@ class TestOthers:
         assert all(local(path).exists() for path in first.figures.output_paths)
         assert all(Path(local(manifest.path)).exists() for manifest in action_of(spec).manifests)
         assert SparkTable(its_lake.spark, name).snapshot_of_task(spec.task_id, 1) == first.result.snapshot_id
-
-
-class Died(BaseException):
-    """What a killed process would be; nobody catches it."""
-
-
-@pytest.fixture
-def dying_at() -> Iterator[Callable[[Fault], None]]:
-    """Has the job die at a place."""
-
-    def at(point: Fault) -> None:
-        def hook(found: Fault) -> None:
-            if found is point:
-                raise Died
-
-        arm(hook)
-
-    yield at
-    arm(None)
 
 
 def test_w8_w11_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(

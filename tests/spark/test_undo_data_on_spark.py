@@ -20,11 +20,12 @@ from icewright.model.work.tasks import Task, TaskState
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.undo_expire_data import Inserted, undo_expire_data
 from icewright_spark.iceberg.java_api import SparkTable
+from tests.builders.deletions import Died
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import missing_files, sql_name
-from tests.spark.test_expire_data_on_spark import Died, claim, dying_at, insert, loop, make, once, run
+from tests.spark.test_expire_data_on_spark import claim, insert, loop, make, once, run
 
-__all__ = ["dying_at", "loop"]
+__all__ = ["loop"]
 pytestmark = pytest.mark.spark
 
 

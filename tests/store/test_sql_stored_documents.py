@@ -65,6 +65,7 @@ from icewright.store.schema import tasks as tasks_table
 from icewright.store.transactions import reading
 from icewright.store_admin.integrity_check import problems
 from icewright.web.idempotent_answers import Answer
+from icewright.work.autotune.model import TuneDecision
 from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
@@ -115,6 +116,7 @@ KINDS: dict[str, Any] = {
     "TableName": TableName,
     "TaskReport": TaskReport,
     "Template": Template,
+    "TuneDecision": TuneDecision,
     "WaitingPlan": WaitingPlan,
 }
 ALL_TABLES = TableQuery()
@@ -201,6 +203,13 @@ def test_optimizers_and_policies_of_before_there_were_resource_groups_are_read()
     revision = next(document for kind, document in STORED if kind == "PolicyRevision")
     rules = {**revision, "policies": {"rules": revision["policies"]["rules"]}}
     assert load(PolicyRevision, json.dumps(rules)).policies.groups == ()
+
+
+def test_resource_groups_of_before_there_was_autotuning_are_read() -> None:
+    document = next(document for kind, document in STORED if kind == "PolicyRevision")
+    text = json.dumps(document).replace(', "normal_min": 1, "normal_max": 2, "large_min": 0, "large_max": 1', "")
+    assert "normal_min" not in text
+    assert to_json(load(PolicyRevision, text)) == document
 
 
 def test_approvals_of_before_their_plans_were_kept_with_them_are_read() -> None:
@@ -294,6 +303,7 @@ def kept(lines: list[str]) -> list[str]:
         "query_templates",
         "recommendations",
         "event_cursors",
+        "autotune_decisions",
         "judged",
         "measurements",
         "server_session",

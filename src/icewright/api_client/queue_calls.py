@@ -82,6 +82,19 @@ class QueueCalls(Connection):
         """One resource group in full: a ``GroupDocument``. Raises ``NotFound``."""
         return self.ask("GET", f"/groups/{part(name)}")
 
+    def decisions(self, *, only_standing: bool = False, limit: int = 100, cursor: str | None = None) -> Page:
+        """Decisions of autotuning, the newest first: a ``DecisionView`` each."""
+        only = {"standing": "true" if only_standing else None}
+        return self.page("/autotune", {**only, "limit": limit, "cursor": cursor})
+
+    def decision(self, decision_id: str) -> Json:
+        """One decision of autotuning: a ``DecisionView``. Raises ``NotFound``."""
+        return self.ask("GET", f"/autotune/{part(decision_id)}")
+
+    def change_decision(self, verb: str, decision_id: str, why: str) -> Json:
+        """``hold`` or ``release`` a decision of autotuning: a ``DecisionView``. Raises ``NotFound``, ``Conflict``."""
+        return self.ask("POST", f"/autotune/{part(decision_id)}/{verb}", body={"why": why})
+
     def change_queue(self, verb: str, asked: Json) -> Json:
         """Pause, drain, stop or resume a part of the queue: a ``HaltView``, or a ``Resumed``."""
         return self.ask("POST", f"/queue/{verb}", body=asked)

@@ -108,6 +108,9 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "tasks": Entry("maintenance.tasks_cli:app", "The server's tasks: list, show, cancel, retry, expedite."),
         "queue": Entry("work.halts.cli:app", "The queue as a whole, or a part of it: pause, drain, stop, resume."),
         "groups": Entry("work.groups.cli:app", "Resource groups: list, show."),
+        "autotune": Entry(
+            "work.autotune.cli:app", "Decisions about optimizers and their memory: list, show, hold, release."
+        ),
         "feed": Entry(
             "feed.cli:feed",
             "Show what happened, oldest first: tasks queued, done and failed, tables parked, plans that wait.",

@@ -16,6 +16,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.queries.queries import LiteralPolicy
+from icewright.model.work.optimizers import TuneMode
 from icewright.model.work.retention import DAY_MS, HISTORY_HOLD_DAYS, RETENTION, Retention
 
 
@@ -63,6 +64,7 @@ class ServerConfig:
     keep_dropped_tables_days: int = RETENTION.tables_ms // DAY_MS
     keep_queries_days: int = RETENTION.queries_ms // DAY_MS
     keep_recommendations_days: int = RETENTION.recommendations_ms // DAY_MS
+    keep_decisions_days: int = RETENTION.decisions_ms // DAY_MS
 
     @property
     def retention(self) -> Retention:
@@ -83,6 +85,7 @@ class ServerConfig:
             tables_ms=self.keep_dropped_tables_days * DAY_MS,
             queries_ms=self.keep_queries_days * DAY_MS,
             recommendations_ms=self.keep_recommendations_days * DAY_MS,
+            decisions_ms=self.keep_decisions_days * DAY_MS,
         )
 
     @property
@@ -134,6 +137,26 @@ class OptimizerConfig:
     recycle_memory_bytes: int
     server_url: str | None
     server_token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AutotuneConfig:
+    """Autotuning: whether it acts, how fast and how far. Sizes of memory are as Spark writes them.
+
+    ``memory_step`` may be a factor, as in ``x1.2``; ``less_memory`` is :data:`icewright.config.autotune.BY_STEPS` or
+    :data:`icewright.config.autotune.AT_ONCE`.
+    """
+
+    mode: str = TuneMode.ADVISE.value
+    wait_ms: int = 120_000
+    idle_ms: int = 900_000
+    cool_down_ms: int = 600_000
+    large_memory: str = "4g"
+    memory_step: str = "2g"
+    memory_max: str = "16g"
+    less_memory: str = "steps"
+    oom_cycles: int = 3
+    quiet_cycles: int = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +281,7 @@ class Config:
     rules: tuple[PolicyRule, ...]
     server: ServerConfig
     optimizer: OptimizerConfig
+    autotune: AutotuneConfig = field(default_factory=AutotuneConfig)
     events: EventsConfig = field(default_factory=EventsConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     history: HistoryConfig = field(default_factory=HistoryConfig)

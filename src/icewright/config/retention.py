@@ -1,4 +1,4 @@
-"""The settings of ``[server]`` that say how long the store keeps what is of the past."""
+"""The settings that say how long what is of the past is kept: those of ``[history]``, and some of ``[server]``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from icewright.model.work.retention import (
     HISTORY_HOLD_DAYS,
     KEEP_AUDIT_DAYS_MIN,
     KEEP_DAYS_MAX,
+    KEEP_DECISIONS_DAYS_MIN,
     KEEP_EVIDENCE_DAYS_MIN,
     KEEP_FINDINGS_DAYS_MIN,
     KEEP_PLANS_MAX,
@@ -41,6 +42,16 @@ HOLD = Setting(
     default=HISTORY_HOLD_DAYS,
     allowed=f"1 to {KEEP_DAYS_MAX}",
     accepts=lambda value: 1 <= value <= KEEP_DAYS_MAX,
+)
+
+HISTORY = (
+    Setting(
+        "catalog",
+        Kind.TEXT,
+        "The catalog in which tasks that have ended are kept as a table, for SQL; without one they are not.",
+    ),
+    Setting("table", Kind.TEXT, "That table, with its namespace; it is made when it is not there.", "icewright.tasks"),
+    HOLD,
 )
 
 RETENTION = (
@@ -108,5 +119,10 @@ RETENTION = (
         RowKind.RECOMMENDATIONS,
         "How long recommendations are kept with what was decided, in days.",
         KEEP_EVIDENCE_DAYS_MIN,
+    ),
+    _days(
+        RowKind.DECISIONS,
+        "How long decisions of autotuning are kept, in days since they ended.",
+        KEEP_DECISIONS_DAYS_MIN,
     ),
 )

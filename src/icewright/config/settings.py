@@ -10,10 +10,11 @@ import ipaddress
 import re
 from collections.abc import Mapping
 
+from icewright.config.autotune import AUTOTUNE
 from icewright.config.cluster import CLUSTER
 from icewright.config.oidc import OIDC
 from icewright.config.queries import QUERIES
-from icewright.config.retention import HOLD, RETENTION
+from icewright.config.retention import HISTORY, RETENTION
 from icewright.config.setting import Kind, Setting
 from icewright.core.server_urls import is_public_url
 from icewright.core.servers import LEADER_LEASE_MS, LEADER_LEASE_MS_MIN
@@ -428,20 +429,11 @@ CATALOG = (
 )
 
 POLICY_MODE_KEY = "icewright.mode"
-HISTORY = (
-    Setting(
-        "catalog",
-        Kind.TEXT,
-        "The catalog in which tasks that have ended are kept as a table, for SQL; without one they are not.",
-    ),
-    Setting("table", Kind.TEXT, "That table, with its namespace; it is made when it is not there.", "icewright.tasks"),
-    HOLD,
-)
-
 SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "server": SERVER,
     "optimizer": OPTIMIZER,
     "cluster": CLUSTER,
+    "autotune": AUTOTUNE,
     "events": EVENTS,
     "notifications": NOTIFICATIONS,
     "oidc": OIDC,

@@ -13,17 +13,20 @@ from urllib.parse import quote
 
 from icewright.catalogs.pyiceberg_settings import Discovery, discover
 from icewright.config import layers, values
+from icewright.config.autotune import AUTOTUNE
 from icewright.config.cluster import CLUSTER
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.listening import check_approvals, check_listening
-from icewright.config.model import ClusterConfig, Config, HistoryConfig, OptimizerConfig, ServerConfig
+from icewright.config.model import AutotuneConfig, ClusterConfig, Config, HistoryConfig, OptimizerConfig, ServerConfig
+from icewright.config.retention import HISTORY
 from icewright.config.secrets import is_reference, redact
-from icewright.config.settings import HISTORY, OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
+from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
 from icewright.configuration import catalogs
 from icewright.core.errors import InvalidConfiguration
 from icewright.events.settings import events_config
 from icewright.identity.people_settings import oidc_config
 from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.model.work.optimizers import LauncherKind, TuneMode
 from icewright.model.work.retention import SETTING_OF
 from icewright.notifications.receivers import flatten_receivers, notifications_config, receivers
 from icewright.queries.settings import queries_config
@@ -60,12 +63,14 @@ def load_config(
     base = file.parent if file is not None else cwd
     server = _server(given, environ, base)
     oidc = oidc_config(given, str(file))
+    optimizer = _optimizer(given, str(file))
     check_approvals(server, has_provider=oidc.issuer is not None, origin=str(file))
     return Config(
         catalogs=entries,
         rules=(*(rule for _, rule in built if rule is not None), *namespace_rules),
         server=server,
-        optimizer=_optimizer(given, str(file)),
+        optimizer=optimizer,
+        autotune=_autotune(given, optimizer),
         events=events_config(given, entries),
         cluster=_cluster(given),
         history=_history(given, entries),
@@ -210,3 +215,14 @@ def _optimizer(given: Mapping[Key, Given], file: str) -> OptimizerConfig:
             hint="these keys allow running any program",
         )
     return OptimizerConfig(**found)
+
+
+def _autotune(given: Mapping[Key, Given], optimizer: OptimizerConfig) -> AutotuneConfig:
+    found = AutotuneConfig(**{setting.key: values.value(given, ("autotune",), setting) for setting in AUTOTUNE})
+    is_here = optimizer.launcher == LauncherKind.RESIDENT and optimizer.master.startswith("local")
+    if found.mode == TuneMode.ACT and not is_here:
+        raise InvalidConfiguration(
+            f"{given['autotune', 'mode'].origin}: autotune.mode: act runs resident optimizers on this machine",
+            hint="set optimizer.launcher = resident and optimizer.master = local[N], or autotune.mode = advise",
+        )
+    return found

@@ -59,6 +59,8 @@ def _do(told: FeedEntry) -> str:
         return "icewright queue"
     if fact.fact is FactKind.REGRESSED:
         return f"icewright recommendations show {fact.reason.figures['revert']}"
+    if fact.fact is FactKind.TUNED:
+        return f"icewright autotune show {fact.reason.figures['decision']}"
     if fact.task_id is not None:
         return f"icewright tasks show {fact.task_id}"
     return "icewright status" if fact.table_id is None else "icewright tasks list"

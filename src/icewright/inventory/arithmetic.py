@@ -202,6 +202,12 @@ def optimization_ratio(
     return (counts.data_files - small_files + merged) / counts.data_files
 
 
+def avoidable_files(counts: PartitionCounts, *, small_file_size_bytes: int, min_input_files: int) -> int:
+    """How many files of a partition merging can take away at most: all its small ones but one, if there are enough."""
+    small_files, _ = histogram.small(counts.sizes, small_file_size_bytes)
+    return max(0, small_files - 1) if small_files >= min_input_files else 0
+
+
 @dataclass(frozen=True, slots=True)
 class _WriteMark:
     """What tells the last write to a partition: a maximum over manifests, by sequence number or (v1) snapshot ids."""

@@ -56,7 +56,7 @@ from icewright.plans.due import Due
 from icewright.plans.layouts import resolve
 from icewright.plans.policy_digest import plan_digest
 from icewright.plans.repository import keep_plan
-from icewright.policy.effective import with_known_queries
+from icewright.policy.effective import KNOWN_WEEKS, with_known_queries
 from icewright.policy.missing_rules import rules
 from icewright.policy.source import PolicySource
 from icewright.ports.store import TableStore
@@ -156,11 +156,7 @@ class Planner:
 
     def expiry_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.actions.expire_snapshots.service.ExpiryPlanner.due`."""
-        metadata = observation.metadata
-        record = self.tables.record(metadata.table_id)
-        if record is None:
-            return Due(Reason("table-replaced", "nothing to do: the name now leads to another table"))
-        return self._expiries.due(metadata, record.marks, rest.holds(), rest.rested_ms)
+        return self._expiries.due(observation.metadata, observation.marks, rest.holds(), rest.rested_ms)
 
     def manifests_due(self, observation: Observation, _rest: Rest) -> Due:
         """See :meth:`icewright.actions.rewrite_manifests.service.ManifestsPlanner.due`."""
@@ -221,12 +217,13 @@ class Planner:
         return Planned(plan, observation, policy)
 
     def with_queries(self, policy: Policy, metadata: TableMetadata) -> Policy:
-        """The policy with what is known of the queries of a table, in this week and the one before."""
+        """The policy with what is known of the queries of a table, by week."""
         if self.queries is None:
             return policy
         now = self.clock.now()
-        since = week_of(now) - WEEK_MS
-        return with_known_queries(policy, self.queries.queries_of(metadata.table_id, since), now - since)
+        weeks = [week_of(now) - back * WEEK_MS for back in reversed(range(KNOWN_WEEKS))]
+        counted = self.queries.weeks_of(metadata.table_id, weeks[0])
+        return with_known_queries(policy, [counted.get(week, 0) for week in weeks], now - weeks[-2])
 
     def _with_rewrites(self, observation: Observation, now: Instant) -> Observation:
         """The observation with the time of our last rewrite of each partition."""

@@ -29,6 +29,7 @@ GRAVITY: Final = (
     FactKind.CATALOG_AWAY,
     FactKind.CATALOG_BACK,
     FactKind.LEADER_CHANGED,
+    FactKind.TUNED,
     FactKind.PAUSED,
     FactKind.RESUMED,
     FactKind.SUCCEEDED,

@@ -45,6 +45,7 @@ _KINDS: Final[Mapping[FactKind, str]] = {
     FactKind.CATALOG_AWAY: "catalog away",
     FactKind.CATALOG_BACK: "catalog back",
     FactKind.LEADER_CHANGED: "another server leads",
+    FactKind.TUNED: "optimizers or their memory",
 }
 
 

@@ -8,7 +8,7 @@ from math import fsum
 
 from icewright.core.times import Instant
 from icewright.inventory import histogram
-from icewright.inventory.arithmetic import optimization_ratio
+from icewright.inventory.arithmetic import avoidable_files, optimization_ratio
 from icewright.model.iceberg.inventory import PartitionStatistics
 from icewright.model.plans.plans import Plan
 from icewright.model.policy.policy import Policy
@@ -68,7 +68,11 @@ def partition_view(
         ),
         written_at=statistics.written_at,
         optimized_at=optimized_at,
-        avoidable_files=max(0, small_files - 1) if small_files >= policy.min_input_files else 0,
+        avoidable_files=avoidable_files(
+            counts,
+            small_file_size_bytes=policy.small_file_size_bytes,
+            min_input_files=policy.min_input_files,
+        ),
     )
 
 

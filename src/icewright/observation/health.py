@@ -56,10 +56,11 @@ class HealthFigures:
     """What the health of a table is worked out from.
 
     ``layout`` is the order that is asked for in words, None where none is, and a reason where it cannot be had.
-    ``ordered_bytes`` of the data are in it. ``plan`` says what the present plan would do, None where nothing is to do,
-    and ``refused`` who refused it and why. ``analyzed`` is the newest recommendation made from the table's queries,
-    where it is not too old.
-    ``failures`` tasks of one kind failed since the last success of that kind; ``failures_max`` of them park it.
+    ``ordered_bytes`` of the data are in it. ``unworthy_files`` of the avoidable ones are in partitions of which the
+    trigger says that merging is not worth it: they count for nothing. ``plan`` says what the present plan would do,
+    None where nothing is to do, and ``refused`` who refused it and why. ``analyzed`` is the newest recommendation made
+    from the table's queries, where it is not too old. ``failures`` tasks of one kind failed since the last success of
+    that kind; ``failures_max`` of them park it.
     """
 
     data_files: int
@@ -83,6 +84,7 @@ class HealthFigures:
     problem: Reason | None
     refused: Reason | None = None
     analyzed: KeptRecommendation | None = None
+    unworthy_files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +159,12 @@ def listed(
     before: Listed | None = None,
     refused: Reason | None = None,
     analyzed: KeptRecommendation | None = None,
+    unworthy_files: int = 0,
 ) -> Listed:
     """What lists show of a table that was observed and planned; ``tasks`` are its latest, newest first.
 
-    ``refused`` says who refused the plan that would wait for a person, ``analyzed`` is the newest recommendation.
+    ``refused`` says who refused the plan that would wait for a person, ``analyzed`` is the newest recommendation, and
+    ``unworthy_files`` how many files merging would take away where the trigger says that this is not worth it.
     """
     ours = (one.committed_at for one in observation.metadata.ancestors() if one.task_id is not None)
     figures = figures_view(observation.inventory.partitions, policy)
@@ -168,7 +172,8 @@ def listed(
     failures = failures_in_a_row(ended, limits or Thresholds())
     found = health_figures(observation, plan, policy, figures, failures, problem)
     is_young = analyzed is not None and observation.observed_at - analyzed.made_at <= ANALYSIS_AGE_MS_MAX
-    health = health_of(replace(found, refused=refused, analyzed=analyzed if is_young else None))
+    found = replace(found, refused=refused, analyzed=analyzed if is_young else None, unworthy_files=unworthy_files)
+    health = health_of(found)
     change = change_of(None if before is None else before.health, health, observation.observed_at)
     return Listed(
         policy.mode,
@@ -278,13 +283,22 @@ def _share(bad: int, of: int) -> int:
 
 
 def _files(figures: HealthFigures) -> _Found:
-    score = _share(figures.avoidable_files, figures.data_files)
-    numbers = {"avoidable": figures.avoidable_files, "small": figures.small_files, "files": figures.data_files}
+    # What is not worth it counts on neither side: more of it must not make the rest look fewer.
+    unworthy = min(figures.unworthy_files, figures.avoidable_files)
+    avoidable = figures.avoidable_files - unworthy
+    score = _share(avoidable, figures.data_files - unworthy)
+    numbers = {"avoidable": avoidable, "small": figures.small_files, "files": figures.data_files}
+    if unworthy:
+        numbers["not_worth_it"] = unworthy
+    if score == HEALTH_MAX and unworthy:
+        text = f"merging takes up to {wording.count(unworthy, 'small file')} away, which is not worth it: "
+        return _Found(score, Reason(_FINE, text + "readers would save less than it costs", numbers), None)
     if score == HEALTH_MAX:
         text = "no small files are left to merge" if figures.data_files else "the table has no data files"
         return _Found(score, Reason(_FINE, text, numbers), None)
     text = f"{figures.small_files:,} of {wording.count(figures.data_files, 'data file')} are small; "
-    text += f"merging takes up to {figures.avoidable_files:,} away"
+    text += f"merging takes up to {avoidable:,} away"
+    text += f", and {unworthy:,} more that are not worth it" if unworthy else ""
     merge = HealthAction(ActionKind.REWRITE_DATA_FILES, "Merge the small files")
     return _Found(score, Reason("small-files", text, numbers), merge)
 

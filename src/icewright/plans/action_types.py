@@ -126,6 +126,9 @@ class QueryHistory(Protocol):
     def queries_of(self, table_id: TableId, since: Instant) -> int:
         """How many queries of a table were counted in the weeks since an instant."""
 
+    def weeks_of(self, table_id: TableId, since: Instant) -> Mapping[Instant, int]:
+        """How many queries of a table were counted in each week since an instant that has any, by its beginning."""
+
     def templates_of(self, table_id: TableId, since: Instant) -> Sequence[TemplateWeek]:
         """What was counted of a table in the weeks since an instant, by template and week."""
 

@@ -26,7 +26,6 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policies import Rule
 from icewright.model.policy.policy import MODE_KEY, PREFIX, Enforced, Mode, Policy, PolicyProblem, PolicyRule, Trigger
 from icewright.model.queries.queries import LOG_PREFIX
-from icewright.model.queries.templates import WEEK_MS
 from icewright.model.work.history import END_KEY, FIELDS_KEY
 from icewright.plans.consumers import CONSUMER_PREFIX, consumer_problem
 from icewright.policy.rules.named_rules import Concerning, RuleIndex
@@ -35,8 +34,9 @@ from icewright.policy.settings import BY_KEY, SCANS_KEY, SETTINGS, TRIGGER_KEY, 
 DEFAULT_ORIGIN = "default"
 TABLE_ORIGIN = "table property"
 QUERIES_A_WEEK = 50
-"""Fewer do not tell how often a table is read: perhaps not all engines say so. A rate, since the weeks that are counted
-grow day by day: a number would be passed in the course of each week anew."""
+"""Fewer do not tell how often a table is read: perhaps not all engines say so."""
+KNOWN_WEEKS = 8
+"""How far back weeks are looked at: what was decided before is forgotten."""
 _DAY_MS = 86_400_000
 _KEY_LENGTH_MAX = 100  # longer ones are nobody's typing error
 _NOTES = frozenset({SIGNATURE_KEY, END_KEY, FIELDS_KEY})
@@ -105,15 +105,32 @@ def with_cuts(layout: LayoutExpression | None, tree: CutTree | None) -> LayoutEx
     return LayoutExpression.by_cuts(tree)
 
 
-def with_known_queries(policy: Policy, queries: int, span_ms: int) -> Policy:
-    """The policy of a table of which so many queries were counted in a span of time.
+def are_queries_known(weeks: Sequence[int]) -> bool:
+    """Whether enough queries of a table are counted to go by them, from how many there were in each week.
 
-    From :data:`QUERIES_A_WEEK` on, its trigger is cost-benefit where nothing names one, with as many scans a day as
-    there were queries where nothing says how many.
+    The weeks are the latest ones, the last of them has not ended. One with :data:`QUERIES_A_WEEK` is enough, and stays
+    so until two weeks that have ended have fewer together. In between the answer is what it was: a table near the bound
+    changes its trigger a few times a year and not every week, and days of the week do not count, since no week is
+    judged to have too few before it has ended.
+    """
+    known, before = False, 0
+    for queries in weeks[:-1]:
+        known = queries >= QUERIES_A_WEEK or (known and queries + before >= QUERIES_A_WEEK)
+        before = queries
+    return known or (bool(weeks) and weeks[-1] >= QUERIES_A_WEEK)
+
+
+def with_known_queries(policy: Policy, weeks: Sequence[int], span_ms: int) -> Policy:
+    """The policy of a table of which so many queries were counted in the latest weeks, the last of which goes on.
+
+    Where they are known well enough (:func:`are_queries_known`), its trigger is cost-benefit where nothing names one,
+    with as many scans a day as there were queries where nothing says how many: in the last two weeks, of which
+    ``span_ms`` have passed.
     """
     origins = policy.origins
-    if span_ms <= 0 or queries * WEEK_MS < QUERIES_A_WEEK * span_ms or origins[TRIGGER_KEY] != DEFAULT_ORIGIN:
+    if span_ms <= 0 or origins[TRIGGER_KEY] != DEFAULT_ORIGIN or not are_queries_known(weeks):
         return policy
+    queries = sum(weeks[-2:])
     scans_per_day, said = queries * _DAY_MS / span_ms, f"default for {queries:,} counted queries"
     if origins[SCANS_KEY] != DEFAULT_ORIGIN:
         return replace(policy, trigger=Trigger.COST_BENEFIT, origins={**origins, TRIGGER_KEY: said})

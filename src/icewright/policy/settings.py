@@ -300,7 +300,7 @@ SETTINGS: tuple[Setting, ...] = (
         600.0,
         NUMBERS,
         "`cost-benefit`: how many queries a day read a partition whole. Not set, it is the number of queries of the "
-        "table that were counted, from 100 in one to two weeks on; below, 600 is assumed.",
+        "table that were counted, where these are enough for the default trigger; else 600 is assumed.",
     ),
     Setting(
         PREFIX + "cost-benefit.horizon",

@@ -83,6 +83,10 @@ class QueryLog:
             return 0
         return self._sums.queries_of(table_id, week_of(since))
 
+    def weeks_of(self, table_id: TableId, since: Instant) -> Mapping[Instant, int]:
+        """How many were counted of a table in each week since an instant, by its beginning; nothing where none were."""
+        return {} if self._sums is None else self._sums.weeks_of(table_id, week_of(since))
+
     def templates_of(self, table_id: TableId, since: Instant) -> Sequence[TemplateWeek]:
         """What was counted of a table in the weeks since an instant; nothing where nobody counts."""
         return () if self._sums is None else self._sums.of_table(table_id, week_of(since))

@@ -90,6 +90,14 @@ class SqlQuerySums:
         with reading(self._engine) as connection:
             return int(connection.scalar(query) or 0)
 
+    def weeks_of(self, table_id: TableId, since: Instant) -> Mapping[Instant, int]:
+        """How many queries of a table there were in each week since then that has any, by its beginning."""
+        kept = query_templates.c
+        query = select(kept.week_at, func.sum(cast(kept.queries, Float)))
+        query = query.where(*is_table(query_templates, table_id), kept.week_at >= since).group_by(kept.week_at)
+        with reading(self._engine) as connection:
+            return {int(week_at): int(queries) for week_at, queries in connection.execute(query)}
+
     def tables(self, since: Instant, limit: int, within: Scopes = EVERYWHERE) -> Sequence[TableReads]:
         """Tables in scopes that were read in the weeks since then, those of most bytes first."""
         kept = query_templates.c

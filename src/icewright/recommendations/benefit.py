@@ -20,6 +20,7 @@ from icewright.model.work.tasks import TERMINAL_STATES, Attempt, ListedTask
 from icewright.plans.evidence.measures import measured
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.queries.service import QueryLog
+from icewright.recommendations.causes import Cause, CauseBenefit, cause_of, summed, with_saved
 from icewright.recommendations.effects import WEEKS_MAX, ComparedWeek, compared_weeks
 from icewright.recommendations.ledger import predicted_change
 from icewright.recommendations.sql import SqlRecommendations
@@ -86,7 +87,10 @@ class AcceptedView:
 
 @dataclass(frozen=True, slots=True)
 class TableBenefit:
-    """What work on a table has brought and cost. ``compared_from`` is since when weeks are compared with before."""
+    """What work on a table has brought and cost. ``compared_from`` is since when weeks are compared with before.
+
+    ``causes`` has the same total by cause.
+    """
 
     table: str
     catalog: str
@@ -98,6 +102,7 @@ class TableBenefit:
     accepted: tuple[AcceptedView, ...]
     notes: tuple[str, ...]
     rates: Rates
+    causes: tuple[CauseBenefit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,7 @@ class FleetBenefit:
     tables: tuple[BenefitRow, ...]
     notes: tuple[str, ...]
     rates: Rates
+    causes: tuple[CauseBenefit, ...] = ()
 
 
 class Benefit:
@@ -167,7 +173,8 @@ class Benefit:
         if len(names) > len(shown):
             notes.append(f"{len(names) - len(shown):,} more tables were read or worked on and are not summed.")
         ordered = tuple(by_week[at] for at in sorted(by_week))
-        return FleetBenefit(since, _total(ordered, since), ordered, tuple(rows), tuple(notes), Rates())
+        causes = summed(one for each in found for one in each.causes)
+        return FleetBenefit(since, _total(ordered, since), ordered, tuple(rows), tuple(notes), Rates(), causes)
 
     def says(self, table_id: TableId) -> list[str]:
         """What was measured of the table's accepted recommendations, in sentences."""
@@ -181,10 +188,8 @@ class Benefit:
     def _since(self, weeks: int) -> Instant:
         return week_of(self._clock.now() - (weeks - 1) * WEEK_MS)
 
-    def _of_table(
-        self, table_id: TableId, name: TableName, since: Instant, costs: Mapping[Instant, BenefitWeek]
-    ) -> TableBenefit:
-        accepted = self._accepted(table_id)
+    def _of_table(self, table_id: TableId, name: TableName, since: Instant, spent: Sequence[_Spent]) -> TableBenefit:
+        accepted, costs = self._accepted(table_id), _by_week(spent)
         changed = _changed_at(accepted, costs)
         sums = self._queries.kept_sums
         read: Sequence[TemplateWeek] = ()
@@ -208,17 +213,21 @@ class Benefit:
             _week(at, by_week[at], compared.get(at), predicted, costs.get(at))
             for at in sorted({*by_week, *(at for at in costs if at >= since)})
         )
+        total = _total(weeks, since)
+        by_cause = (one.by_cause for one in spent)
+        causes = with_saved(by_cause, _change(accepted), total.saved_cpu_ms, _predicted_cpu_ms(total))
         return TableBenefit(
             str(name),
             table_id.catalog,
             table_id.uuid,
             since,
             None if changed is None else changed[1],
-            _total(weeks, since),
+            total,
             weeks,
             accepted,
             tuple(_notes(accepted, has_queries=bool(read), is_changed=changed is not None, is_compared=bool(compared))),
             Rates(),
+            causes,
         )
 
     def _accepted(self, table_id: TableId) -> tuple[AcceptedView, ...]:
@@ -234,16 +243,51 @@ class Benefit:
         ]
         return tuple(sorted(views, key=lambda view: -(view.accepted_at or 0)))
 
-    def _costs(self, only: TaskFilter, since: Instant) -> dict[TableId, dict[Instant, BenefitWeek]]:
-        """What finished tasks took, by table and by the week in which they ended."""
-        found: dict[TableId, dict[Instant, BenefitWeek]] = defaultdict(dict)
+    def _costs(self, only: TaskFilter, since: Instant) -> dict[TableId, list[_Spent]]:
+        """What finished tasks took, by table."""
+        found: dict[TableId, list[_Spent]] = defaultdict(list)
         ended = self._tasks.listed(only, limit=TASKS_MAX)
         counted = [task for task in ended if task.kind in COUNTED and task.updated_at >= since]
         attempts = self._tasks.attempts_of([task.task_id for task in counted])
         for task in counted:
-            weeks, at = found[task.table_id], week_of(task.updated_at)
-            weeks[at] = _plus(weeks.get(at, BenefitWeek(at)), _cost(task, attempts.get(task.task_id, ()), at))
+            week = _cost(task, attempts.get(task.task_id, ()), week_of(task.updated_at))
+            found[task.table_id].append(_Spent(week, cause_of(task)))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """What a task took, in the week in which it ended, and why it was done."""
+
+    week: BenefitWeek
+    cause: Cause
+
+    @property
+    def by_cause(self) -> CauseBenefit:
+        took = self.week
+        return CauseBenefit(self.cause, tasks=took.tasks, cpu_ms=took.cpu_ms, written_bytes=took.written_bytes)
+
+
+def _by_week(spent: Sequence[_Spent]) -> dict[Instant, BenefitWeek]:
+    found: dict[Instant, BenefitWeek] = {}
+    for one in spent:
+        at = one.week.week_at
+        found[at] = _plus(found.get(at, BenefitWeek(at)), one.week)
+    return found
+
+
+def _change(accepted: Sequence[AcceptedView]) -> Cause | None:
+    """What weeks are compared with the time before: as :func:`_changed_at`. An order that no file has saves nothing."""
+    last = next((view for view in accepted if view.accepted_at is not None), None)
+    if last is None:
+        return None
+    return Cause.SEVERAL if last.carried_out_at is None else Cause.LAYOUT
+
+
+def _predicted_cpu_ms(total: BenefitWeek) -> float | None:
+    """Of the bytes that a layout was predicted to save."""
+    saved = total.predicted_bytes
+    return None if saved is None else 1_000 * saved.mean / Rates().read_bytes_per_s
 
 
 _ALWAYS: Final = (

@@ -12,6 +12,7 @@ from icewright.core.codec import from_json
 from icewright.core.errors import Rejected
 from icewright.model.queries.recommendations import Interval
 from icewright.recommendations.benefit import AcceptedView, BenefitRow, BenefitWeek, FleetBenefit, TableBenefit
+from icewright.recommendations.causes import CauseBenefit
 from icewright.terminal import figures as text
 from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import Invocation, api_command, table_name
@@ -30,6 +31,8 @@ _WEEKS: Final = headings(
     drop=("tasks",),
 )
 _TABLES: Final = headings("table", "measured", "#saved", "#CPU saved", "#CPU spent", "#written", below=())
+
+_CAUSES: Final = headings("cause", "#predicted", "#CPU saved", "#CPU spent", "#written", "#tasks", below=())
 
 Weeks = Annotated[int, typer.Option("--weeks", min=1, max=26, help="How many weeks, this one and those before it.")]
 
@@ -63,6 +66,7 @@ def _print_table(terminal: Terminal, found: TableBenefit) -> None:
         _print_accepted(terminal, view)
     terminal.say()
     _print_weeks(terminal, found.weeks, found.total)
+    _print_causes(terminal, found.causes)
     _print_notes(terminal, found.notes)
 
 
@@ -70,6 +74,7 @@ def _print_fleet(terminal: Terminal, found: FleetBenefit) -> None:
     terminal.say(f"All tables: since {text.instant(found.since)}")
     terminal.say()
     _print_weeks(terminal, found.weeks, found.total)
+    _print_causes(terminal, found.causes)
     if found.tables:
         terminal.say()
         terminal.table(_TABLES, [_row_cells(row) for row in found.tables])
@@ -99,6 +104,23 @@ def _print_weeks(terminal: Terminal, weeks: Sequence[BenefitWeek], total: Benefi
     terminal.table(_WEEKS, [*rows, _week_cells("total", total)])
     if total.rewritten_files:
         terminal.say(f"files rewritten: {total.rewritten_files:,} into {total.written_files:,}")
+
+
+def _print_causes(terminal: Terminal, causes: Sequence[CauseBenefit]) -> None:
+    if causes:
+        terminal.say()
+        terminal.table(_CAUSES, [_cause_cells(one) for one in causes])
+
+
+def _cause_cells(one: CauseBenefit) -> tuple[str, ...]:
+    return (
+        one.cause.value,
+        _signed_seconds(one.predicted_cpu_ms),
+        _signed_seconds(one.saved_cpu_ms),
+        text.seconds(one.cpu_ms) if one.tasks else "-",
+        text.size(one.written_bytes) if one.tasks else "-",
+        text.number(one.tasks),
+    )
 
 
 def _print_notes(terminal: Terminal, notes: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import typer
 from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.model.queries.decisions import RecommendationState
-from icewright.model.queries.recommendations import CandidateTrial, Interval, Prediction, Verdict
+from icewright.model.queries.recommendations import AggregationCandidate, CandidateTrial, Interval, Prediction, Verdict
 from icewright.recommendations.views import RecommendationSummary, RecommendationView
 from icewright.terminal import figures as text
 from icewright.terminal.cli import Terminal
@@ -32,6 +32,8 @@ _TRIALS: Final = headings(
     "candidate", "#files", "#of now", "#bytes of now", "#saved a day", "#costs", drop=("of now", "files"), below=()
 )
 _COLUMNS: Final = headings("column", "#queries", "#score", "left out", below=("left out",))
+
+_AGGREGATIONS: Final = headings("by", "#queries", "#cells", "#of rows", "sums", below=("sums",))
 
 RecommendationArgument = Annotated[
     str, typer.Argument(metavar="ID", help="As `icewright recommendations list` shows it.")
@@ -141,11 +143,20 @@ def print_recommendation(terminal: Terminal, found: RecommendationView) -> None:
         terminal.say()
         rows = [(c.column, text.number(c.queries), f"{c.score:,.1f}", c.left_out) for c in evidence.columns]
         terminal.table(_COLUMNS, rows)
+    if said.aggregations:
+        terminal.say()
+        terminal.prose("sums that queries ask for; recorded, not built by icewright yet:")
+        terminal.table(_AGGREGATIONS, [_aggregation_cells(one) for one in said.aggregations])
     for caveat in said.caveats:
         terminal.prose(f"note: {caveat.text}")
     if summary.state is RecommendationState.OPEN and said.verdict is Verdict.CHANGE:
         terminal.say()
         terminal.say(f"Next: icewright recommendations accept {summary.recommendation_id}")
+
+
+def _aggregation_cells(one: AggregationCandidate) -> tuple[str, ...]:
+    sums = ", ".join(one.aggregates)
+    return ", ".join(one.dimensions), text.number(one.queries), text.number(one.cells), text.number(one.rows), sums
 
 
 def _print_test(terminal: Terminal, test: Prediction, chosen: CandidateTrial) -> None:

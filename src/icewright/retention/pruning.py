@@ -24,6 +24,7 @@ from icewright.queries.sql import SqlQuerySums
 from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
 from icewright.retention.prunings_sql import SqlPrunings
+from icewright.work.autotune.sql import SqlDecisions
 
 _log = structlog.get_logger("icewright.pruning")
 
@@ -56,7 +57,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """All stores that have rows of the past; the last three are None where none are kept."""
+    """All stores that have rows of the past; the last four are None where none are kept."""
 
     tasks: TaskStore
     tables: TableStore
@@ -66,6 +67,7 @@ class Past:
     policies: PolicyStore | None = None
     queries: SqlQuerySums | None = None
     recommendations: SqlRecommendations | None = None
+    decisions: SqlDecisions | None = None
 
 
 class Pruner:
@@ -131,6 +133,9 @@ class Pruner:
         if (recommendations := past.recommendations) is not None:
             made = now - keep.recommendations_ms
             yield RowKind.RECOMMENDATIONS, FACTS_AT_ONCE, lambda limit: recommendations.prune(made, limit)
+        if (decisions := past.decisions) is not None:
+            ended = stored_now - keep.decisions_ms
+            yield RowKind.DECISIONS, FACTS_AT_ONCE, lambda limit: decisions.prune(ended, limit)
 
     def _prune_tasks(self, old: Instant) -> bool:
         """Those that are in the history already; all of them where nobody wants one, or it has been held for long."""

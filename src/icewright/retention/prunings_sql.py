@@ -39,6 +39,7 @@ from icewright.store.schema import (
 from icewright.store.schema_access import answers, audit, audit_start, login_codes, sessions, tokens
 from icewright.store.servers_schema import prunings, servers, submitters
 from icewright.store.transactions import reading, writing
+from icewright.work.autotune.schema import decisions
 from icewright.work.halts.schema import halts
 from icewright.work.optimizers.findings_schema import probes
 from icewright.work.store.admission_queries import turns
@@ -79,6 +80,7 @@ PLACES: Final[Mapping[RowKind, _Place]] = {
     RowKind.TABLES: _Place(tables, tables.c.dropped_at, (tables.c.dropped_at.is_not(None),)),
     RowKind.QUERIES: _Place(query_templates, query_templates.c.week_at),
     RowKind.RECOMMENDATIONS: _Place(recommendations, recommendations.c.made_at),
+    RowKind.DECISIONS: _Place(decisions, decisions.c.ended_at, (decisions.c.ended_at.is_not(None),)),
 }
 
 _ELSEWHERE: Final = (tables, plans, query_templates, judged_queries, measurements, recommendations)

@@ -35,6 +35,7 @@ from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
+from icewright.maintenance.quiet_tables import QuietTables
 from icewright.maintenance.registry.services import ACTION_TYPES, DUE_RULES, build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
@@ -73,6 +74,8 @@ from icewright.server.cluster.share import ALL_TABLES, Part
 from icewright.server.liveness import HeardCatalog, Liveness, heard
 from icewright.server.loop import Loop
 from icewright.server.others_tables import OthersTables
+from icewright.work.autotune.sql import SqlDecisions
+from icewright.work.autotune.views import DecisionBook
 from icewright.work.groups.queue_waits import QueueWaits
 from icewright.work.groups.views import GroupViews
 from icewright.work.halts.service import Halting
@@ -119,6 +122,7 @@ class ControlPlane:
     recommendations: Recommendations
     ledger: Ledger
     benefit: Benefit
+    autotune: DecisionBook
 
     def service(self, kind: type[Any]) -> Any:
         """The service of that type."""
@@ -158,6 +162,7 @@ def build_control_plane(
     recommendations: SqlRecommendations | None = None,
     properties: Mapping[str, TableProperties] = MappingProxyType({}),
     part: Part = ALL_TABLES,
+    decisions: SqlDecisions | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -173,7 +178,7 @@ def build_control_plane(
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     ``queries`` is the query log of this process, if it keeps one, and ``recommendations`` where those made from it are
     kept; accepting one changes ``properties`` of tables, by the names of their catalogs. ``part`` is what of all tables
-    the loop works on.
+    the loop works on, ``decisions`` are those of autotuning.
     """
     queries, keeping = queries or QueryLog(catalogs, tables, clock), keeping or Keeping()
     limits, pulse = limits or DispatchLimits(), Liveness(clock)
@@ -222,11 +227,11 @@ def build_control_plane(
         tasks,
         clock,
         orphans=orphans,
-        want_pass=lambda metadata, policy, limits: others.looked_at(metadata, policy, limits),  # noqa: PLW0108 - made below
+        want_pass=lambda *looked: others.looked_at(*looked),  # noqa: PLW0108 - made below
         first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
+        quiet=QuietTables(catalogs, tables, source, registry, clock, limits.chance),
         tidings=tidings,
         chance=limits.chance,
-        analyzed=(lambda _: None) if recommendations is None else recommendations.newest,
     )
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
     restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)
@@ -245,7 +250,9 @@ def build_control_plane(
     back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
     carriers = {**build_carriers(catalogs), **(own if expiries else {}), **(back if rollbacks else {}), **carriers}
     housekeeper = ServerTaskRunner(dispatcher, carriers, clock, alive=pulse.beat)
-    past = Past(tasks, tables, kept, delivery.store, removals.store, policies, queries.kept_sums, recommendations)
+    past = Past(
+        tasks, tables, kept, delivery.store, removals.store, policies, queries.kept_sums, recommendations, decisions
+    )
 
     def wake_up() -> None:
         (wake or loop.wake)()
@@ -264,7 +271,7 @@ def build_control_plane(
     )
     benefit = Benefit(recommendations, tables, tasks, queries, clock)
     acceptance = PolicyAcceptance(accepting, clock)
-    others = OthersTables(tables, tasks, observer, source, clock, part, want=rounds.want, acceptance=acceptance)
+    others = OthersTables(tables, observer, source, clock, part, want=rounds.want, acceptance=acceptance)
     loop = Loop(
         catalogs,
         tables,
@@ -331,4 +338,5 @@ def build_control_plane(
         accepting,
         ledger,
         benefit,
+        DecisionBook(decisions),
     )

@@ -70,6 +70,7 @@ from icewright.store.transactions import FOLLOWS, SHARES, require_lead
 from icewright.store_admin.leader_lock import LeaderElection, open_leader_election
 from icewright.terminal.address import lasting_secret
 from icewright.web.idempotent_answers_sql import SqlAnswers
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 
@@ -184,6 +185,7 @@ class Opened:
             rollbacks=rollbacks,
             properties=properties,
             recommendations=SqlRecommendations(engine),
+            decisions=SqlDecisions(engine),
             seconds=seconds,
             event_prefixes={**_without_prefix(self.entries), **config.events.prefixes},
             wake=wake,

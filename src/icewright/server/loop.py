@@ -246,26 +246,27 @@ class Loop:
             self._registry.keep()
 
     def _look_at_once(self) -> None:
-        for record in self._tables.due(AT_ONCE, BATCH_MAX, self._part.tables):
-            if not self._is_paused(record.name.catalog):
-                with self._part.working(record.name) as is_ours:
+        for one in self._tables.due(AT_ONCE, BATCH_MAX, self._part.tables):
+            if not self._is_paused(one.name.catalog):
+                with self._part.working(one.name) as is_ours:
                     if is_ours:
-                        self._look(record.name)
+                        self._look(one.name)
 
     def _sweep(self) -> None:
-        for record in self._for_a_while(self._tables.due(self._clock.now(), BATCH_MAX, self._part.tables)):
-            with self._part.working(record.name) as is_ours:
+        due = self._tables.due(self._clock.now(), BATCH_MAX, self._part.tables)
+        with self._going_on("pass_over"), self._part.as_server():  # revisions say that a table is as it was
+            due = self._maintainer.pass_over(due, self._answering())
+        for one in self._for_a_while(due):
+            with self._part.working(one.name) as is_ours:
                 if is_ours:
-                    self._look_when_due(record.name)
+                    self._look_when_due(one.name)
 
     def _look_when_due(self, name: TableName) -> None:
-        until = self.paused_until(name.catalog)
         if name.catalog not in self._catalogs:
             text = f"catalog {name.catalog} is not configured any more"
             self._maintainer.put_aside(name, Reason("catalog-not-configured", text))
-        elif until is not None:
-            # Out of the way, or the tables of a catalog that is away would fill every batch.
-            self._maintainer.put_off(name, until)
+        elif (until := self.paused_until(name.catalog)) is not None:
+            self._maintainer.put_off(name, until)  # or the tables of a catalog that is away would fill every batch
         else:
             self._look(name)
 
@@ -435,7 +436,6 @@ class Loop:
 
 
 def _within(span_ms: int, since: Instant | None, now: Instant) -> bool:
-    """Whether something noted at ``since`` is less than ``span_ms`` ago."""
     return since is not None and since <= now < since + span_ms
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from icewright.actions.remove_files.quarantine_scheduler import NEVER
 from icewright.core.clock import Clock
 from icewright.core.errors import IcewrightError
 from icewright.core.servers import BUCKETS
@@ -16,11 +17,12 @@ from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Mode, Policy
-from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed
+from icewright.model.work.breaker import Thresholds, alarmed
 from icewright.observation.observer import Observer
 from icewright.policy.effective import policy_of
 from icewright.policy.source import PolicySource
-from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.ports.store import TableRecord, TableStore
+from icewright.ports.table_records import BeforeLook
 from icewright.recommendations.policy_acceptance import PolicyAcceptance
 from icewright.server.cluster.share import Part
 
@@ -28,7 +30,7 @@ WALK_MS: Final = 3_600_000
 """How long after one walk through all tables the next one begins."""
 TABLES_A_ROUND: Final = 200
 
-Want = Callable[[TableId, TableName, Policy, Thresholds], None]
+Want = Callable[[TableId, TableName, Policy, Thresholds, BeforeLook], Instant | None]
 
 
 class OthersTables:
@@ -37,7 +39,6 @@ class OthersTables:
     def __init__(
         self,
         tables: TableStore,
-        tasks: TaskStore,
         observer: Observer,
         policies: PolicySource,
         clock: Clock,
@@ -47,16 +48,22 @@ class OthersTables:
         acceptance: PolicyAcceptance,
     ) -> None:
         """``want`` is told of each table of which files may be removed."""
-        self._tables, self._tasks, self._observer, self._policies = tables, tasks, observer, policies
+        self._tables, self._observer, self._policies = tables, observer, policies
         self._clock, self._part, self._want, self._acceptance = clock, part, want, acceptance
         self._after: TableId | None = None
         self._walked_at: Instant | None = None
 
-    def looked_at(self, metadata: TableMetadata, policy: Policy, limits: Thresholds) -> None:
-        """A table was looked at by this process, and may be acted on."""
-        if self._part.leads:
-            self._want(metadata.table_id, metadata.name, policy, limits)
-            self._acceptance.consider(metadata, policy)
+    def looked_at(
+        self, metadata: TableMetadata, policy: Policy, limits: Thresholds, found: BeforeLook
+    ) -> Instant | None:
+        """A table was looked at by this process, and may be acted on; gives until when that need not be told again.
+
+        A server that follows moves no file: the leader finds out by itself, however often it looks.
+        """
+        if not self._part.leads:
+            return NEVER
+        self._acceptance.consider(metadata, policy)
+        return self._want(metadata.table_id, metadata.name, policy, limits, found)
 
     def consider_tables_of_others(self) -> None:
         """Go on with the walk; nothing where there are no other servers."""
@@ -81,9 +88,9 @@ class OthersTables:
             return
         limits = Thresholds.of(policy, record.unparked_at)
         if policy.removes_orphan_files or policy.removes_expired_files:
-            latest = self._tasks.listed(TaskFilter(table_id=record.table_id), limit=TASKS_LOOKED_AT)
-            if alarmed(latest, self._tasks.now(), limits) is None:
-                self._want(record.table_id, record.name, policy, limits)
+            found = self._tables.before_look_at(record.table_id)
+            if alarmed(found.tasks, found.now, limits) is None:
+                self._want(record.table_id, record.name, policy, limits, found)
         if self._acceptance.is_open(record.table_id, policy) and (metadata := self._present(record)) is not None:
             self._acceptance.consider(metadata, self._policies.policy(metadata))
 

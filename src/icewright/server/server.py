@@ -46,6 +46,7 @@ from icewright.terminal.address import (
     remove_address,
     write_address,
 )
+from icewright.work.autotune.wiring import autotuning
 
 _log = structlog.get_logger("icewright.server")
 
@@ -91,6 +92,7 @@ def _serve(
             with (
                 listening_to_events(config, environ, led.intake, cursors),
                 keeping_history(config, environ, led.tasks, led.history),
+                autotuning(config, environ, led.tasks, led.tables, led.backlogs, led.group_views, led.autotune),
             ):
                 yield
 

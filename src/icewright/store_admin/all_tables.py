@@ -12,6 +12,7 @@ import icewright.recommendations.schema
 import icewright.store.schema
 import icewright.store.schema_access
 import icewright.store.servers_schema
+import icewright.work.autotune.schema
 import icewright.work.halts.schema
 import icewright.work.optimizers.findings_schema
 import icewright.work.store.admission_queries

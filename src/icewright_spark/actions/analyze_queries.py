@@ -1,6 +1,7 @@
 """``analyze_queries``: read a sample of rows, the list of files and the query log, and try layouts on them.
 
-Nothing is written. The sample has the columns that queries filter by, and those of the present layout.
+Nothing is written. The sample has the columns that queries filter by, and those of the present layout; of some files
+rows are read with all columns, by which the sizes of files in another order are predicted.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import BinaryType, StringType
 
 from icewright.core import codec
 from icewright.core.errors import Conflict, InvalidMessage
@@ -24,7 +28,9 @@ from icewright.model.work.jobs import Committed, GroupFigures, TaskSpec
 from icewright_spark.actions.driver_job import ONE_GROUP
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
+from icewright_spark.executors.staged.staging import staged
 from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.iceberg.scan_tasks import tasks_of_files
 from icewright_spark.session.driver_cost import DriverCost, jvm_thread_clock
 from icewright_spark.trials.measure import Snapshots, measure
 from icewright_spark.trials.recommend import Options, recommend
@@ -32,7 +38,16 @@ from icewright_spark.trials.table_sample import BYTES, FILE, METRICS, PARTITION,
 
 QUERIES_MAX: Final = 50_000
 """Queries that layouts are tried on; of more, a sample by their ids, so that the same ones are taken each time."""
+WHOLE_FILES_MAX: Final = 32
+"""Files of which rows are read with all columns, to predict how much room they take in another order."""
+WHOLE_BYTES_MAX: Final = 4 << 30
+"""Of these files together, but for the first: all columns are read, whatever share of the rows is taken."""
+WHOLE_ROWS: Final = 20_000
+
 _SEED: Final = 1
+_TEXT_MAX: Final = 64
+"""Characters of a text that sizes are predicted by: whether it repeats shows in them."""
+_NOT_READ: Final = ("variant", "unknown", "geometry", "geography")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +81,9 @@ def analyze_queries(
     rows = _sample(spark, spec, action, _columns(table, queries, action)).toArrow()
     found: Recommendation | Measured
     if action.measure is None:
+        whole = _whole(spark, table, spec, action, files)
         phase.name = "trying layouts"
-        options = Options(current=action.current, modes=_modes(table), unreadable=unreadable)
+        options = Options(current=action.current, modes=_modes(table), unreadable=unreadable, whole=whole)
         found = recommend(spec.table_name, rows, files, queries, options)
     else:
         before_id = action.measure.before_snapshot_id
@@ -162,9 +178,44 @@ def _sample(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries, columns
     return taken.select(*map(identifier, columns), FILE)
 
 
+def _whole(spark: SparkSession, table: SparkTable, spec: TaskSpec, action: AnalyzeQueries, files: Any) -> Any:
+    """Rows with all plain columns of some files, each file's in their order; None where there are no files."""
+    paths, records = _some_files(files)
+    if not paths:
+        return None
+    names = [
+        str(field["name"])
+        for field in table.schema_fields()
+        if isinstance(field["type"], str) and not field["type"].startswith(_NOT_READ)
+    ]
+    tasks = tasks_of_files(table, action.base_snapshot_id, paths)
+    with staged(spark, table, f"{spec.task_id}-{spec.attempt}-whole", tasks) as inputs:
+        rows, share = inputs.rows_file_by_file(), min(1.0, WHOLE_ROWS / max(1, records))
+        taken = rows if share == 1.0 else rows.sample(withReplacement=False, fraction=share, seed=_SEED)
+        long = {field.name for field in rows.schema.fields if isinstance(field.dataType, StringType | BinaryType)}
+        columns = [sql.col(identifier(name)) for name in names]
+        short = [
+            sql.substring(column, 1, _TEXT_MAX).alias(name) if name in long else column
+            for name, column in zip(names, columns, strict=True)
+        ]
+        return taken.select(*short, FILE).toArrow()
+
+
+def _some_files(files: Any) -> tuple[list[str], int]:
+    """Files with rows, evenly chosen by their paths, and how many rows they have."""
+    listed = files.select([PATH, ROWS, BYTES]).filter(pc.greater(files[ROWS], 0)).sort_by(PATH)
+    step = max(1, -(-listed.num_rows // WHOLE_FILES_MAX))
+    chosen = listed.take(list(range(0, listed.num_rows, step))).to_pylist()
+    within = list(accumulate(row[BYTES] for row in chosen))
+    kept = [row for row, size in zip(chosen, within, strict=True) if size <= max(WHOLE_BYTES_MAX, within[0])]
+    return [row[PATH] for row in kept], sum(row[ROWS] for row in kept)
+
+
 def _columns(table: SparkTable, queries: Iterable[QueryRecord], action: AnalyzeQueries) -> list[str]:
-    """Columns of the top level that anything of a query's filter, or of the present layout, lies in."""
-    named = {one.column.partition(".")[0].lower() for query in queries for read in query.tables for one in read.filters}
+    """Columns of the top level that anything of a query's filters or groups, or of the present layout, lies in."""
+    reads = [read for query in queries for read in query.tables]
+    names = [name for read in reads for name in (*read.group_by, *(one.column for one in read.filters))]
+    named = {name.partition(".")[0].lower() for name in names}
     named |= {column.path[0].lower() for column in (action.current.columns if action.current is not None else ())}
     return [str(field["name"]) for field in table.schema_fields() if str(field["name"]).lower() in named]
 

@@ -51,6 +51,15 @@ def planned_tasks(table: SparkTable, base_snapshot_id: int, groups: Sequence[Fil
     return {group.group_id: [found[file.path] for file in group.files] for group in groups}
 
 
+def tasks_of_files(table: SparkTable, snapshot_id: int, paths: Iterable[str]) -> list[Any]:
+    """Java's ``FileScanTask`` of each of these data files that the snapshot has."""
+    tasks = table.java.newScan().useSnapshot(snapshot_id).planFiles()
+    try:
+        return list(iterate(_only(table, tasks, paths)))
+    finally:
+        tasks.close()
+
+
 def partition_filter(table: SparkTable, partitions: Iterable[Partition]) -> dict[str, Any] | None:
     """An expression, as Iceberg's JSON, that holds in these partitions; None where there is none worth its cost.
 

@@ -93,15 +93,15 @@ def _is_possible(layout: LayoutExpression, columns: Mapping[Path, CodedColumn]) 
     return all(cut is None or as_cut(cut.operator, cut.literal, kinds[cut.column]) is not None for cut in cuts)
 
 
-def simplicity(candidate: Candidate) -> tuple[int, int, str]:
+def simplicity(candidate: Candidate) -> tuple[int, int]:
     """What sorts simpler candidates first: nothing, properties, sorts, z-order, Hilbert, cuts; then fewer columns."""
     match candidate:
         case LeaveAsIs():
-            return 0, 0, ""
+            return 0, 0
         case PropertiesChange(properties):
-            return 1, len(properties), str(candidate)
+            return 1, len(properties)
         case LayoutChange(layout):
-            return 2 + list(Curve).index(layout.curve), len(layout.columns), str(candidate)
+            return 2 + list(Curve).index(layout.curve), len(layout.columns)
         case Revert():
             raise AssertionError(f"{candidate} is no candidate of the tournament")
 

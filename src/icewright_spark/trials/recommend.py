@@ -33,6 +33,7 @@ from icewright.model.queries.recommendations import (
     Verdict,
 )
 from icewright_spark.executors.sort.sample import ROWS_PER_FILE_MIN
+from icewright_spark.trials.aggregations import aggregating_reads, aggregations
 from icewright_spark.trials.candidates import Choice, choose
 from icewright_spark.trials.cutting import cut_tree
 from icewright_spark.trials.predicates import Columns, Path, flat_columns
@@ -42,6 +43,7 @@ from icewright_spark.trials.simulation import (
     Simulation,
     scanned,
 )
+from icewright_spark.trials.sizes import Sizes
 from icewright_spark.trials.table_sample import FILE, TableSample, table_sample
 from icewright_spark.trials.tournament import (
     NO_CANDIDATE,
@@ -80,13 +82,16 @@ TOO_FEW_QUERIES, SAMPLE_TOO_SMALL = "too-few-queries", "sample-too-small"
 class Options:
     """``current`` is the layout that the table is to have now; ``modes`` its metrics modes, by column.
 
-    ``unreadable`` counts queries that could not be read, and are not among those that are given.
+    ``unreadable`` counts queries that could not be read, and are not among those that are given. ``whole`` are rows
+    with all columns and ``_file`` of some files, chosen by chance, each file's in their order, by which sizes are
+    predicted; without it rows take as much room under a layout as they do now.
     """
 
     rates: Rates = field(default_factory=Rates)
     current: LayoutExpression | None = None
     modes: Mapping[Path, str] = field(default_factory=dict)
     unreadable: int = 0
+    whole: Any = None
 
 
 def recommend(
@@ -116,20 +121,29 @@ class _Trials:
     ) -> None:
         self._table, self._options = table, options
         flat = flat_columns(sample)
-        reads, unusable = reads_of(queries, table, Columns([path for path in flat if path != (FILE,)]))
+        columns = Columns([path for path in flat if path != (FILE,)])
+        reads, unusable = reads_of(queries, table, columns)
         current = [column.path for column in options.current.columns] if options.current is not None else []
         wanted = [path for read in reads for path, _ in read.filters] + [path for path in current if path in flat]
+        grouped = [columns.find(name) for read in aggregating_reads(queries, table) for name in read.group_by]
+        wanted += [path for path in dict.fromkeys(grouped) if path is not None]
         self._sample: TableSample = table_sample(flat, files, wanted, options.modes)
+        self._queries = queries
         older, newer = split_by_time(reads)
         self._older_reads = older
         self._older, of_older = workload_of(older, self._sample.columns)
         self._newer, of_newer = workload_of(newer, self._sample.columns)
         unreadable = Counter({UNREADABLE_ROW: options.unreadable})
         self._unusable = dict(Counter(unusable) + Counter(of_older) + Counter(of_newer) + unreadable)
-        self._simulation = Simulation(self._sample)
+        sizes = None if options.whole is None else Sizes.of(options.whole, files)
+        self._simulation = Simulation(self._sample, sizes)
         self._cost = cost_of(self._simulation.simulated_bytes, options.rates)
 
     def recommendation(self) -> Recommendation:
+        """With what is recorded beside it."""
+        return replace(self._verdict(), aggregations=aggregations(self._queries, self._table, self._sample))
+
+    def _verdict(self) -> Recommendation:
         refusal = self._refusal()
         if refusal is not None:
             return self._leave(refusal)

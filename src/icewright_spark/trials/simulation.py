@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icewright.model.iceberg.layouts import Layout, LayoutExpression
-from icewright.model.iceberg.tables import SortField
+from icewright.model.iceberg.layouts import LayoutExpression
 from icewright_spark.executors.sort.cells import cells_of
 from icewright_spark.executors.sort.sample import ROWS_PER_FILE_MIN
 from icewright_spark.trials.predicates import (
@@ -33,6 +32,7 @@ from icewright_spark.trials.predicates import (
     Path,
     files_that_may_match,
 )
+from icewright_spark.trials.sizes import MISSED, Sizes, layout_by_place
 from icewright_spark.trials.table_sample import CodedColumn, TableSample, unknown_bounds
 
 Amounts = npt.NDArray[np.float64]
@@ -53,6 +53,11 @@ class Ends(StrEnum):
         if self is Ends.FINITE:
             return 1 - sampled
         return -np.log(sampled) if self is Ends.EXPONENTIAL else np.zeros_like(sampled)
+
+    @property
+    def missed(self) -> float:
+        """What is added to the ratio of sizes that is predicted, since that may be off."""
+        return {Ends.SEEN: -MISSED, Ends.FINITE: 0.0, Ends.EXPONENTIAL: MISSED}[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +87,17 @@ def scanned(queries: Sequence[Sequence[Condition]], files: Files) -> Scanned:
     return Scanned(opened, size)
 
 
-def layout_by_place(layout: LayoutExpression) -> Layout:
-    """The layout of rows that have its columns alone, in its order: the place of each is its field's id."""
-    fields = tuple(
-        SortField(place, "identity", column.direction, column.null_order) for place, column in enumerate(layout.columns)
-    )
-    return Layout(layout.curve, fields, cuts=layout.cuts)
-
-
 class Simulation:
     """The files of a table as they are, and as layouts would make them, at as many files in each partition.
 
     Partitions of one file, and those with fewer than :data:`ROWS_PER_FILE_MIN` rows of the sample for each file, stay
     as they are. Unless the list of files has bounds, those of the files that are there come from the sample too.
+    Without ``sizes``, rows take as much room under a layout as they do now.
     """
 
-    def __init__(self, table: TableSample) -> None:
-        self._table = table
+    def __init__(self, table: TableSample, sizes: Sizes | None = None) -> None:
+        self._table, self._sizes = table, sizes
+        self._ratios: dict[LayoutExpression, float] = {}
         files = table.files
         partitions = int(files.partitions.max(initial=-1)) + 1
         self._partition_of_row = files.partitions[table.files_of_rows]
@@ -165,12 +164,20 @@ class Simulation:
         now = self.now(ends)
         kept = ~self._simulated[self._table.files.partitions]
         share = np.bincount(groups.cells, minlength=groups.count) / np.maximum(self._sampled[groups.partitions], 1)
-        size = share * self._bytes[groups.partitions]
+        size = share * self._bytes[groups.partitions] * self.size_under(layout, ends)
         bounds = {}
         for path, column in self._table.columns.items():
             made = self._bounds(column, groups, ordered=path in paths, ends=ends)
             bounds[path] = _joined(now.bounds[path], kept, made, share > 0)
         return Files(np.concatenate([now.bytes[kept], size[share > 0]]), bounds)
+
+    def size_under(self, layout: LayoutExpression, ends: Ends = Ends.FINITE) -> float:
+        """The bytes of what a layout changes, over those that it has now."""
+        if self._sizes is None:
+            return 1.0
+        if layout not in self._ratios:
+            self._ratios[layout] = self._sizes.ratio(layout, self._counts, self._simulated)
+        return self._ratios[layout] + ends.missed
 
     def _placed(self, layout: LayoutExpression, paths: Sequence[Path]) -> _Cells:
         by_place = layout_by_place(layout)

@@ -90,7 +90,10 @@ def pick(entries: Sequence[Entry], older: Window, rates: Rates) -> int | None:
     """The number of the winner on the older queries, None where the table is best left as it is.
 
     It must save more within the horizon than it costs. Among those that save nearly as much as the best (by less than
-    :data:`TIE` of its gain, or than one standard error of the paired difference), the simplest wins.
+    :data:`TIE` of its gain), the simplest wins, and among equally simple ones the best. That a difference may be chance
+    is no reason to take the simpler one: the better one is better more often than not. On the tables of B3 of even
+    number, in 8 files, later queries read 0.403 of what they read before; where everything within one standard error
+    tied, 0.410.
     """
     if not entries or not older.weights.sum():
         return None
@@ -106,14 +109,14 @@ def pick(entries: Sequence[Entry], older: Window, rates: Rates) -> int | None:
     def ties(number: int) -> bool:
         below = saved[best] - saved[number]
         spared = (entries[best].cost.cpu_s - entries[number].cost.cpu_s) / (older.per_day * rates.horizon_days)
-        near = max(TIE * abs(_mean(saved[best], older.weights)), standard_error(below, older.weights))
+        near = TIE * abs(_mean(saved[best], older.weights))
         return worth[number] > 0 and _mean(below, older.weights) - spared <= near
 
-    return min((number for number in range(len(entries)) if ties(number)), key=lambda it: _order(entries[it], it))
+    def order(number: int) -> tuple[tuple[int, int], float, str]:
+        candidate = entries[number].candidate
+        return simplicity(candidate), -worth[number], str(candidate)
 
-
-def _order(entry: Entry, number: int) -> tuple[tuple[int, int, str], int]:
-    return simplicity(entry.candidate), number
+    return min((number for number in range(len(entries)) if ties(number)), key=order)
 
 
 def prediction(window: Window, sides: Sides, rates: Rates) -> Prediction:

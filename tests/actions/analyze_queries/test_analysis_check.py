@@ -21,6 +21,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.queries.recommendations import (
     LEAVE,
+    AggregationCandidate,
     Cost,
     FrequentQueries,
     LayoutChange,
@@ -38,6 +39,7 @@ from tests.cases import each_case
 LOG = TableName("lake", ("icewright",), "queries")
 SINCE = 1_699_000_000_000
 NOW = 1_700_000_000_000
+SUMS = AggregationCandidate(("city",), ("count(*)",), queries=9, bytes_read=0, rows=40_000, cells=5)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +131,8 @@ def changed(candidate: object) -> Recommendation:
 
 
 def test_an_answer_that_holds_is_accepted(metadata: TableMetadata) -> None:
-    for answer in (recommendation(EVENTS, "city"), changed(bloom_of("city")), leave(EVENTS)):
+    recorded = replace(leave(EVENTS), aggregations=(SUMS,) * 10)
+    for answer in (recommendation(EVENTS, "city"), changed(bloom_of("city")), leave(EVENTS), recorded):
         assert problem_of(answer, metadata) is None
 
 
@@ -181,6 +184,19 @@ def wrong_answers() -> list[tuple[Recommendation, str]]:
         (frequent(good, then=-1.0), "most frequent queries open -1 files"),
         (frequent(good, then=1e9), "most frequent queries open 1e+09 files"),
         (replace(good, frequent=FrequentQueries(11, 1.0, 1.0)), "its 11 most frequent queries"),
+        *(
+            (replace(good, aggregations=recorded), "what it records of queries that sum the table up")
+            for recorded in (
+                (SUMS,) * 11,
+                (replace(SUMS, cells=SUMS.rows + 1),),
+                (replace(SUMS, cells=0),),
+                (replace(SUMS, queries=0),),
+                (replace(SUMS, bytes_read=-1),),
+                (SUMS, replace(SUMS, dimensions=())),
+                (replace(SUMS, dimensions=("x" * 1_001,)),),
+                (replace(SUMS, aggregates=("sum(x)",) * 51),),
+            )
+        ),
     ]
 
 

@@ -37,11 +37,13 @@ from icewright.recommendations.api import Reject, Snooze
 from icewright.server.http.app import create_app
 from icewright.web.examples import EXAMPLES
 from icewright.web.schema import schema_of
+from icewright.work.autotune.api import WhyDecision
 from icewright.work.halts.api import PartAsked
 from scripts import write_reference
 from tests.builders.mailbox import Mailbox, told
 from tests.builders.queries import query, read_of, recommendation
 from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello
+from tests.contracts.test_decisions_contract import decision
 from tests.doubles.clock import ManualClock
 from tests.lakes.house import House, litter, own_access
 from tests.lakes.sqlite import writer
@@ -247,6 +249,8 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/gone-tables/{name}/{uuid}": DeclareGone(in_no_catalog=True, declared_by="Ada"),
         "/queries": {"queries": [query(1)]},
         "/queries/trino": {"metadata": {}, "statistics": {}, "createTime": "x", "endTime": "x"},
+        "/autotune/{decision_id}/hold": WhyDecision("not now"),
+        "/autotune/{decision_id}/release": WhyDecision(""),
         "/recommendations/{recommendation_id}/reject": Reject("not now"),
         "/recommendations/{recommendation_id}/snooze": Snooze(7),
         "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
@@ -370,6 +374,12 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
         yield "POST", f"{V1}/queue/{verb}", served.http.post(f"{V1}/queue/{verb}", json=to_json(part))
         yield "GET", f"{V1}/queue", served.http.get(f"{V1}/queue")
     yield "GET", f"{V1}/groups", served.http.get(f"{V1}/groups")
+    assert served.control.autotune.store.make(decision(1, served.clock))
+    for verb in ("hold", "release"):
+        url = f"{V1}/autotune/tune-1/{verb}"
+        yield "POST", f"{V1}/autotune/{{decision_id}}/{verb}", served.http.post(url, json={"why": "not now"})
+    yield "GET", f"{V1}/autotune/{{decision_id}}", served.http.get(f"{V1}/autotune/tune-1")
+    yield "GET", f"{V1}/autotune", served.http.get(f"{V1}/autotune")
     yield "GET", f"{V1}/groups/{{name}}", served.http.get(f"{V1}/groups/default")
     yield "POST", f"{V1}/queue/resume", served.http.post(f"{V1}/queue/resume", json=to_json(part))
 

@@ -22,6 +22,10 @@ memory = "128g"
 applications = 4
 optimizers = 1
 large_share = 0.25
+normal_min = 0
+normal_max = 8
+large_min = 1
+large_max = 3
 windows = [
   { cron = "0 22 * * *", time_zone = "Europe/Berlin", duration = "PT8H" },
   { cron = "0 12 * * 6", duration = "PT1H" },
@@ -44,7 +48,7 @@ def read(folder: Path, text: str) -> tuple[ResourceGroup, ...]:
 
 def test_groups_are_read_with_all_their_caps(tmp_path: Path) -> None:
     windows = (Window("0 22 * * *", "Europe/Berlin", 8 * 3_600_000), Window("0 12 * * 6", "UTC", 3_600_000))
-    etl = ResourceGroup("etl", 32, 128 << 30, 4, 1, windows, 0.25, (TenantCaps("sales", 8, 1 << 30, 2),), 8)
+    etl = ResourceGroup("etl", 32, 128 << 30, 4, 1, windows, 0.25, (TenantCaps("sales", 8, 1 << 30, 2),), 8, 0, 8, 1, 3)
     assert read(tmp_path, WRITTEN) == (ResourceGroup("default"), etl)
 
 
@@ -62,6 +66,10 @@ def test_groups_are_read_with_all_their_caps(tmp_path: Path) -> None:
         ('[groups.etl]\nmemory = "12q"', "memory: write bytes"),
         ("[groups.etl]\nlarge_share = 1.0", "large_share: must be more than 0 and less than 1"),
         ("[groups.etl]\nlarge_share = 'x'", "large_share: write a number"),
+        ("[groups.etl]\nnormal_max = -1", "normal_max: write a whole number, 0 to 1000"),
+        ("[groups.etl]\nlarge_min = 'x'", "large_min: write a whole number, 0 to 1000"),
+        ("[groups.etl]\nlarge_max = 1_001", "large_max: write a whole number, 0 to 1000"),
+        ("[groups.etl]\nnormal_min = 3", "the maximum not below the minimum"),
         ("[groups.etl]\nwindows = 3", "windows: expected a list"),
         ("[groups.etl]\nwindows = [3]", "windows: expected a table"),
         ("[groups.etl]\nwindows = [{ cron = '0 22 * *', duration = 'PT1H' }]", "windows: it takes minute"),
@@ -86,6 +94,7 @@ groups:
     tasks: 8
     memory: 128g
     large_share: 0.25
+    large_max: 4
     windows:
       - {cron: "0 22 * * *", duration: PT8H}
     tenants:
@@ -100,7 +109,7 @@ def test_policy_files_say_groups_in_the_same_words(tmp_path: Path) -> None:
     windows = (Window("0 22 * * *", "UTC", 8 * 3_600_000),)
     tenants = (TenantCaps("sales", 8),)
     assert group == ResourceGroup(
-        "etl", memory_bytes=128 << 30, windows=windows, large_share=0.25, tenants=tenants, tasks_max=8
+        "etl", memory_bytes=128 << 30, windows=windows, large_share=0.25, tenants=tenants, tasks_max=8, large_max=4
     )
 
 

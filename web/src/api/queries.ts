@@ -347,6 +347,12 @@ export const groups = queryOptions({
   refetchInterval: OFTEN,
 });
 
+export const decisions = queryOptions({
+  queryKey: ["autotune"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/autotune", { params: { query: { limit: 20 } }, signal })),
+  refetchInterval: NOW_AND_THEN,
+});
+
 export const policies = queryOptions({
   queryKey: ["policies", "now"],
   queryFn: ({ signal }) => tagged(api.GET("/api/v1/policies", { signal })),

@@ -5,6 +5,7 @@ import type { EChartsOption } from "echarts";
 import { useMemo } from "react";
 import type { Schemas } from "../api/client";
 import * as queries from "../api/queries";
+import { floating, steps } from "../lib/causes";
 import { bytes, count, duration, instant } from "../lib/format";
 import { signed } from "../lib/pictures";
 import { type Palette, Picture, said } from "./chart";
@@ -51,11 +52,12 @@ export function FleetLedger() {
   const found = useQuery(queries.fleetBenefit);
   return (
     <Loaded query={found} what="the ledger">
-      {({ weeks, tables, notes }) =>
+      {({ weeks, tables, notes, causes }) =>
         weeks.length === 0 ? null : (
           <div className="mb-6 flex flex-col gap-4">
             <SavedPicture weeks={weeks} />
             <CostPicture weeks={weeks} />
+            {causes && causes.length > 0 ? <CausesPicture causes={causes} /> : null}
             <DataTable label="Tables, with what was saved and spent" rows={tables} columns={COLUMNS} keyOf={keyOf} />
             <ul className="list-disc pl-5 text-sm text-soft">
               {notes.map((note) => (
@@ -171,6 +173,71 @@ function CostPicture({ weeks }: { weeks: Week[] }) {
           week.rewritten_files,
           week.written_files,
           bytes(week.written_bytes),
+        ]),
+      }}
+    />
+  );
+}
+
+const COLOURS = { saved: "good", spent: "accent", net: "ink" } as const;
+
+function CausesPicture({ causes }: { causes: Schemas["CauseBenefit"][] }) {
+  const found = useMemo(() => steps(causes), [causes]);
+  const drawn = useMemo(() => {
+    const bars = floating(found);
+    return (colours: Palette): EChartsOption => ({
+      tooltip: {
+        trigger: "axis",
+        confine: true,
+        backgroundColor: colours.card,
+        borderColor: colours.line,
+        textStyle: { color: colours.ink, fontSize: 13 },
+        formatter: (given) => {
+          const step = found[(given as unknown as { dataIndex: number }[])[0]?.dataIndex ?? 0];
+          return step ? said(step.name, signed(step.value, duration)) : said("");
+        },
+      },
+      grid: { left: 8, right: 8, top: 8, bottom: 8, containLabel: true },
+      xAxis: {
+        type: "category",
+        data: found.map((step) => step.name),
+        axisLabel: { color: colours.soft, interval: 0, rotate: 30 },
+      },
+      yAxis: {
+        type: "value",
+        axisLabel: { color: colours.soft, formatter: (value: number) => signed(value, duration) },
+        splitLine: { lineStyle: { color: colours.line } },
+      },
+      series: (["base", "above", "below"] as const).map((part) => ({
+        type: "bar" as const,
+        stack: "steps",
+        silent: part === "base",
+        data: bars.map((bar, index) => ({
+          value: bar[part],
+          itemStyle: { color: part === "base" ? "transparent" : colours[COLOURS[found[index]?.kind ?? "net"]] },
+        })),
+      })),
+    });
+  }, [found]);
+  const net = found.find((step) => step.kind === "net")?.value;
+  return (
+    <Picture
+      title="CPU by cause: saved, spent and what is left"
+      summary={
+        net !== undefined
+          ? `${signed(net, duration)} of CPU is left. Below zero more was spent than saved.`
+          : "What was saved is not known: no queries ran both before a change and since."
+      }
+      option={drawn}
+      numbers={{
+        head: ["Cause", "Predicted", "CPU saved", "CPU spent", "Written", "Tasks"],
+        rows: causes.map((one) => [
+          one.cause,
+          signed(one.predicted_cpu_ms, duration),
+          signed(one.saved_cpu_ms, duration),
+          one.tasks > 0 ? duration(one.cpu_ms) : "–",
+          one.tasks > 0 ? bytes(one.written_bytes) : "–",
+          one.tasks,
         ]),
       }}
     />

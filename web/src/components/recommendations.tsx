@@ -147,7 +147,7 @@ function Evidence({ id }: { id: string }) {
 }
 
 function Figures({ view }: { view: View }) {
-  const { evidence, chosen, trials, caveats } = view.recommendation;
+  const { evidence, chosen, trials, caveats, aggregations } = view.recommendation;
   const test = chosen?.test;
   const range = ({ low, mean, high }: Schemas["Interval"]) =>
     `${mean.toFixed(1)} (${low.toFixed(1)} to ${high.toFixed(1)})`;
@@ -210,6 +210,24 @@ function Figures({ view }: { view: View }) {
             </tbody>
           </table>
         </div>
+      ) : null}
+      {aggregations && aggregations.length > 0 ? (
+        <section className="text-sm">
+          <h4 className="font-medium">Sums that queries ask for: recorded, not built by icewright yet</h4>
+          <ul className="list-disc pl-5">
+            {aggregations.map((one) => (
+              <li key={one.dimensions.join("\n")}>
+                By <Name>{one.dimensions.join(", ")}</Name>
+                {one.aggregates.length > 0 ? (
+                  <>
+                    : <Name>{one.aggregates.join(", ")}</Name>
+                  </>
+                ) : null}
+                . Asked {plural(one.queries, "time")}; {plural(one.cells, "cell")} of {plural(one.rows, "row")}
+              </li>
+            ))}
+          </ul>
+        </section>
       ) : null}
       <ul className="list-disc pl-5 text-sm text-soft">
         {caveats.map((caveat) => (

@@ -5,6 +5,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { answer, api, type Schemas } from "../api/client";
 import * as queries from "../api/queries";
+import { Autotune } from "../components/autotune";
 import { type Column, DataTable } from "../components/data-table";
 import { TableLink, TaskLink } from "../components/links";
 import { QueuePicture } from "../components/pictures";
@@ -115,6 +116,7 @@ export function QueuePage() {
             <DataTable label="Resource groups" rows={items} columns={COLUMNS} keyOf={(row) => row.name} />
           )}
         </Loaded>
+        <Autotune mayOperate={mayOperate} />
         <Waits />
         <OverTime />
       </div>

@@ -17,7 +17,9 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
 from icewright.model.queries.measurements import MEASURED_QUERIES_MAX, FileSums, Measured, MeasuredQuery
 from icewright.model.queries.recommendations import (
+    AGGREGATIONS_MAX,
     FREQUENT_MAX,
+    AggregationCandidate,
     Candidate,
     Evidence,
     JudgedQuery,
@@ -60,6 +62,8 @@ ANSWER_LENGTH_MAX: Final = 512 * 1024
 """Of an answer as JSON: each is kept for years."""
 TRIALS_MAX: Final = 100
 COLUMNS_MAX: Final = 50
+NAME_LENGTH_MAX: Final = 1_000
+"""Of a column or a sum in what is recorded."""
 BLOOM_PREFIX: Final = "write.parquet.bloom-filter-enabled.column."
 """How the only properties begin that may be recommended, all of them ``true``: a report is believed in nothing else."""
 REVERTIBLE: Final = frozenset({"icewright.layout", "icewright.layout.cuts", "icewright.level-1.size-bytes"})
@@ -106,9 +110,17 @@ def _of_another_task(
         0 < frequent.queries <= FREQUENT_MAX and 0 <= frequent.files_opened <= FREQUENT_MAX * said.data_files
     ):
         yield f"its {frequent.queries} most frequent queries open {frequent.files_opened:.3g} files"
+    if len(found.aggregations) > AGGREGATIONS_MAX or not all(map(_can_be, found.aggregations)):
+        yield "what it records of queries that sum the table up cannot be"
     yield from _of_another_time(evidence, action)
     if not 0 <= evidence.partitions <= max(1, said.data_files):
         yield f"it has seen {evidence.partitions:,} partitions in {said.data_files:,} files"
+
+
+def _can_be(recorded: AggregationCandidate) -> bool:
+    names = (*recorded.dimensions, *recorded.aggregates)
+    is_short = len(recorded.dimensions) > 0 and len(names) <= COLUMNS_MAX and max(map(len, names)) <= NAME_LENGTH_MAX
+    return is_short and recorded.queries > 0 and recorded.bytes_read >= 0 and 0 < recorded.cells <= recorded.rows
 
 
 def _of_another_time(evidence: Evidence, action: AnalyzeQueries) -> Iterator[str]:

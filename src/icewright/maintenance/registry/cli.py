@@ -1,6 +1,6 @@
 """The kinds of actions as the command line shows them: one value a kind.
 
-A kind of action that is added has a line in :data:`ACTION_WORDS`; ``tests/test_action_types.py`` tells of one without.
+Whatever words are defined or imported here are registered; ``tests/test_action_types.py`` tells of a kind without.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from icewright.actions.analyze_queries.cli import WORDS as _ANALYZE_QUERIES
+from icewright.actions.analyze_queries.cli import WORDS as _ANALYZE_QUERIES  # noqa: F401 - registered below
 from icewright.actions.compute_statistics import cli as statistics
 from icewright.actions.expire_data import cli as data
 from icewright.actions.expire_snapshots import cli as expiries
@@ -151,23 +151,8 @@ _RESTORE_FILES: Final = ActionWords(
     work=lambda said: f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) are restored",
 )
 
-ACTION_WORDS: Final[tuple[ActionWords[Any, Any], ...]] = (
-    _REWRITE_DATA_FILES,
-    _EXPIRE_SNAPSHOTS,
-    _REWRITE_MANIFESTS,
-    _REMOVE_DANGLING_DELETES,
-    _REWRITE_POSITION_DELETES,
-    _COMPUTE_STATISTICS,
-    _EXPIRE_DATA,
-    _UNDO_EXPIRE_DATA,
-    _UNDO_EXPIRY,
-    _ROLLBACK,
-    _REMOVE_ORPHAN_FILES,
-    _REMOVE_EXPIRED_FILES,
-    _RESTORE_FILES,
-    _ANALYZE_QUERIES,
-)
-"""Each kind once."""
+ACTION_WORDS: Final = tuple(words for words in globals().values() if isinstance(words, ActionWords))
+"""All that have a name in this module."""
 
 _BY_KIND: Final[Mapping[str, ActionWords[Any, Any]]] = {words.prediction.kind: words for words in ACTION_WORDS}
 

@@ -1,6 +1,6 @@
 """The kinds of actions, with how each is decided of, asked for, verified and taken back: one value a kind.
 
-A kind of action that is added has a line in the list below; ``tests/test_action_types.py`` tells of one without.
+Whatever type is defined or imported here is registered; ``tests/test_action_types.py`` tells of a kind without.
 """
 
 from __future__ import annotations
@@ -117,23 +117,8 @@ _ANALYZE_QUERIES: Final = ActionType(
     analyze_queries.DUE,
 )
 
-_ALL: Final[tuple[ActionType[Any], ...]] = (
-    _REWRITE_DATA_FILES,
-    _EXPIRE_SNAPSHOTS,
-    _REWRITE_MANIFESTS,
-    _REMOVE_DANGLING_DELETES,
-    _REWRITE_POSITION_DELETES,
-    _COMPUTE_STATISTICS,
-    _EXPIRE_DATA,
-    _UNDO_EXPIRE_DATA,
-    _UNDO_EXPIRY,
-    _ROLLBACK,
-    _REMOVE_ORPHAN_FILES,
-    _REMOVE_EXPIRED_FILES,
-    _RESTORE_FILES,
-    _ANALYZE_QUERIES,
-)
-"""Each kind once. What happens by itself is told of in this order."""
+_ALL: Final = tuple(its for its in globals().values() if isinstance(its, ActionType))
+"""All that have a name in this module. What happens by itself is told of in this order."""
 
 ACTION_TYPES: Final[Mapping[str, ActionType[Any]]] = {its.action.kind: its for its in _ALL}
 """All of them, by kind."""

@@ -49,6 +49,8 @@ class FactKind(StrEnum):
     """Somebody paused, drains or stopped a table, a catalog, a resource group or everything; the reason says which."""
     RESUMED = "resumed"
     """Somebody let it go on."""
+    TUNED = "tuned"
+    """A decision about optimizers or their memory was made, held, released or has ended; a fact of no catalog."""
 
 
 FOR_EVERYBODY: Final = frozenset({FactKind.PAUSED, FactKind.RESUMED})

@@ -32,6 +32,8 @@ RESERVED_GROUPS: Final = frozenset(OWN)
 TENANT_LENGTH_MAX: Final = 100
 TENANTS_MAX: Final = 1_000
 WINDOWS_MAX: Final = 20
+OPTIMIZERS_MAX: Final = 1_000
+"""Of one queue of a group, by autotuning."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}\Z")
 
 
@@ -69,6 +71,8 @@ class ResourceGroup:
     counts the Spark applications with such a task (an optimizer is one, a task that has an application of its own is
     one), ``optimizers_max`` those of them that are resident. Tasks start while any of ``windows`` is open, at any time
     where there is none. ``large_share`` is the part of the group that the large queue may take, and has a right to.
+    ``normal_min`` to ``normal_max`` optimizers of the normal queue are there by autotuning, and ``large_min`` to
+    ``large_max`` of the large one.
 
     Raises :class:`~icewright.core.errors.InvalidResourceGroup`; whether a window can be read is for planning to tell.
     """
@@ -82,6 +86,10 @@ class ResourceGroup:
     large_share: float = 0.2
     tenants: tuple[TenantCaps, ...] = ()
     tasks_max: int | None = None
+    normal_min: int = 1
+    normal_max: int = 2
+    large_min: int = 0
+    large_max: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what is no group."""
@@ -98,11 +106,19 @@ class ResourceGroup:
         """The caps of one tenant, None where it has none of its own."""
         return next((caps for caps in self.tenants if caps.tenant == tenant), None)
 
+    def optimizers_of(self, queue: Queue) -> tuple[int, int]:
+        """The least and the most optimizers of a queue, by autotuning."""
+        return (self.normal_min, self.normal_max) if queue is Queue.NORMAL else (self.large_min, self.large_max)
+
     def _problems(self) -> Iterator[str]:
         for key in ("cores", "memory_bytes", "applications_max", "optimizers_max", "tasks_max"):
             yield from _cap_problem(key, getattr(self, key))
         if not 0 < self.large_share < 1:  # also of what is no number
             yield "large_share: must be more than 0 and less than 1"
+        for queue in Queue:
+            least, most = self.optimizers_of(queue)
+            if not 0 <= least <= most <= OPTIMIZERS_MAX:
+                yield f"{queue}_min and {queue}_max: 0 to {OPTIMIZERS_MAX}, the maximum not below the minimum"
         if len(self.windows) > WINDOWS_MAX:
             yield f"windows: more than {WINDOWS_MAX}"
         if any(window.duration_ms <= 0 for window in self.windows):

@@ -251,6 +251,31 @@ class JudgedQuery:
     bytes: int
 
 
+AGGREGATIONS_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationCandidate:
+    """Columns by which queries group or filter what they sum up. It is recorded; icewright does not build it yet.
+
+    ``queries`` of both windows could be answered from a table with a row for each of ``cells``, distinct combinations
+    of the dimensions' values, as estimated from the sample; the table has ``rows``. ``bytes_read`` is what engines say
+    that these queries read, 0 where they do not.
+    """
+
+    dimensions: tuple[str, ...]
+    aggregates: tuple[str, ...]
+    queries: int
+    bytes_read: int
+    rows: int
+    cells: int
+
+    @property
+    def spared_rows(self) -> int:
+        """Rows that the queries would not read."""
+        return self.queries * (self.rows - self.cells)
+
+
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """What to do about a table, and why. ``chosen`` is the trial that the verdict is about, None where none was made.
@@ -258,7 +283,7 @@ class Recommendation:
     ``frequent`` is None where too few queries are known, and of recommendations of earlier releases. ``trials`` are all
     candidates with their figures, the best on the older queries first. ``caveats`` say what would make the figures
     wrong. ``judged`` comes with the answer of an analysis, and is kept
-    apart from what is shown.
+    apart from what is shown. ``aggregations`` are recorded, and no part of the verdict.
     """
 
     table: TableName
@@ -272,6 +297,7 @@ class Recommendation:
     caveats: tuple[Reason, ...] = field(default=())
     frequent: FrequentQueries | None = None
     judged: tuple[JudgedQuery, ...] = field(default=())
+    aggregations: tuple[AggregationCandidate, ...] = field(default=())
 
 
 LEAVE: Final = LeaveAsIs()

@@ -23,7 +23,6 @@ LENGTH_MAX: Final = 8_192
 WEEK_MS: Final = 7 * 24 * 3_600_000
 _MONDAY_MS: Final = 4 * 24 * 3_600_000
 """The first Monday of the epoch: 1970-01-05."""
-_RANGE: Final = (Operator.LT, Operator.LT_EQ, Operator.GT, Operator.GT_EQ)
 
 
 @dataclass(frozen=True, slots=True)

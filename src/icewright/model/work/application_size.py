@@ -22,15 +22,21 @@ _EXECUTOR_MEMORY: Final = "1g"
 
 def application_size(settings: OptimizerSettings, cores_here: int) -> Holding:
     """What the whole application takes; ``cores_here`` are those of this machine, where Spark runs on it alone."""
-    is_resident = settings.tasks_max is None
-    driver = _bytes(settings.driver_memory)
-    local = _LOCAL.match(settings.master)
+    of = (settings.master, settings.driver_memory, settings.spark_conf, cores_here)
+    return size_of(*of, is_resident=settings.tasks_max is None)
+
+
+def size_of(
+    master: str, driver_memory: str, conf: Mapping[str, str], cores_here: int, *, is_resident: bool = True
+) -> Holding:
+    """The same from what decides it."""
+    driver = size_bytes(driver_memory)
+    local = _LOCAL.match(master)
     if local is not None:
         told = local[1]
         return Holding(cores_here if told == "*" else int(told or 1), driver, is_resident)
-    conf = settings.spark_conf
     executors, each = _executors(conf), _number(conf.get("spark.executor.cores"))
-    cores_max = _number(conf.get("spark.cores.max")) if settings.master.startswith("spark://") else None
+    cores_max = _number(conf.get("spark.cores.max")) if master.startswith("spark://") else None
     if executors is None and cores_max is not None and each:
         executors = -(-cores_max // each)
     cores = executors * (each or 1) if cores_max is None and executors is not None else cores_max
@@ -55,13 +61,14 @@ def _executors(conf: Mapping[str, str]) -> int | None:
 
 
 def _executor_bytes(conf: Mapping[str, str]) -> int:
-    memory = _bytes(conf.get("spark.executor.memory", _EXECUTOR_MEMORY)) or 0
-    overhead = _bytes(conf.get("spark.executor.memoryOverhead", ""), unit="m")
-    python = _bytes(conf.get("spark.executor.pyspark.memory", ""), unit="m")
+    memory = size_bytes(conf.get("spark.executor.memory", _EXECUTOR_MEMORY)) or 0
+    overhead = size_bytes(conf.get("spark.executor.memoryOverhead", ""), unit="m")
+    python = size_bytes(conf.get("spark.executor.pyspark.memory", ""), unit="m")
     return memory + (max(memory // 10, _OVERHEAD_MIN_BYTES) if overhead is None else overhead) + (python or 0)
 
 
-def _bytes(text: str, unit: str = "") -> int | None:
+def size_bytes(text: str, unit: str = "") -> int | None:
+    """A size as Spark writes it, ``2g``, in bytes; ``unit`` is meant where there is none. None for another text."""
     match = _SIZE.match(text.strip())
     return None if match is None else int(match[1]) * 1024 ** _POWERS[match[2].lower() or unit]
 

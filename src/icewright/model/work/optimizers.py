@@ -30,6 +30,13 @@ class LauncherKind(StrEnum):
     SPARK_SUBMIT = "spark-submit"
 
 
+class TuneMode(StrEnum):
+    """Whether icewright says which optimizers there should be, or sees to it."""
+
+    ADVISE = "advise"
+    ACT = "act"
+
+
 class DeployMode(StrEnum):
     """Where the driver of a submitted application runs: on the machine that submits it, or in the cluster."""
 

@@ -48,6 +48,8 @@ class RowKind(StrEnum):
     """What queries of tables took, summed by weeks; aged by when the week began."""
     RECOMMENDATIONS = "recommendations"
     """Recommendations with what was decided; aged by when they were made."""
+    DECISIONS = "decisions"
+    """Decisions of autotuning that have ended; aged by that."""
 
 
 KEEP_DAYS_MAX: Final = 36_500
@@ -60,6 +62,8 @@ KEEP_AUDIT_DAYS_MIN: Final = 90
 """Shorter than that, what was done would be forgotten before anybody asks."""
 KEEP_EVIDENCE_DAYS_MIN: Final = 90
 """Of what tells why something was done: as the audit."""
+KEEP_DECISIONS_DAYS_MIN: Final = 14
+"""The last week of them says which memory was too little."""
 KEEP_TABLES_DAYS_MIN: Final = UNDO_KEPT_MS // DAY_MS
 """A catalog may not show a table for a while."""
 KEEP_FINDINGS_DAYS_MIN: Final = 2
@@ -95,6 +99,7 @@ class Retention:
     tables_ms: int = 90 * DAY_MS
     queries_ms: int = 182 * DAY_MS
     recommendations_ms: int = 1_095 * DAY_MS
+    decisions_ms: int = 90 * DAY_MS
 
     def kept_ms(self, kind: RowKind) -> int | None:
         """How long rows of a kind are kept; None where they do not go by their age."""
@@ -115,6 +120,7 @@ class Retention:
             RowKind.TABLES: self.tables_ms,
             RowKind.QUERIES: self.queries_ms,
             RowKind.RECOMMENDATIONS: self.recommendations_ms,
+            RowKind.DECISIONS: self.decisions_ms,
         }[kind]
 
 
@@ -137,6 +143,7 @@ SETTING_OF: Final[Mapping[RowKind, str]] = {
     RowKind.TABLES: "keep_dropped_tables_days",
     RowKind.QUERIES: "keep_queries_days",
     RowKind.RECOMMENDATIONS: "keep_recommendations_days",
+    RowKind.DECISIONS: "keep_decisions_days",
 }
 """By which setting of ``[server]``; what is not in it has none."""
 

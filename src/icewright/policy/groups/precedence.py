@@ -10,7 +10,7 @@ from typing import Final
 from icewright.core import wording
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policies import Rule
-from icewright.model.policy.resource_groups import DEFAULT_GROUP, OPEN_DEFAULT, ResourceGroup, TenantCaps
+from icewright.model.policy.resource_groups import DEFAULT_GROUP, OPEN_DEFAULT, Queue, ResourceGroup, TenantCaps
 from icewright.policy.effective import policy_of
 from icewright.policy.groups.queue_place import tenant_of
 from icewright.policy.groups.queue_settings import GROUP_KEY
@@ -102,6 +102,12 @@ def _because(winner: GroupSource | None, others: Sequence[GroupSource]) -> str:
     if winner is None:
         return "no definition sets more: it always exists, without caps"
     return "no other definition" if not others else "policies are above the configuration"
+
+
+def optimizers_said(group: ResourceGroup) -> str:
+    """Between which numbers of optimizers autotuning chooses, in words."""
+    said = {queue: group.optimizers_of(queue) for queue in Queue}
+    return ", ".join(f"{least:,} to {most:,} {queue}" for queue, (least, most) in said.items())
 
 
 def caps_said(of: ResourceGroup | TenantCaps) -> str:

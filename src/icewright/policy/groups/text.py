@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from icewright.core import wording
 from icewright.core.errors import InvalidResourceGroup
 from icewright.core.times import Window
-from icewright.model.policy.resource_groups import ResourceGroup, TenantCaps
+from icewright.model.policy.resource_groups import OPTIMIZERS_MAX, ResourceGroup, TenantCaps
 from icewright.model.policy.setting_values import ratio, whole_number
 from icewright.model.policy.time_windows import WindowTextError, parse_cron, parse_time_zone
 from icewright.policy.window_settings import WINDOW_SETTINGS
@@ -21,7 +21,8 @@ _SIZE: Final = re.compile(r"([1-9][0-9]{0,17})([kmgt]?)", re.ASCII)
 _POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _CAPS: Final = {"tasks": "tasks_max", "cores": "cores", "memory": "memory_bytes"}
 _GROUP_CAPS: Final = {**_CAPS, "applications": "applications_max", "optimizers": "optimizers_max"}
-_GROUP_KEYS: Final = (*_GROUP_CAPS, "large_share", "windows", "tenants")
+_NUMBERS: Final = ("normal_min", "normal_max", "large_min", "large_max")
+_GROUP_KEYS: Final = (*_GROUP_CAPS, "large_share", *_NUMBERS, "windows", "tenants")
 _WINDOW_KEYS: Final = ("cron", "time_zone", "duration")
 _DURATION: Final = next(one.parse for one in WINDOW_SETTINGS if one.field == "window_duration_ms")
 
@@ -34,7 +35,8 @@ def group_of(name: str, written: Mapping[str, Written]) -> ResourceGroup:
     share = {} if "large_share" not in written else {"large_share": _share(where, written["large_share"])}
     windows = tuple(_window(where, one) for one in _list(where, "windows", written.get("windows", ())))
     tenants = tuple(_tenants(where, written.get("tenants", {})))
-    return ResourceGroup(name, **caps, **share, windows=windows, tenants=tenants)  # type: ignore[arg-type]  # by name
+    numbers = {key: _number(where, key, written[key]) for key in _NUMBERS if key in written}
+    return ResourceGroup(name, **caps, **share, **numbers, windows=windows, tenants=tenants)  # type: ignore[arg-type]  # by name
 
 
 def group_fault(group: ResourceGroup) -> str | None:
@@ -80,6 +82,13 @@ def _cap(where: str, key: str, written: Written) -> int:
             pass
     allowed = "bytes, or a number and k, m, g or t, such as 64g" if key == "memory" else "a whole number, at least 1"
     raise _wrong(where, key, f"write {allowed}; leave it out for no cap")
+
+
+def _number(where: str, key: str, written: Written) -> int:
+    try:
+        return whole_number(0, OPTIMIZERS_MAX)(written if isinstance(written, str) else "")
+    except ValueError as error:
+        raise _wrong(where, key, f"write a whole number, 0 to {OPTIMIZERS_MAX}") from error
 
 
 def _share(where: str, written: Written) -> float:

@@ -17,7 +17,7 @@ from icewright.model.iceberg.tables import Json
 from icewright.model.policy.policies import NO_REVISION, NewRevision, Policies, PolicyRevision, Rule
 from icewright.model.policy.policy import PolicyProblem
 from icewright.model.policy.resource_groups import ResourceGroup
-from icewright.policy.groups.precedence import GroupSource, GroupWin, applied_source, caps_said
+from icewright.policy.groups.precedence import GroupSource, GroupWin, applied_source, caps_said, optimizers_said
 from icewright.policy.rules.case_files import read_cases
 from icewright.policy.rules.cases import CaseResult, PolicyTest, Said, TestedGroup, policy_test, run_case
 from icewright.policy.rules.difference import PolicyDifference
@@ -326,6 +326,7 @@ def _definition(win: GroupWin) -> list[tuple[str, str]]:
         ("defined", f"{win.defined_by} ({over or win.because})"),
         ("caps", caps_said(win.group)),
         ("large queue", wording.ratio(win.group.large_share)),
+        ("optimizers", optimizers_said(win.group)),
         ("windows", _windows(win.group)),
         ("owner", f"{win.tenant}, {own}" if win.tenant else "nobody"),
     ]

@@ -12,7 +12,7 @@ from icewright.model.policy.policies import (
     TEXT_LENGTH_MAX,
 )
 from icewright.model.policy.policy import Enforced
-from icewright.model.policy.resource_groups import WINDOWS_MAX
+from icewright.model.policy.resource_groups import OPTIMIZERS_MAX, WINDOWS_MAX
 from icewright.policy.rules.files import VERSION
 from icewright.policy.settings import SETTINGS
 
@@ -70,6 +70,7 @@ def policy_schema() -> dict[str, Any]:
 def _group() -> dict[str, Any]:
     """A resource group; see ``docs/queue.md``."""
     cap = {"type": ["integer", "string"], "description": "At least 1; left out, no cap."}
+    optimizers = {"type": ["integer", "string"], "minimum": 0, "maximum": OPTIMIZERS_MAX}
     memory = {"type": ["integer", "string"], "description": "Bytes, or a number and k, m, g or t."}
     caps = {"tasks": cap, "cores": cap, "memory": memory}
     window = _object({"cron": _TEXT, "time_zone": _TEXT, "duration": _TEXT}, ["cron", "duration"])
@@ -79,6 +80,7 @@ def _group() -> dict[str, Any]:
             "applications": cap,
             "optimizers": cap,
             "large_share": {"type": ["number", "string"]},
+            **dict.fromkeys(("normal_min", "normal_max", "large_min", "large_max"), optimizers),
             "windows": {"type": "array", "maxItems": WINDOWS_MAX, "items": window},
             "tenants": {"type": "object", "additionalProperties": _object(caps, [])},
         },

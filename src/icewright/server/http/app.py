@@ -67,6 +67,7 @@ from icewright.web.problems import add_handlers
 from icewright.web.redaction import RedactionMiddleware
 from icewright.web.request_timing import Timed
 from icewright.web.schema import components
+from icewright.work.autotune import api as autotune
 from icewright.work.groups import api as groups
 from icewright.work.halts import api as queue
 
@@ -187,6 +188,7 @@ def _routes() -> _Routes:
         tasks,
         queue,
         groups,
+        autotune,
         quarantine,
         lost_tables,
         feed,

@@ -46,6 +46,7 @@ from icewright.server.http.status import OPTIMIZER_SEEN_MS
 from icewright.server.loop import Loop
 from icewright.web.deps import LedOrOwn, Service
 from icewright.web.schema import operation
+from icewright.work.autotune.model import DecisionState, Move
 
 router = APIRouter(tags=["server"])
 _log = structlog.get_logger("icewright.api")
@@ -100,6 +101,7 @@ class Figures:
             halts, groups = control.tasks.halts.present(), control.group_views.defined()
             receivers = control.notifications.views()
             measured = control.recommendations.effects()
+            decided, held = control.autotune.counts(), control.autotune.held()
             pruned = {} if control.prunings is None else control.prunings.pruned()
         except IcewrightError as error:
             _log.warning("no figures of the store", code=error.code, detail=error.message)
@@ -113,6 +115,9 @@ class Figures:
         yield from _of_receivers(receivers)
         yield from _of_pruned(pruned, tasks.now)
         yield _of_measurements(measured)
+        yield _of_decisions(decided)
+        about = "Of the store: decisions about optimizers and their memory that a person holds."
+        yield _one("icewright_autotune_held", about, held)
         lag_ms = None if self._led.history is None else self._led.history.lag_ms(tasks.now)
         if lag_ms is not None:
             about = "Of the server: for how long tasks that ended are not yet in the history."
@@ -174,6 +179,15 @@ def _of_measurements(measured: Mapping[Effect, int]) -> GaugeMetricFamily:
     family = GaugeMetricFamily("icewright_accepted_recommendations", about, labels=("effect",))
     for effect in Effect:
         family.add_metric((effect.value,), measured.get(effect, 0))
+    return family
+
+
+def _of_decisions(decided: Mapping[tuple[Move, DecisionState], int]) -> GaugeMetricFamily:
+    about = "Of the store: decisions about optimizers and their memory that are kept, by what became of them."
+    family = GaugeMetricFamily("icewright_autotune_decisions", about, labels=("move", "state"))
+    for move in Move:
+        for state in DecisionState:
+            family.add_metric((move.value, state.value), decided.get((move, state), 0))
     return family
 
 

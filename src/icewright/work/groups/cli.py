@@ -8,6 +8,7 @@ import typer
 
 from icewright.core.codec import from_json
 from icewright.model.work.optimizers import SeenSubmitter
+from icewright.policy.groups.precedence import optimizers_said
 from icewright.terminal import figures as text
 from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
@@ -70,6 +71,7 @@ def print_group(terminal: Terminal, found: GroupDocument) -> None:
         ("optimizers heard of", text.number(group.optimizers)),
         *(("submitter", submitter_said(one)) for one in group.submitters),
         ("large queue", "" if defined is None else f"{defined.large_share:.0%} of each cap"),
+        ("autotuned to", "" if defined is None else optimizers_said(defined)),
         *(("window", f"{one.cron} {one.time_zone} for {text.about(one.duration_ms)}") for one in windows),
         ("waiting", text.number(group.waiting)),
     ]

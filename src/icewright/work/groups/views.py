@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,7 +81,11 @@ class GroupViews:
 
     def defined(self) -> frozenset[str]:
         """The names of groups that are defined, and of the default one; not of those that optimizers alone name."""
-        return frozenset(self._groups.present())
+        return frozenset(self.definitions())
+
+    def definitions(self) -> Mapping[str, ResourceGroup]:
+        """The groups that are defined, and the default one, by name."""
+        return self._groups.present()
 
     def views(self, *, limit: int, after: str | None = None) -> Sequence[GroupView]:
         """Groups by name, those behind one of them."""

@@ -75,6 +75,8 @@ def matches(only: TaskFilter, before: str | None) -> Iterator[ColumnElement[bool
         yield tasks.c.table_uuid == only.table_id.uuid
     if only.kind is not None:
         yield tasks.c.kind == only.kind.value
+    if only.resource_group is not None:
+        yield tasks.c.resource_group == only.resource_group
     yield from of_tables_in(only.within, tasks)
     if before is not None:
         yield tasks.c.task_id < before

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import sqrt
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +35,13 @@ from icewright.model.iceberg.tables import TASK_ID_KEY, Operation
 from icewright.model.plans.observation import Observation, Removals
 from icewright.model.plans.plans import PartitionVerdict, Plan, Verdict
 from icewright.model.policy.policy import Policy, Trigger
-from icewright.policy.effective import effective_policy, with_known_queries
+from icewright.policy.effective import (
+    KNOWN_WEEKS,
+    QUERIES_A_WEEK,
+    are_queries_known,
+    effective_policy,
+    with_known_queries,
+)
 from icewright.policy.missing_rules import rules
 from tests.builders.observations import (
     DAY_MS,
@@ -392,32 +400,66 @@ def rewritten(observation: Observation, at: int) -> Observation:
 
 
 KNOWN = [
-    ({}, 71, Trigger.LEVELS, 600.0),
-    ({}, 72, Trigger.COST_BENEFIT, 7.2),
-    ({}, 70_000, Trigger.COST_BENEFIT, 7_000.0),
-    ({"icewright.trigger": "levels"}, 70_000, Trigger.LEVELS, 600.0),
-    ({"icewright.trigger": "mse"}, 70_000, Trigger.MSE, 600.0),
-    ({"icewright.cost-benefit.scans-per-day": "5"}, 70_000, Trigger.COST_BENEFIT, 5.0),
+    ({}, (0, 49), Trigger.LEVELS, 600.0),
+    ({}, (0, 50), Trigger.COST_BENEFIT, 5.0),
+    ({}, (70_000, 30_000), Trigger.COST_BENEFIT, 10_000.0),
+    ({"icewright.trigger": "levels"}, (70_000, 0), Trigger.LEVELS, 600.0),
+    ({"icewright.trigger": "mse"}, (70_000, 0), Trigger.MSE, 600.0),
+    ({"icewright.cost-benefit.scans-per-day": "5"}, (70_000, 0), Trigger.COST_BENEFIT, 5.0),
 ]
 
 
-@each_case(("properties", "queries", "trigger", "scans_per_day"), KNOWN)
+@each_case(("properties", "weeks", "trigger", "scans_per_day"), KNOWN)
 def test_where_queries_are_known_the_default_is_cost_benefit(
-    properties: Mapping[str, str], queries: int, trigger: Trigger, scans_per_day: float
+    properties: Mapping[str, str], weeks: tuple[int, int], trigger: Trigger, scans_per_day: float
 ) -> None:
-    known = with_known_queries(effective_policy(table(properties=properties), ()), queries, 10 * DAY_MS)
+    known = with_known_queries(effective_policy(table(properties=properties), ()), weeks, 10 * DAY_MS)
     assert (known.trigger, known.scans_per_day) == (trigger, scans_per_day)
-    if queries == 72:
+    if weeks == (0, 50):
         (said, *_) = rules(observe(sized(MIB)), known, None)
-        assert "trigger cost-benefit (default for 72 counted queries)" in said.text
+        assert "trigger cost-benefit (default for 50 counted queries)" in said.text
 
 
-def test_a_steady_number_of_queries_has_one_trigger_on_each_day_of_the_week() -> None:
-    """What is counted begins with the last week, so that it is of 7 to 14 days."""
-    for a_day, trigger in ((7, Trigger.LEVELS), (8, Trigger.COST_BENEFIT), (10, Trigger.COST_BENEFIT)):
-        days = range(7, 15)
-        found = {with_known_queries(default_policy(), a_day * number, number * DAY_MS).trigger for number in days}
-        assert found == {trigger}
+def days_known(days: Sequence[int]) -> list[bool]:
+    """For each day from the first Monday on, whether the queries of days are known by its evening."""
+    weeks = [list(days[first : first + 7]) for first in range(0, len(days), 7)]
+    counted = [sum(week) for week in weeks]
+    return [
+        are_queries_known([0] * KNOWN_WEEKS + counted[:number] + [sum(week[: day + 1])])
+        for number, week in enumerate(weeks)
+        for day in range(len(week))
+    ]
+
+
+def changes(known: Sequence[bool]) -> int:
+    return sum(one != other for one, other in pairwise(known))
+
+
+@pytest.mark.parametrize("a_day", range(5, 15))
+@pytest.mark.parametrize("at_weekends", [0, 1])
+def test_a_steady_number_of_queries_does_not_change_the_trigger(a_day: int, at_weekends: int) -> None:
+    """Also where nobody works at weekends: from day to day a window of some days would count more, then fewer."""
+    week = [a_day] * 5 + [a_day * at_weekends] * 2
+    known = days_known(week * 12)
+    assert changes(known) <= 1
+    assert known[-1] == (sum(week) >= QUERIES_A_WEEK)
+
+
+def test_queries_about_the_bound_change_the_trigger_once_and_far_fewer_change_it_back() -> None:
+    around = [52, 47, 44, 51, 38, 49, 55, 45]
+    for weeks, last in ((around, True), ([*around, 24, 25, 0], False), ([52, 0, 50, 0, 50], True)):
+        found = [are_queries_known([*weeks[:number], 0]) for number in range(1, len(weeks) + 1)]
+        assert changes(found) <= 1
+        assert found[-1] is last
+    assert are_queries_known([60, 0, 0])  # only one of the two has ended
+    assert not are_queries_known([60, 0, 0, 0])
+    assert not are_queries_known([])
+
+
+@given(st.lists(st.integers(26, 49), min_size=1, max_size=30), st.sampled_from([0, 50]))
+def test_between_the_bounds_nothing_changes(weeks: list[int], first: int) -> None:
+    found = {are_queries_known([first, *weeks[:number], 0]) for number in range(len(weeks))}
+    assert found == {first == QUERIES_A_WEEK}
 
 
 def test_under_levels_the_settings_of_other_triggers_mean_nothing() -> None:

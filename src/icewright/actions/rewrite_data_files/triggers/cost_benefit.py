@@ -35,6 +35,9 @@ from icewright.model.policy.policy import Policy
 CONFLICT_SHARE: Final = 0.01
 """Of rewrites that come to nothing: what is tolerated with a busy writer."""
 
+NOT_WORTH_IT: Final = "not-worth-it"
+"""The reason of a partition whose small files cost readers less than merging them would."""
+
 _DAY_MS: Final = 86_400_000
 _SCANS_SAID_MAX: Final = 1e9
 
@@ -58,7 +61,7 @@ def cost_benefit(
     until = None if statistics.written_at is None else nearest.pays_at(statistics.written_at, now)
     if until is not None:
         text += f", or at {wording.instant(until)} if nothing is written"
-    return TriggerResult(Reason("not-worth-it", text, nearest.figures(policy)), until=until)
+    return TriggerResult(Reason(NOT_WORTH_IT, text, nearest.figures(policy)), until=until)
 
 
 @dataclass(frozen=True, slots=True)

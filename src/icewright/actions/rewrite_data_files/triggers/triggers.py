@@ -14,7 +14,7 @@ from math import sqrt
 from typing import Final
 
 from icewright.actions.rewrite_data_files.packing import GROWTH_OF_MANY
-from icewright.actions.rewrite_data_files.triggers.cost_benefit import cost_benefit
+from icewright.actions.rewrite_data_files.triggers.cost_benefit import NOT_WORTH_IT, cost_benefit
 from icewright.actions.rewrite_data_files.triggers.tiered import tiered
 from icewright.actions.rewrite_data_files.triggers.trigger_result import (
     GATHERING,
@@ -27,6 +27,7 @@ from icewright.actions.rewrite_data_files.triggers.trigger_result import (
 from icewright.core import wording
 from icewright.core.times import Instant
 from icewright.inventory import histogram
+from icewright.inventory.arithmetic import avoidable_files
 from icewright.inventory.commit_rate import arrival_bytes_per_ms, commits_since
 from icewright.model.iceberg.files import FileContent, Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -134,6 +135,22 @@ class Judge:
                 return tiered(statistics, self.policy, self.rewritten_at.get(statistics.partition), self.now)
             case Trigger.COST_BENEFIT:
                 return cost_benefit(statistics, self.policy, self.arrival_bytes_per_ms, self.now)
+
+
+def unworthy_files(observation: Observation, policy: Policy, now: Instant) -> int:
+    """How many files merging would take away where the trigger says that it costs more than readers would save."""
+    if policy.trigger is not Trigger.COST_BENEFIT:
+        return 0
+    judge = Judge.of(observation, policy, now)
+    return sum(
+        avoidable_files(
+            statistics.counts,
+            small_file_size_bytes=policy.small_file_size_bytes,
+            min_input_files=policy.min_input_files,
+        )
+        for statistics in observation.inventory.partitions
+        if judge.judge_partition(statistics).reason.code == NOT_WORTH_IT
+    )
 
 
 def our_commits(metadata: TableMetadata, manifests: Iterable[ManifestKey], now: Instant) -> Mapping[int, Instant]:

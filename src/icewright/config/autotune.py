@@ -1,0 +1,110 @@
+"""The settings of ``[autotune]``: how many optimizers there are, and how much memory each has."""
+
+from __future__ import annotations
+
+import re
+
+from icewright.config.setting import Kind, Setting
+from icewright.model.work.optimizers import TuneMode
+
+MEMORY_TEXT = re.compile(r"[1-9][0-9]*[kmgt]\Z")
+MEMORY_FACTOR = re.compile(r"x1\.[0-9]{1,2}\Z")
+BY_STEPS, AT_ONCE = "steps", "at-once"
+SPAN_MS_MIN = 1_000
+QUIET_CYCLES_MAX = 500
+"""So many attempts of a group are looked at."""
+_SIZE = "a number and k, m, g or t, such as 4g"
+
+
+def _is_span(value: int) -> bool:
+    return value >= SPAN_MS_MIN
+
+
+def _is_size(value: str) -> bool:
+    return MEMORY_TEXT.match(value) is not None
+
+
+def _is_step(value: str) -> bool:
+    return _is_size(value) or (MEMORY_FACTOR.match(value) is not None and float(value[1:]) > 1)
+
+
+AUTOTUNE = (
+    Setting(
+        "mode",
+        Kind.TEXT,
+        "Whether decisions about optimizers and their memory are advice (advise), or the leading server carries them "
+        "out by resident optimizers on its machine (act).",
+        default=TuneMode.ADVISE.value,
+        allowed=", ".join(TuneMode),
+        accepts=lambda value: value in tuple(TuneMode),
+    ),
+    Setting(
+        "wait_ms",
+        Kind.INTEGER,
+        "How long tasks wait, while all optimizers of their queue are busy, before another one is started, in "
+        "milliseconds.",
+        default=120_000,
+        allowed=f"{SPAN_MS_MIN} or more",
+        accepts=_is_span,
+    ),
+    Setting(
+        "idle_ms",
+        Kind.INTEGER,
+        "How long an optimizer is idle before it is ended, in milliseconds; twice as long for each one that ended "
+        "within a day, 64 times at most.",
+        default=900_000,
+        allowed=f"{SPAN_MS_MIN} or more",
+        accepts=_is_span,
+    ),
+    Setting(
+        "cool_down_ms",
+        Kind.INTEGER,
+        "How long after a decision the next one of the same queue may follow, in milliseconds.",
+        default=600_000,
+        allowed=f"{SPAN_MS_MIN} or more",
+        accepts=_is_span,
+    ),
+    Setting(
+        "large_memory",
+        Kind.TEXT,
+        "Memory of an optimizer of a large queue to begin with; those of normal queues begin with optimizer.memory.",
+        default="4g",
+        allowed=_SIZE,
+        accepts=_is_size,
+    ),
+    Setting(
+        "memory_step",
+        Kind.TEXT,
+        "By how much memory grows and shrinks: by a size, or by a factor; of x1.2 the counterpart down is 0.8.",
+        default="2g",
+        allowed=f"{_SIZE}, or a factor from x1.01 to x1.99",
+        accepts=_is_step,
+    ),
+    Setting(
+        "memory_max", Kind.TEXT, "The most memory of an optimizer.", default="16g", allowed=_SIZE, accepts=_is_size
+    ),
+    Setting(
+        "less_memory",
+        Kind.TEXT,
+        "How memory that is not needed shrinks: by steps, or down to the first value at once.",
+        default=BY_STEPS,
+        allowed=f"{BY_STEPS}, {AT_ONCE}",
+        accepts=lambda value: value in (BY_STEPS, AT_ONCE),
+    ),
+    Setting(
+        "oom_cycles",
+        Kind.INTEGER,
+        "After how many attempts in a row that ran out of memory, of a queue or of one table, memory grows.",
+        default=3,
+        allowed="1 or more",
+        accepts=lambda value: value >= 1,
+    ),
+    Setting(
+        "quiet_cycles",
+        Kind.INTEGER,
+        "After how many attempts in a row that had enough memory it shrinks.",
+        default=50,
+        allowed=f"1 to {QUIET_CYCLES_MAX}",
+        accepts=lambda value: 1 <= value <= QUIET_CYCLES_MAX,
+    ),
+)

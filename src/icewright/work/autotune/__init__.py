@@ -1,0 +1,1 @@
+"""Autotuning: how many optimizers there are, and how much memory each has."""

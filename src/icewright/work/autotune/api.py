@@ -1,0 +1,78 @@
+"""Decisions about optimizers and their memory: listed, shown, held and released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from icewright.core.codec import from_json
+from icewright.core.times import Instant
+from icewright.identity.authorization import On, needs
+from icewright.model.access.permissions import Permission
+from icewright.web.deps import Service
+from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.web.schema import operation, page_of, schema_of
+from icewright.work.autotune.views import DecisionBook, DecisionView, decision_view
+
+router = APIRouter(prefix="/autotune", tags=["queue"])
+
+Body = Annotated[Any, Depends(json_body())]
+
+_NOT_FOUND: Final = {404: "No such decision."}
+_READS: Final = needs(Permission.READ, On.EVERYTHING)
+_OPERATES: Final = needs(Permission.OPERATE, On.EVERYTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class WhyDecision:
+    """Why a decision is held or released."""
+
+    why: str
+
+
+@router.get("", dependencies=[_READS], **operation(page_of(DecisionView)))
+def list_decisions(
+    book: Service[DecisionBook],
+    *,
+    standing: Annotated[bool, Query(description="Only those that stand, or are held.")] = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Decisions about optimizers and their memory, the newest first, with their reasons, figures and effects."""
+    before = decode_cursor(tuple[Instant, str], cursor)
+    found = book.store.list(limit=limit + 1, before=before, only_standing=standing)
+    last = found[limit - 1] if len(found) > limit else None
+    ended = None if last is None else (last.made_at, last.decision_id)
+    return page([decision_view(one) for one in found[:limit]], ended)
+
+
+@router.get("/{decision_id}", dependencies=[_READS], **operation(DecisionView, problems=_NOT_FOUND))
+def show_decision(book: Service[DecisionBook], decision_id: str) -> Response:
+    """One decision."""
+    return render(decision_view(book.store.get(decision_id)))
+
+
+@router.post(
+    "/{decision_id}/hold",
+    dependencies=[_OPERATES],
+    **operation(
+        DecisionView,
+        accepts=schema_of(WhyDecision),
+        problems={**_NOT_FOUND, 409: "It is held already, is being carried out, or is not the latest of its queue."},
+    ),
+)
+def hold_decision(book: Service[DecisionBook], decision_id: str, body: Body) -> Response:
+    """Keep a decision from being carried out, and all later ones about the same of its queue, until it is released."""
+    return render(decision_view(book.store.hold(decision_id, from_json(WhyDecision, body).why)))
+
+
+@router.post(
+    "/{decision_id}/release",
+    dependencies=[_OPERATES],
+    **operation(DecisionView, accepts=schema_of(WhyDecision), problems={**_NOT_FOUND, 409: "It is not held."}),
+)
+def release_decision(book: Service[DecisionBook], decision_id: str, body: Body) -> Response:
+    """End a hold. A decision that still stands is carried out if its reason has not gone."""
+    return render(decision_view(book.store.release(decision_id, from_json(WhyDecision, body).why)))

@@ -1,0 +1,86 @@
+"""Decisions of autotuning as people and programs see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from icewright.core.errors import Unsupported
+from icewright.core.reasons import Reason
+from icewright.core.times import Instant
+from icewright.model.policy.resource_groups import Queue
+from icewright.model.work.optimizers import TuneMode
+from icewright.work.autotune.model import About, DecisionState, Hold, Move, TuneDecision
+from icewright.work.autotune.sql import SqlDecisions
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionView:
+    """A decision about the optimizers of one queue of a resource group.
+
+    ``before`` and ``after`` are numbers of optimizers where it is ``about`` these, else the bytes of memory of each.
+    ``optimizer_id`` is the one that was started or is to end. ``by_hand`` is how a person does the same. ``effect``
+    says what became of it, null while it stands; ``hold`` is null where no person holds it.
+    """
+
+    decision_id: str
+    group: str
+    queue: Queue
+    about: About
+    move: Move
+    before: int
+    after: int
+    optimizer_id: str | None
+    reason: Reason
+    mode: TuneMode
+    by_hand: str
+    made_at: Instant
+    state: DecisionState
+    ended_at: Instant | None
+    effect: Reason | None
+    hold: Hold | None
+
+
+def decision_view(decision: TuneDecision) -> DecisionView:
+    """A decision as it is shown."""
+    new = decision.new
+    return DecisionView(
+        decision.decision_id,
+        new.group,
+        new.queue,
+        new.move.about,
+        new.move,
+        new.before,
+        new.after,
+        new.optimizer_id,
+        new.reason,
+        decision.mode,
+        decision.by_hand,
+        decision.made_at,
+        decision.state,
+        decision.ended_at,
+        decision.effect,
+        decision.hold,
+    )
+
+
+class DecisionBook:
+    """The decisions of a server, if it keeps any."""
+
+    def __init__(self, store: SqlDecisions | None) -> None:
+        self._store = store
+
+    @property
+    def store(self) -> SqlDecisions:
+        """Where they are kept. Raises :class:`Unsupported`."""
+        if self._store is None:
+            raise Unsupported("this server keeps no decisions of autotuning")
+        return self._store
+
+    def counts(self) -> Mapping[tuple[Move, DecisionState], int]:
+        """How many are kept; nothing without a store."""
+        return {} if self._store is None else self._store.counts()
+
+    def held(self) -> int:
+        """How many are held; none without a store."""
+        return 0 if self._store is None else self._store.held()
