@@ -32,10 +32,11 @@ class World:
             self.lake.create(name)
         self.pond.create(AGAIN)
         self.catalogs = {"lake": self.lake, "pond": self.pond}
-        self.leader, self.follower = self.registry(), self.registry()
+        self.leader, self.follower = self.registry(), self.registry(declares=False)
 
-    def registry(self, *, is_shared: bool = True) -> Registry:
-        return Registry(self.catalogs, self.clock, None, SqlClaims(self.engine, is_shared=is_shared))
+    def registry(self, *, is_shared: bool = True, declares: bool = True) -> Registry:
+        claims = SqlClaims(self.engine, is_shared=is_shared, declares=declares)
+        return Registry(self.catalogs, self.clock, None, claims)
 
     def look(self, registry: Registry, name: TableName) -> None:
         """A look at a table, and the end of the round that it was taken in."""
@@ -102,6 +103,10 @@ class TestBooks:
 
         return book(), book()
 
+    @pytest.fixture
+    def follower(self, store: Engine) -> ClaimBook:
+        return ClaimBook(SqlClaims(store, is_shared=True, declares=False))
+
     @staticmethod
     def seen(at: int, metadata: str = "m1", **more: object) -> SeenClaim:
         return SeenClaim(Claim(T, "u", ("s3://b/t/",), **more), metadata, at)  # type: ignore[arg-type]  # of a claim
@@ -150,3 +155,38 @@ class TestBooks:
         other.keep()
         mine.take_over()
         assert not mine.is_lost(T, "m2")
+
+    def test_that_a_loss_was_withdrawn_is_not_undone_by_who_knew_of_the_loss(
+        self, books: tuple[ClaimBook, ClaimBook], follower: ClaimBook
+    ) -> None:
+        """Or files would go that a table needs of which a person said that it may need any."""
+        leader, next_leader = books
+        lost = replace(self.seen(1, unplaced=("relative",)), lost_at="m1", lost_by="ada")
+        leader.put(lost)
+        leader.keep()
+        follower.load(lambda _: True)
+        leader.put(replace(lost, lost_at=None, lost_by=""))
+        leader.keep()
+        before = follower.get(T)
+        assert before is not None
+        follower.put(replace(before, seen_at=2))  # a look: as the registry keeps what was said of a table
+        follower.keep()
+        leader.take_over()
+        next_leader.load(lambda _: True)
+        for one in (leader, next_leader, follower):
+            found = one.get(T)
+            assert found is not None
+            assert (found.seen_at, found.lost_at) == (2, None)
+
+    def test_a_loss_is_known_to_the_next_leader_whoever_looked_at_the_table_since(
+        self, books: tuple[ClaimBook, ClaimBook], follower: ClaimBook
+    ) -> None:
+        leader, next_leader = books
+        leader.put(replace(self.seen(1, unplaced=("relative",)), lost_at="m1", lost_by="ada"))
+        leader.keep()
+        follower.put(self.seen(2, unplaced=("relative",)))
+        follower.keep()
+        leader.take_over()
+        leader.keep()
+        next_leader.load(lambda _: True)
+        assert next_leader.is_lost(T, "m1")

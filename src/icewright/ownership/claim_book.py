@@ -52,6 +52,10 @@ def _is_another(before: SeenClaim, now: Claim) -> bool:
     return not all(place.startswith(now.roots) for place in (*before.claim.roots, *before.claim.reaches))
 
 
+def _not_lost(seen: SeenClaim) -> SeenClaim:
+    return replace(seen, lost_at=None, lost_by="")
+
+
 class ClaimBook:
     """What is in it is read and changed under ``lock``, but for :meth:`load` and :meth:`keep`, which take it."""
 
@@ -215,7 +219,7 @@ class ClaimBook:
                 name = seen.claim.name
                 if counts(seen):
                     self._kept_at[name] = seen.seen_at
-                    self.put(seen, is_news=False)
+                    self.put(seen if self.store.declares else _not_lost(seen), is_news=False)
                 else:
                     self._dirty.add(name)
             return tuple(seen.claim.name for seen in new)
@@ -223,16 +227,17 @@ class ClaimBook:
     def take_over(self) -> tuple[TableName, ...]:
         """Take over what other servers saw later than this one, where there are others. Raises ``Unavailable``.
 
-        What was declared lost at a pointer is so, whoever saw it there: as :meth:`is_lost`.
+        What was declared lost at a pointer is so, whoever saw it there: as :meth:`is_lost`. That the server alone says
+        to which people declare it: what another one still had would undo that it was withdrawn.
         """
         if self.store is None or not self.store.is_shared:
             return ()
         changed, number = self.store.changed_since(self._read_to)
         with self.lock:
-            taken = [self._with_lost(seen) for seen in changed if self._is_later(seen)]
+            taken = [self._with_lost(_not_lost(seen)) for seen in changed if self._is_later(seen)]
             for seen in taken:
                 self._kept_at[seen.claim.name] = seen.seen_at
-                self.put(seen, is_news=False)
+                self.put(seen, is_news=seen.lost_at is not None)  # who saw it has written it down without that
             self._read_to = max(self._read_to, number)
             return tuple(seen.claim.name for seen in taken)
 

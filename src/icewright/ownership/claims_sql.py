@@ -22,9 +22,9 @@ class SqlClaims:
     Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer.
     """
 
-    def __init__(self, engine: Engine, *, is_shared: bool = False) -> None:
-        """``is_shared``: other servers keep claims here as well."""
-        self._engine, self.is_shared = engine, is_shared
+    def __init__(self, engine: Engine, *, is_shared: bool = False, declares: bool = True) -> None:
+        """``is_shared``: other servers keep claims here as well. ``declares``: people tell this one which are lost."""
+        self._engine, self.is_shared, self.declares = engine, is_shared, declares
 
     def claims(self) -> Iterator[SeenClaim]:
         """All claims, one after the other, in no particular order.
