@@ -29,6 +29,8 @@ from icewright.server.cluster.share import Part
 WALK_MS: Final = 3_600_000
 """How long after one walk through all tables the next one begins."""
 TABLES_A_ROUND: Final = 200
+CONSIDERING_MS_MAX: Final = 2_000
+"""How long a round goes on with it: reading the metadata of a table takes seconds where its catalog is slow."""
 
 Want = Callable[[TableId, TableName, Policy, Thresholds, BeforeLook], Instant | None]
 
@@ -46,9 +48,10 @@ class OthersTables:
         *,
         want: Want,
         acceptance: PolicyAcceptance,
+        answers: Callable[[str], bool],
     ) -> None:
-        """``want`` is told of each table of which files may be removed."""
-        self._tables, self._observer, self._policies = tables, observer, policies
+        """``want`` is told of each table of which files may be removed; ``answers`` if a catalog can be asked."""
+        self._tables, self._observer, self._policies, self._answers = tables, observer, policies, answers
         self._clock, self._part, self._want, self._acceptance = clock, part, want, acceptance
         self._after: TableId | None = None
         self._walked_at: Instant | None = None
@@ -77,6 +80,8 @@ class OthersTables:
             self._after = record.table_id
             if record.listed is not None and not self._part.owns(record.name):
                 self._consider(record)
+            if not now <= self._clock.now() < now + CONSIDERING_MS_MAX:
+                return
         if len(page) < TABLES_A_ROUND:
             self._after, self._walked_at = None, now
 
@@ -91,6 +96,8 @@ class OthersTables:
             found = self._tables.before_look_at(record.table_id)
             if alarmed(found.tasks, found.now, limits) is None:
                 self._want(record.table_id, record.name, policy, limits, found)
+        if not self._answers(record.name.catalog):
+            return
         if self._acceptance.is_open(record.table_id, policy) and (metadata := self._present(record)) is not None:
             self._acceptance.consider(metadata, self._policies.policy(metadata))
 
