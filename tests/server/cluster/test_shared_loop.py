@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 
 import pytest
 
@@ -225,6 +226,28 @@ class TestTablesOfOthers:
         house.clock.advance(WALK_MS)
         leader.loop.turn()
         assert list(leader.removal_rounds._wanted) == []
+
+    def test_a_window_that_is_open_between_two_walks_is_used(self, house: Lakehouse) -> None:
+        opens_at = house.clock.now() // HOUR_MS * HOUR_MS + 2 * HOUR_MS
+        at = datetime.fromtimestamp(opens_at / 1000, UTC)
+        window = {
+            "icewright.maintenance-window.cron": f"{at.minute} {at.hour} * * *",
+            "icewright.maintenance-window.duration": "PT20M",
+            "icewright.maintenance-window.time-zone": "UTC",
+        }
+        house.ready_table(properties={**AUTO, "icewright.remove-orphan-files.enabled": "true", **window})
+        leader = server(house, leads=True)
+        leader.loop.turn()
+        house.clock.advance(opens_at - 5 * MINUTE_MS - house.clock.now())
+        leader.loop.turn()
+        wanted = leader.removal_rounds._wanted
+        assert list(wanted) == []
+        house.clock.advance(20 * MINUTE_MS)
+        leader.loop.turn()
+        assert list(wanted) == [house.record().table_id]
+        wanted.clear()
+        leader.loop.turn()
+        assert list(wanted) == [], "once a window"
 
     def test_a_catalog_that_hangs_keeps_the_loop_no_longer_than_one_answer(
         self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch
