@@ -15,6 +15,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, Failed, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.optimizers import Submitter, Submitting
+from icewright.work.autotune import watch
 from icewright.work.autotune.model import DecisionState, Move, TuneDecision
 from icewright.work.autotune.service import Autotune
 from icewright.work.autotune.wiring import build_autotune
@@ -187,3 +188,17 @@ def test_trouble_with_one_turn_stops_no_later_one(advised: Advised, monkeypatch:
     run: Callable[..., None] = advised.autotune.run
     run(Stops())
     assert len(turns) == 2
+
+
+def test_no_look_reads_all_that_was_ever_tried(advised: Advised, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a group with few attempts the last 500 are behind all those of the others."""
+    monkeypatch.setattr(watch, "AMONG_MAX", 2)
+    advised.after(one())
+    for name in TABLES:
+        advised.served.control.maintainer.look(name)
+        advised.run_out(advised.claim(one()))
+    advised.after(one())
+    assert advised.said() == []  # of three attempts two are looked at
+    monkeypatch.setattr(watch, "AMONG_MAX", 3)
+    advised.after(one())
+    assert (NORMAL, Move.MORE_MEMORY, OPEN) in advised.said()

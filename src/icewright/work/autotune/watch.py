@@ -28,6 +28,8 @@ LIVE_MS: Final = 60_000
 """How lately an optimizer must have said hello to count as live; it does so every 10 seconds."""
 CYCLES_MAX: Final = 500
 """Attempts of a group that are looked at, the last ones."""
+AMONG_MAX: Final = 20_000
+"""Of all groups, among which these are: a group that has few must not have the whole history read at each look."""
 _REPORTS_MAX: Final = 10_000
 """Attempts of which it is remembered whether they ran out of memory."""
 _ENDS: Final = (AttemptState.COMMITTED, AttemptState.FAILED)
@@ -87,7 +89,7 @@ class QueueWatch:
             if submitters_of(self._tables, name, now):
                 continue
             of_group = [one for one in records if one.hello.resource_group == name and one.hello.is_resident]
-            attempts = self._tasks.latest_attempts(TaskFilter(resource_group=name), limit=CYCLES_MAX)
+            attempts = self._tasks.latest_attempts(TaskFilter(resource_group=name), limit=CYCLES_MAX, among=AMONG_MAX)
             look = _GroupLook(group, of_group, attempts, self._tasks_of(name), own, now)
             for queue in Queue:
                 yield self._of_queue(look, queue, past, mode)
