@@ -22,7 +22,7 @@ from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.resource_groups import Queue
-from icewright.model.work.optimizers import OptimizerSettings
+from icewright.model.work.optimizers import OptimizerSettings, TuneMode
 from icewright.model.work.tasks import TaskState
 from icewright.terminal.address import ServerAddress, write_address
 from icewright.work.autotune.model import DecisionState, Move, NewDecision, TuneDecision
@@ -304,6 +304,16 @@ def test_three_out_of_memory_in_a_row_raise_the_memory_of_the_next_one(tuned: Tu
     tuned.after(1, turns=2)
     assert [one for one in tuned.said() if one[0] is LARGE] == [(LARGE, Move.START, DONE), (LARGE, Move.END, DONE)]
     assert tuned.said().count((NORMAL, Move.MORE_MEMORY, DONE)) == 1
+
+
+def test_memory_that_was_decided_under_another_maximum_is_within_the_present_one(tuned: Tuned) -> None:
+    store = tuned.served.control.autotune.store
+    new = NewDecision("default", NORMAL, Move.MORE_MEMORY, 2 << 30, 32 << 30, Reason("out-of-memory", "thrice"))
+    store.make(TuneDecision("tune-0", new, TuneMode.ACT, "", tuned.now))
+    store.end("tune-0", DONE, Reason("carried-out", "optimizers start with 32 GiB"))
+    tuned.after(1, turns=3)
+    tuned.introduced(1)
+    assert [one["memory"] for one in tuned.starts] == ["16384m"]
 
 
 def test_nothing_is_ended_at_work(tuned: Tuned) -> None:

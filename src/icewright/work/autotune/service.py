@@ -24,7 +24,7 @@ from icewright.work.autotune.decide import MIB_BITS, SPOILED_MS, Ended, QueueFac
 from icewright.work.autotune.model import DECISION, About, DecisionState, Move, NewDecision, TuneDecision
 from icewright.work.autotune.own_optimizers import NOBODY, OwnOptimizers
 from icewright.work.autotune.sql import SqlDecisions
-from icewright.work.autotune.watch import QueueWatch, memory_of
+from icewright.work.autotune.watch import QueueWatch
 
 _log = structlog.get_logger("icewright.autotune")
 
@@ -88,7 +88,7 @@ class Autotune:
                 text = f"there is no group {known.new.group} any more, or applications are submitted for it"
                 self._decisions.end(known.decision_id, DecisionState.LAPSED, Reason("group-gone", text))
         if self._own is not None:
-            self._carry_out_all(self._own, {key: one.default_bytes for key, one in facts.items()})
+            self._carry_out_all(self._own, facts)
 
     def _past(self) -> Sequence[TuneDecision]:
         return self._decisions.past(self._tasks.now() - SPOILED_MS)
@@ -129,19 +129,19 @@ class Autotune:
         if self._decisions.make(made):
             _log.info("decided", decision=made.decision_id, move=verdict.move.value, reason=verdict.reason.text)
 
-    def _carry_out_all(self, own: OwnOptimizers, begins: Mapping[tuple[str, Queue], int]) -> None:
-        """Carry out what stands; ``begins`` is the memory with which optimizers of each queue begin."""
+    def _carry_out_all(self, own: OwnOptimizers, facts: Mapping[tuple[str, Queue], QueueFacts]) -> None:
+        """Carry out what stands about these queues, and look after the optimizers that run."""
         standing = [one for one in self._past() if one.state is DecisionState.OPEN and one.hold is None]
         for about in (About.MEMORY, About.OPTIMIZERS):
-            wanted = self._wanted(begins)
+            wanted = self._wanted(facts)
             for one in standing:
                 if one.subject.about is about and _queue_of(one) in wanted:
                     self._carry_out(one, own, wanted[_queue_of(one)])
-        own.look_after(self._wanted(begins))
+        own.look_after(self._wanted(facts))
 
-    def _wanted(self, begins: Mapping[tuple[str, Queue], int]) -> Mapping[tuple[str, Queue], int]:
+    def _wanted(self, facts: Mapping[tuple[str, Queue], QueueFacts]) -> Mapping[tuple[str, Queue], int]:
         past = self._past()
-        return {key: max(memory_of(past, *key) or 0, least) for key, least in begins.items()}
+        return {key: self._watch.memory(past, *key, one.memory_cap_bytes) or 0 for key, one in facts.items()}
 
     def _carry_out(self, decision: TuneDecision, own: OwnOptimizers, memory_bytes: int) -> None:
         new = decision.new

@@ -84,12 +84,13 @@ def build_autotune(
 def _sizes(config: Config) -> Mapping[Queue, NewOptimizer]:
     """With what optimizers of each queue begin."""
     optimizer, found = config.optimizer, dict[Queue, NewOptimizer]()
+    memory_max = size_bytes(config.autotune.memory_max) or 0
     for queue, slots, memory in (
         (Queue.NORMAL, optimizer.slots, optimizer.memory),
         (Queue.LARGE, _LARGE_SLOTS, config.autotune.large_memory),
     ):
         size = size_of(optimizer.master, memory, optimizer.spark_conf, os.cpu_count() or 1)
-        found[queue] = NewOptimizer(slots, size.cores, size.memory_bytes)
+        found[queue] = NewOptimizer(slots, size.cores, size.memory_bytes, memory_max)
     return found
 
 
