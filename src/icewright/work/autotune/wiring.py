@@ -90,7 +90,9 @@ def environ_of_optimizers(config: Config, environ: Mapping[str, str]) -> Mapping
     What optimizers need of the configuration comes to them through a pipe.
     """
     own = {_PASSWORD_OF_LIBPQ, *named_variables(replace(config, catalogs=()))}
-    return {name: value for name, value in environ.items() if name not in own and not name.startswith(ENVIRONMENT_PREFIX)}
+    return {
+        name: value for name, value in environ.items() if name not in own and not name.startswith(ENVIRONMENT_PREFIX)
+    }
 
 
 def _sizes(config: Config) -> Mapping[Queue, NewOptimizer]:
