@@ -31,6 +31,7 @@ from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.carriers import Carrier
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.server.control import ControlPlane, build_control_plane
+from icewright.work.store.table_store import SqlTableStore
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.deletion_store import MemoryDeletionStore
@@ -122,7 +123,8 @@ class Lakehouse:
         self.seconds: dict[str, SecondTables] = {
             name: MemorySecondTables(catalog) for name, catalog in self.catalogs.items()
         }
-        store = new_store()
+        # As in a server, all is in one database, unless the stores are in memory.
+        store = self.tables._engine if isinstance(self.tables, SqlTableStore) else new_store()
         self.kept = SqlUndoRecordStore(store)
         self.delivery = MessageDelivery(SqlMessages(store, self.store_clock))
         self.policies = SqlPolicies(store, self.store_clock)

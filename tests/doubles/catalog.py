@@ -57,6 +57,11 @@ class MemoryCatalog(MemoryTables):
         """As a test has it."""
         return bool(self.others)
 
+    @property
+    def lists_pointers(self) -> bool:
+        """It does."""
+        return True
+
     def pointers(self) -> TablePointers:
         """Where the pointers of all tables are."""
         self._answer()

@@ -26,6 +26,7 @@ from icewright.model.iceberg.layouts import Run
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.approvals import REFUSED_MS, Refusal
 from icewright.model.plans.plans import Plan
+from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.ports.inbox import EventFilter
@@ -36,8 +37,10 @@ from icewright.ports.store import (
     OptimizerRecord,
     PlanPlace,
     TableRecord,
+    TaskFilter,
     WaitingPlan,
 )
+from icewright.ports.table_records import BeforeLook, LaterLook, SinceLooks, StoredTable
 from icewright.work.launch.submitters import SqlSubmitters
 from tests.doubles.findings import MemoryFindings
 from tests.doubles.inbox import MemoryInbox
@@ -105,8 +108,63 @@ class MemoryTableStore(MemoryFindings):
             ]
             return found[:limit]
 
-    def save_record(self, record: TableRecord) -> None:
+    def before_look(self, name: TableName) -> BeforeLook:
+        """See the port. The policies are kept elsewhere."""
+        return self._before_look(self.record_by_name(name))
+
+    def before_look_at(self, table_id: TableId) -> BeforeLook:
         """See the port."""
+        return self._before_look(self.record(table_id))
+
+    def since_looks(self, table_ids: Collection[TableId], roots: Collection[tuple[str, str]]) -> SinceLooks:
+        """See the port. The policies are kept elsewhere."""
+        tasks = self._tasks
+        versions = {one: frozenset[tuple[str, int]]() if tasks is None else tasks.versions(one) for one in table_ids}
+        with self._lock:
+            known = {root: self.access(*root) for root in roots if self.probe(*root) is None}
+        access = {root: one.decided_at for root, one in known.items() if one is not None}
+        remarked = {one for one in table_ids if self.exclusions(one) or self.refusals(one)}
+        return SinceLooks(self._clock.now(), None, versions, access, remarked)
+
+    def look_later(self, looks: Sequence[LaterLook], *, policies: int | None = None) -> None:
+        """See the port. The policies are kept elsewhere."""
+        del policies
+        with self._lock:
+            for one in looks:
+                record = self._records.get(one.table_id)
+                if record is not None and record.revision == one.revision and record.dropped_at is None:
+                    self._records[one.table_id] = replace(record, next_look_at=one.at)
+
+    def _before_look(self, record: TableRecord | None) -> BeforeLook:
+        tasks, now = self._tasks, self._clock.now()
+        restored_at = None if tasks is None else tasks.restored_at()
+        if record is None:
+            return BeforeLook(StoredTable(), now, restored_at=restored_at)
+        with self._lock:
+            table_id, root = record.table_id, record.storage_root
+            inventory, only = self._inventory(table_id), TaskFilter(table_id=table_id)
+            stored = StoredTable(
+                record,
+                tuple(sorted(inventory.manifests)),
+                tuple(self.partitions(table_id)),
+                dict(inventory.runs),
+                self.exclusions(table_id),
+                None if root is None else self.access(table_id.catalog, root),
+                root is not None and self.probe(table_id.catalog, root) is not None,
+            )
+            return BeforeLook(
+                stored=stored,
+                now=now,
+                plan=None if record.plan_id is None else self._plans.get(record.plan_id),
+                tasks=() if tasks is None else tasks.listed(only, limit=TASKS_LOOKED_AT),
+                waits=self.waits(table_id),
+                refusals=self.refusals(table_id),
+                restored_at=restored_at,
+            )
+
+    def save_record(self, record: TableRecord, *, policies: int | None = None) -> None:
+        """See the port. The policies are kept elsewhere."""
+        del policies
         with self._lock:
             stored = self._records.get(record.table_id)
             if record.revision != (0 if stored is None else stored.revision):

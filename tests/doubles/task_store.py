@@ -24,8 +24,10 @@ from icewright.model.plans.plans import Reason
 from icewright.model.policy.resource_groups import OWN, Queue
 from icewright.model.work import lifecycle
 from icewright.model.work.admission import FREE, Blocker, Facts, InLane, Lane, Line, Terms, Took
+from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.halts import Part, PartKind, halt_over
 from icewright.model.work.history import Ending
+from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.model.work.tasks import (
     ACTIVE_STATES,
     TERMINAL_STATES,
@@ -378,6 +380,13 @@ class MemoryTaskStore:
         with self._lock:
             counted = Counter(t.state for t in self._tasks.values() if covers(within, Scope.of(t.table_name)))
             return {state: counted[state] for state in TaskState}
+
+    def versions(self, table_id: TableId) -> frozenset[tuple[str, int]]:
+        """The latest tasks of a table, and all that have not ended, as ids and versions."""
+        with self._lock:
+            own = sorted((t for t in self._tasks.values() if t.table_id == table_id), key=lambda t: t.task_id)[::-1]
+        found = [*own[:TASKS_LOOKED_AT], *(task for task in own if task.state in LIVE_STATES)]
+        return frozenset((task.task_id, task.version) for task in found)
 
     def restored_at(self) -> Instant | None:
         """See the port: what is in memory is in no backup, but for what a test says."""

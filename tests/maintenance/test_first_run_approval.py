@@ -146,8 +146,9 @@ def test_x3_what_goes_by_itself_no_more_waits_no_more(house: Lakehouse, changed:
 
 def test_a_plan_to_do_nothing_waits_for_nobody(house: Lakehouse) -> None:
     one = waiting(house)
+    found = house.tables.before_look(NAME)
     nothing = replace(house.tables.plan(one.plan_id), plan_id="plan-nothing", actions=(), prediction=None)
-    assert house.control.maintainer._first_runs.let_wait(nothing, one.reason, []) is None
+    assert house.control.maintainer._first_runs.let_wait(nothing, one.reason, [], found) is None
     assert waiting(house) == one
 
 

@@ -166,7 +166,15 @@ def test_a_task_that_was_planned_by_other_settings_is_never_given_out(house: Lak
     assert record.next_look_at <= house.clock.now()  # it is planned anew at once
 
 
-def test_what_is_applied_during_a_look_counts_at_the_claim(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_is_applied_during_a_look_counts_for_it_or_at_the_claim(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch, *, dies: bool
+) -> None:
+    """The look is lost, and taken anew; that of a server that dies before it finds out is refused at the claim."""
+
+    def dying(*_: object, **__: object) -> None:
+        raise RuntimeError("the server dies")
+
     house.policies.apply(revision(replace(APPROVE, settings={"icewright.mode": "auto"})), 1)
     enqueue = house.control.dispatcher.enqueue
 
@@ -177,11 +185,18 @@ def test_what_is_applied_during_a_look_counts_at_the_claim(house: Lakehouse, mon
         return enqueue(plan, **more)
 
     monkeypatch.setattr(house.control.dispatcher, "enqueue", applied_and_queued)
-    assert house.control.maintainer.look(ORDERS).enqueued is not None
-    assert Worker(house).claim_if_any() is None
-    assert house.only_task().state is TaskState.SUPERSEDED
+    if dies:
+        with monkeypatch.context() as patch:
+            patch.setattr(house.tables, "save_record", dying)
+            with pytest.raises(RuntimeError):
+                house.control.maintainer.look(ORDERS)
+        assert Worker(house).claim_if_any() is None
+        assert house.only_task().state is TaskState.SUPERSEDED
+        house.restart()
     assert house.control.maintainer.look(ORDERS).enqueued is not None
     assert Worker(house).claimed().table_name == ORDERS
+    digest = plan_digest(ActionKind.REWRITE_DATA_FILES, house.control.planner.policy(house.metadata(ORDERS)))
+    assert house.tables.plan(house.all_tasks()[-1].plan_id).settings_digest == digest
 
 
 def test_a_task_of_a_catalog_that_is_away_goes_by_what_is_known_of_its_table(house: Lakehouse) -> None:

@@ -15,6 +15,7 @@ from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Snapshot, TableMetadata
 from icewright.model.plans.observation import Removal, Removals
+from icewright.observation import inventory_steps
 from icewright.observation import observer as observer_module
 from icewright.observation.observer import REMOVALS_LOOKED_AT, CatalogNotConfigured, Observer
 from icewright.ports.store import InventoryUpdate
@@ -138,7 +139,7 @@ def test_a_foreign_rewrite_ends_a_run(house: Lakehouse) -> None:
 
 
 def test_runs_that_nothing_needs_are_forgotten_oldest_first(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observer_module, "RUNS_REMEMBERED", 1)
+    monkeypatch.setattr(inventory_steps, "RUNS_REMEMBERED", 1)
     house.append(3)
     snapshots = []
     for _ in range(4):

@@ -15,6 +15,7 @@ from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
 from icewright.model.iceberg.predicates.cuts import Cut, CutTree
 from icewright.model.queries.recommendations import Interval, LayoutChange, Recommendation, Verdict
+from icewright.model.work.breaker import DEFAULT_THRESHOLDS
 from icewright.recommendations.ledger import STEP_MS, unless_reverted
 from icewright.recommendations.policy_acceptance import RETRY_MS
 from tests.builders.queries import leave, measurement, recommendation
@@ -296,7 +297,8 @@ def test_of_the_policy_and_people_who_accept_at_once_one_is_heard(monkeypatch: p
 
     def by_policy() -> None:
         start.wait()
-        served.control.maintainer._want_pass(metadata, policy, served.control.maintainer._thresholds(metadata, None))
+        found = served.control.tables.before_look(EVENTS)
+        served.control.maintainer._want_pass(metadata, policy, DEFAULT_THRESHOLDS, found)
 
     def by_person() -> None:
         start.wait()
@@ -367,5 +369,5 @@ def test_an_owner_who_changes_the_table_after_the_look_is_heard(
     maintainer, metadata = served.control.maintainer, served.lake.load(EVENTS)
     policy = served.control.planner.policy(metadata)
     served.lake.change(metadata, changes)
-    maintainer._want_pass(metadata, policy, maintainer._thresholds(metadata, None))
+    maintainer._want_pass(metadata, policy, DEFAULT_THRESHOLDS, served.control.tables.before_look(EVENTS))
     assert (summary(served, found)["state"], layout(served)) == ("open", layout_then)

@@ -23,6 +23,7 @@ from icewright.store.engine import open_store
 from icewright.store.schema import plans
 from icewright.store.transactions import now, writing
 from icewright.store_admin.all_tables import metadata
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store import table_pruning
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
@@ -72,6 +73,7 @@ class TestBounds:
             SqlPolicies(engine, clock),
             SqlQuerySums(engine),
             SqlRecommendations(engine),
+            SqlDecisions(engine, clock),
         )
         before = rows(engine)
         unfilled = {"orphan_sightings", "probes", "refused_plans"}

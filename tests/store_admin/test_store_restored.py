@@ -385,18 +385,14 @@ def test_a_person_begins_anew_what_expires_by_itself_after_a_restore() -> None:
     task = replace(house.let_expire_once(), state=TaskState.SUCCEEDED)
     first_runs = house.control.maintainer._first_runs
     latest = lambda kind: [task] if kind is task.kind else []  # noqa: E731 - of this test
-    assert first_runs.reason_for_approval(task.kind, house.metadata(), latest) is None
-    store = house.tasks
-    assert hasattr(store, "restored")
-    store.restored = house.clock.now() + 1
-    reason = first_runs.reason_for_approval(task.kind, house.metadata(), latest)
+    assert first_runs.reason_for_approval(task.kind, house.metadata(), latest, None) is None
+    restored_at = house.clock.now() + 1
+    reason = first_runs.reason_for_approval(task.kind, house.metadata(), latest, restored_at)
     assert reason is not None
     assert reason.code == "restored"
     later = replace(task, created_at=house.clock.now() + 2)
-    assert (
-        first_runs.reason_for_approval(task.kind, house.metadata(), lambda kind: [later] if kind is task.kind else [])
-        is None
-    )
+    latest = lambda kind: [later] if kind is task.kind else []  # noqa: E731 - of this test
+    assert first_runs.reason_for_approval(task.kind, house.metadata(), latest, restored_at) is None
 
 
 def test_postgresql_is_put_back_by_its_own_means_and_made_fit_here(

@@ -140,12 +140,15 @@ class Approvals:
         Of work on data files, the table's snapshot and the settings of its policy. What expires or is removed is the
         same however many commits come, so of that the settings alone. None where one may be asked about.
         """
-        refusal = self._tables.refusals(table_id).get(kind)
+        return self.still_refused(self._tables.refusals(table_id).get(kind), digest, snapshot_id)
+
+    def still_refused(self, refusal: Refusal | None, digest: str | None, snapshot_id: int | None) -> Reason | None:
+        """As :meth:`refused`, by the latest refusal of a kind, which was read already."""
         if refusal is None or self._clock.now() - refusal.refused_at >= REFUSED_MS:  # also by a clock that is behind
             return None
         if refusal.settings_digest != digest:
             return None
-        is_other = kind is ActionKind.REWRITE_DATA_FILES and refusal.snapshot_id != snapshot_id
+        is_other = refusal.kind is ActionKind.REWRITE_DATA_FILES and refusal.snapshot_id != snapshot_id
         return None if is_other else refusal.reason()
 
     def _approved(self, plan: Plan) -> ApprovedPlan:

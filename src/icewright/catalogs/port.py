@@ -45,6 +45,10 @@ class Catalog(Protocol):
     def has_other_formats(self) -> bool:
         """Whether tables of other formats may be in the catalog as well."""
 
+    @property
+    def lists_pointers(self) -> bool:
+        """Whether :meth:`pointers` asks for many tables at once, and not for each."""
+
     def pointers(self) -> TablePointers:
         """Where the pointers of all tables are now, by as few questions as the catalog allows.
 

@@ -6,7 +6,7 @@ Source: ``RemoveSnapshots.internalApply`` of Iceberg 1.12; a test compares with 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from icewright.core.times import Instant
@@ -36,6 +36,17 @@ def retained_snapshots(metadata: TableMetadata, rule: ExpiryRule, now: Instant) 
         if snapshot.snapshot_id not in referenced and snapshot.committed_at >= oldest_at
     )
     return frozenset(kept)
+
+
+def next_of_age(metadata: TableMetadata, ages: Collection[int], now: Instant) -> Instant | None:
+    """When the answer of :func:`retained_snapshots` may be another one, for rules of these ages; None if it never is.
+
+    Never too late: some of these instants change nothing.
+    """
+    of_refs = [age for ref in metadata.refs for age in (ref.max_snapshot_age_ms, ref.max_ref_age_ms)]
+    every = {*ages, *(age for age in (*of_refs, _number(metadata, _MAX_REF_AGE_KEY)) if age is not None)}
+    at = (snapshot.committed_at + age_ms + 1 for snapshot in metadata.snapshots for age_ms in every)
+    return min((each for each in at if each > now), default=None)
 
 
 def retained_refs(metadata: TableMetadata, now: Instant) -> tuple[Ref, ...]:

@@ -29,6 +29,7 @@ from icewright.plans.action_types import no_longer_wanted
 from icewright.plans.policy_digest import plan_digest
 from icewright.plans.upkeep_due import person_wanted, rolled_back, taken_back
 from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
+from icewright.ports.table_records import BeforeLook
 
 _MAY_WAIT: Final = (
     *TAKE_BACK,
@@ -56,12 +57,13 @@ class FirstRunApproval:
         self._wanted: dict[TableId, frozenset[ActionKind]] = {}
         """What happens by itself, for which no plan of another kind was found to wait."""
 
-    def reason_for_approval(self, kind: ActionKind, metadata: TableMetadata, latest: LatestOf) -> Reason | None:
-        """Why a person has to begin this; None where it goes by itself."""
+    def reason_for_approval(
+        self, kind: ActionKind, metadata: TableMetadata, latest: LatestOf, restored_at: Instant | None
+    ) -> Reason | None:
+        """Why a person has to begin this; None where it goes by itself. ``restored_at``: when the store was."""
         if kind not in TAKE_BACK:
             return None
         tasks = latest(kind)
-        restored_at = self._tasks.restored_at()
         if restored_at is not None and not any(
             task.state is TaskState.SUCCEEDED and task.created_at >= restored_at for task in tasks
         ):
@@ -71,11 +73,11 @@ class FirstRunApproval:
             reason = rolled_back(tasks, metadata)
         return reason
 
-    def refused(self, kind: ActionKind, table_id: TableId, policy: Policy) -> Reason | None:
+    def refused(self, kind: ActionKind, policy: Policy, found: BeforeLook) -> Reason | None:
         """Why it is left alone: a person refused a plan of it, and neither the policy nor the time says otherwise."""
         if kind not in TAKE_BACK:
             return None
-        return self._approvals.refused(table_id, kind, plan_digest(kind, policy), None)
+        return self._approvals.still_refused(found.refusals.get(kind), plan_digest(kind, policy), None)
 
     def rests(self, kind: ActionKind, latest: LatestOf, now: Instant) -> Reason | None:
         """Why it is left alone: somebody is about to take it back; snapshots, also for a week after somebody did."""
@@ -96,7 +98,13 @@ class FirstRunApproval:
         return others
 
     def still_waits(
-        self, table_id: TableId, kind: ActionKind, policy: Policy, now: Instant, latest: Sequence[TaskHead]
+        self,
+        table_id: TableId,
+        kind: ActionKind,
+        policy: Policy,
+        now: Instant,
+        latest: Sequence[TaskHead],
+        found: BeforeLook,
     ) -> Reason | None:
         """What is said where nothing needs to be planned anew: a plan waits, or was approved and waits for its turn.
 
@@ -105,37 +113,37 @@ class FirstRunApproval:
         """
         if latest and latest[0].state not in TERMINAL_STATES and APPROVED in latest[0].reason.figures:
             return Reason("upkeep-lately", f"task {latest[0].task_id} waits for its turn")
-        waiting = self._tables.waits(table_id).get(kind)
+        waiting = found.waits.get(kind)
         if waiting is None:
             return None
         plan = self._tables.plan(waiting.plan_id)
         if no_longer_wanted(ACTION_TYPES, plan, policy) is not None:
-            self.forget(table_id, kind)
+            self.forget(table_id, kind, found)
             return None
         if plan.settings_digest != plan_digest(kind, policy):
             return None
         return _said(waiting) if abs(now - waiting.since) < RENEWED_MS else None
 
-    def forget(self, table_id: TableId, kind: ActionKind) -> None:
+    def forget(self, table_id: TableId, kind: ActionKind, found: BeforeLook) -> None:
         """Nothing is to be done any more: no plan waits."""
-        if kind in TAKE_BACK and kind in self._tables.waits(table_id):  # else reading is all that it takes
+        if kind in TAKE_BACK and kind in found.waits:
             self._tables.waits_no_more(table_id, kind)
 
-    def forget_others(self, table_id: TableId, wanted: frozenset[ActionKind]) -> None:
+    def forget_others(self, table_id: TableId, wanted: frozenset[ActionKind], found: BeforeLook) -> None:
         """No plan waits of a kind that the owner does not let happen by itself any more: ``wanted`` are the others.
 
         Looked for once by each process, and whenever that has changed.
         """
         if self._wanted.get(table_id) == wanted:
             return
-        for kind in self._tables.waits(table_id):
+        for kind in found.waits:
             if kind in _MAY_WAIT and kind not in wanted:
                 self._tables.waits_no_more(table_id, kind)
         if len(self._wanted) >= _REMEMBERED_MAX:
             self._wanted.clear()
         self._wanted[table_id] = wanted
 
-    def keep_by_mode(self, plan: Plan, latest: Sequence[TaskHead]) -> Reason | None:
+    def keep_by_mode(self, plan: Plan, latest: Sequence[TaskHead], found: BeforeLook) -> Reason | None:
         """In mode ``approve`` the table's present plan waits for a person; in mode ``observe`` none does.
 
         None waits beside a task of its kind that has not ended: what that leaves is planned again. ``latest`` are the
@@ -145,24 +153,28 @@ class FirstRunApproval:
             plan.mode is Mode.APPROVE and not plan.is_empty and all(task.state in TERMINAL_STATES for task in latest)
         )
         kind = ActionKind.REWRITE_DATA_FILES
-        self.forget_others(plan.table_id, frozenset({kind} if waits else ()))
-        before = self._tables.waits(plan.table_id).get(kind) if waits else None
-        reason, refusal = waits_by_mode(plan), None if before is None else self._tables.refusal(before.plan_id)
+        self.forget_others(plan.table_id, frozenset({kind} if waits else ()), found)
+        before = found.waits.get(kind) if waits else None
+        reason, refusal = waits_by_mode(plan), found.refusals.get(kind)
+        if refusal is not None and (before is None or refusal.plan_id != before.plan_id):
+            refusal = None  # of another plan
         if not waits or reason is None or (refusal is None and before is not None and before.plan_id == plan.plan_id):
             return None
-        refused = self._approvals.refused(plan.table_id, kind, plan.settings_digest, plan.snapshot_id)
+        refused = self._approvals.still_refused(found.refusals.get(kind), plan.settings_digest, plan.snapshot_id)
         if refused is None:
             self._approvals.wait(plan, reason, is_news=before is None or refusal is not None)
         return refused
 
-    def let_wait(self, plan: Plan, wanted: Reason | None, latest: Sequence[TaskHead]) -> Reason | None:
+    def let_wait(
+        self, plan: Plan, wanted: Reason | None, latest: Sequence[TaskHead], found: BeforeLook
+    ) -> Reason | None:
         """Let a plan wait, in place of one that did, and tell what is said of it; None where it may go by itself."""
         if not plan.actions:
             return None  # what was due is not there any more
         reason = wanted or self._came_back(plan, latest)
         (action,) = plan.actions
         if reason is None:
-            self.forget(plan.table_id, ActionKind(action.kind))
+            self.forget(plan.table_id, ActionKind(action.kind), found)
             return None
         self._approvals.wait(plan, reason)
         waiting = self._tables.waits(plan.table_id).get(ActionKind(action.kind))

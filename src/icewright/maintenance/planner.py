@@ -156,11 +156,7 @@ class Planner:
 
     def expiry_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.actions.expire_snapshots.service.ExpiryPlanner.due`."""
-        metadata = observation.metadata
-        record = self.tables.record(metadata.table_id)
-        if record is None:
-            return Due(Reason("table-replaced", "nothing to do: the name now leads to another table"))
-        return self._expiries.due(metadata, record.marks, rest.holds(), rest.rested_ms)
+        return self._expiries.due(observation.metadata, observation.marks, rest.holds(), rest.rested_ms)
 
     def manifests_due(self, observation: Observation, _rest: Rest) -> Due:
         """See :meth:`icewright.actions.rewrite_manifests.service.ManifestsPlanner.due`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -15,17 +16,18 @@ from icewright.actions.remove_files.orphans.planner import OrphanPlanner
 from icewright.actions.rewrite_data_files.triggers.triggers import unworthy_files
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, IcewrightError, LookLost, NotFound, Rejected, TableReplaced, Unreadable
-from icewright.core.failure_causes import Cause
 from icewright.core.reasons import lasting
 from icewright.core.times import Instant
 from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.dispatch.late_commits import LateCommits
 from icewright.maintenance.first_run_approval import FirstRunApproval
+from icewright.maintenance.lost_work import work_is_lost
 from icewright.maintenance.planner import Planner
+from icewright.maintenance.quiet_tables import QuietTables, quiet_until
 from icewright.maintenance.registry.planning import effect_of
 from icewright.maintenance.registry.services import plan_asked
-from icewright.maintenance.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
+from icewright.maintenance.upkeep import NEVER, NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableId, TableName
@@ -34,28 +36,27 @@ from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.plans.requests import PlanRequest
-from icewright.model.policy.policy import Mode, Policy
-from icewright.model.queries.decisions import KeptRecommendation
+from icewright.model.policy.policy import Mode, Policy, Trigger
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.model.work.figures import Listed
 from icewright.model.work.lifecycle import may_coalesce
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.observation.access import AccessBook
+from icewright.observation.figures import figures_view
 from icewright.observation.health import listed, listed_with_problem, series_point
-from icewright.observation.observer import CatalogNotConfigured, Observer, OtherName
+from icewright.observation.observer import CatalogNotConfigured, Observer, OtherName, Seen
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
 from icewright.plans.evidence.written_files import written
 from icewright.plans.policy_digest import POLICY_CHANGED, look_digest
 from icewright.plans.rejection import PlanRejected
-from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.ports.store import Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.ports.table_records import BeforeLook, DueLook
 from icewright.ports.telemetry import note_look, watched
 from icewright.work.optimizers.file_backoff import with_failed_files
-from icewright.work.tasks.retry import BACKOFF_MAX_MS, conflict_backoff_ms, conflicts_in_a_row
+from icewright.work.tasks.retry import conflict_backoff_ms, conflicts_in_a_row
 from icewright.work.tasks.task_throughput import experience
 
 _LOCKS = 64
-_HEALING: Final = frozenset({Cause.AWAY, Cause.OUT_OF_MEMORY, Cause.UNREADABLE, Cause.LOST})
-"""Why a task failed, where the same may do well some time later although nobody commits anything."""
 LOOKS_MAX: Final = 3
 """How often a table is looked at for one look, when other servers look at it meanwhile."""
 _MadeFrom = tuple[str, WorkerAccess, str, str, str]
@@ -93,20 +94,20 @@ class TableMaintainer:
         clock: Clock,
         *,
         orphans: OrphanPlanner,
-        want_pass: Callable[[TableMetadata, Policy, Thresholds], None],
+        want_pass: Callable[[TableMetadata, Policy, Thresholds, BeforeLook], Instant | None],
         first_runs: FirstRunApproval,
+        quiet: QuietTables,
         tidings: FeedPublisher,
         chance: Callable[[], float] = random.random,
-        analyzed: Callable[[TableId], KeptRecommendation | None] = lambda _: None,
     ) -> None:
         """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps.
 
-        ``analyzed`` gives the newest recommendation of a table, from the store.
+        It says until when it need not be told again of a table that stays as it is, None where it has to be.
         """
-        self._analyzed = analyzed
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._orphans, self._want_pass, self._first_runs, self._tidings = orphans, want_pass, first_runs, tidings
+        self._quiet = quiet
         self._latecomers = LateCommits(tasks)
         self._upkeep = Upkeep(planner, dispatcher, tables, tasks, first_runs)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
@@ -141,10 +142,14 @@ class TableMaintainer:
             observation = self._observer.observe(name)
             if table_id is not None and observation.metadata.table_id != table_id:
                 raise TableReplaced(f"{name} is another table now (uuid {observation.metadata.table_id.uuid})")
-            latest = self._latest(observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
+            latest = self._tasks_of(observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
             holds = holds_of_tasks(self._tasks, observation.metadata.table_id)
             observation = with_failed_files(observation, self._tasks, latest)
             return plan_asked(self._planner, observation, asked, holds).plan
+
+    def pass_over(self, due: Sequence[DueLook], answering: AbstractSet[str]) -> Sequence[DueLook]:
+        """Those that have to be looked at; the others are put off: see :meth:`QuietTables.pass_over`."""
+        return self._quiet.pass_over(due, answering)
 
     def put_aside(self, name: TableName, problem: Reason) -> None:
         """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""
@@ -160,58 +165,79 @@ class TableMaintainer:
         return self._locks[hash(name) % _LOCKS]
 
     def _look_once(self, name: TableName, *, plan_anew: bool) -> Looked:
-        with self._planner.policies.held():  # should the policies change now, the next look finds out
-            return self._look(name, plan_anew=plan_anew)
-
-    def _look(self, name: TableName, *, plan_anew: bool) -> Looked:
-        before = self._tables.record_by_name(name)
         try:
-            observation = self._observer.observe(name)
+            found = self._tables.before_look(name)
+        except Unreadable as error:
+            self._note(name, error)
+            raise
+        if found.record is not None:
+            self._quiet.forget(found.record.table_id)
+        with self._planner.policies.held(found.policies) as present:  # should they change now, the look is lost
+            return self._look(name, found, present.revision, plan_anew=plan_anew)
+
+    def _look(self, name: TableName, found: BeforeLook, policies: int, *, plan_anew: bool) -> Looked:
+        before = found.record
+        try:
+            metadata = self._observer.load(name)
+            if before is None or before.table_id != metadata.table_id:
+                found = replace(self._tables.before_look_at(metadata.table_id), policies=found.policies)
+            seen = self._observer.seen(metadata, found.stored)
+            observation, record = seen.observation, seen.record
             if before is not None:
-                note_look(observation.metadata, before.snapshot_id, self._clock)
-            late = tuple(self._latecomers.take_up(observation.metadata))
-            everything, now = self._latest(observation.metadata.table_id), self._tasks.now()
-            latest = self._of_kind(everything, observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
-            record = self._tables.record(observation.metadata.table_id)
-            limits = self._thresholds(observation.metadata, record)
+                note_look(metadata, before.snapshot_id, self._clock)
+            late = tuple(self._latecomers.take_up(metadata))
+            everything, now = self._tasks_of(metadata.table_id) if late else found.tasks, found.now
+            latest = self._of_kind(everything, metadata.table_id, ActionKind.REWRITE_DATA_FILES)
+            limits = Thresholds.of(self._planner.policy(metadata), record.unparked_at)
             alarm = alarmed(everything, now, limits)
             problem = alarm or parked(latest, now, limits)
             half_open = is_half_open(latest, now, limits)
             made_from = _made_from(observation, self._planner.policy(observation.metadata))
             stands = not plan_anew and not (half_open and all(task.state in TERMINAL_STATES for task in latest))
-            plan = self._standing_plan(record, observation, made_from, latest, problem) if stands else None
+            plan = self._standing_plan(found, made_from, metadata, latest, problem) if stands else None
             is_new = plan is None
             if plan is None:
                 with watched("plan"):
                     plan = self._planner.plan_observed(self._with_experience(observation, latest)).plan
+                record = replace(record, plan_id=plan.plan_id, revision=record.revision + 1)  # it was saved with it
         except (NotFound, Rejected, Unreadable, PlanRejected) as error:
             self._note(name, error)
             raise
-        metadata = observation.metadata
         self._planned_from[metadata.table_id] = plan.plan_id, made_from
         if before is not None and before.table_id != metadata.table_id:
             self._gone(before.table_id, f"{name} is another table now (uuid {metadata.table_id.uuid})")
         if plan.mode is not Mode.OBSERVE and plan.verdicts:  # without any the whole table is left alone
-            self._access.want(metadata)
+            self._access.want(metadata, found.stored)
         acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
         self._withdraw(everything, plan, metadata, replaceable=acts)
         tries, rest_ms = (1 if half_open else None), self._rest_ms(latest) if acts else 0
         enqueued = self._dispatcher.enqueue(plan, delay_ms=rest_ms, attempts_max=tries) if acts else None
-        kept, refused = NOTHING_KEPT_UP, None
-        if alarm is None:
-            of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
-            is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
-            kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, limits), of_kind)
-        if plan.mode is Mode.AUTO and alarm is None:
-            self._want_pass(metadata, self._planner.policy(metadata), limits)
-        elif plan.mode is not Mode.AUTO:
-            refused = self._first_runs.keep_by_mode(plan, latest)
+        is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
+        look = Look(observation, now, is_worked_on, plan_anew, found, limits)
+        kept, passes, refused = self._keep_up(look, plan, latest, everything, is_alarmed=alarm is not None)
         # A refused plan is said, and looked at again when it is time, not in each round.
-        wished_at = None if before is None else before.next_look_at
-        self._save(observation, plan, kept, kept.problem or problem, wished_at, everything, limits, refused)
+        problem, seen = kept.problem or problem, replace(seen, record=record)
+        changes = self._save(seen, found, plan, kept, problem, everything, limits, refused)
+        if not (late or changes) and problem is None:
+            until = quiet_until(seen, found, plan, kept, self._planner.policy(metadata), everything, passes)
+            self._quiet.note(seen, found, policies, until)
         had = None if before is None or before.table_id != metadata.table_id else before.problem
-        self._tidings.problem(metadata.table_id, metadata.name, had, kept.problem or problem)
+        self._tidings.problem(metadata.table_id, metadata.name, had, problem)
         return Looked(plan, is_new, enqueued, late, kept, metadata.snapshots)
+
+    def _keep_up(
+        self, look: Look, plan: Plan, latest: Sequence[TaskHead], everything: Sequence[TaskHead], *, is_alarmed: bool
+    ) -> tuple[KeptUp, Instant | None, Reason | None]:
+        """What came of upkeep, until when nobody searches for unneeded files, and why a plan does not wait."""
+        metadata, kept, passes = look.observation.metadata, NOTHING_KEPT_UP, NEVER
+        if not is_alarmed:
+            of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
+            kept = self._upkeep.keep_up(look, of_kind)
+        if plan.mode is not Mode.AUTO:
+            return kept, passes, self._first_runs.keep_by_mode(plan, latest, look.found)
+        if is_alarmed:
+            return kept, passes, None
+        return kept, self._want_pass(metadata, self._planner.policy(metadata), look.limits, look.found), None
 
     def unpark(self, table_id: TableId) -> None:
         """Resume a table that was parked: what came to nothing until now does not count any more.
@@ -230,9 +256,6 @@ class TableMaintainer:
             else:
                 return
 
-    def _thresholds(self, metadata: TableMetadata, record: TableRecord | None) -> Thresholds:
-        return Thresholds.of(self._planner.policy(metadata), None if record is None else record.unparked_at)
-
     def _rest_ms(self, latest: Sequence[TaskHead]) -> int:
         """How long the next task waits, since writers were faster than the last ones."""
         conflicts = conflicts_in_a_row(latest)
@@ -250,24 +273,21 @@ class TableMaintainer:
 
     def _standing_plan(
         self,
-        record: TableRecord | None,
-        observation: Observation,
+        found: BeforeLook,
         made_from: _MadeFrom,
+        metadata: TableMetadata,
         latest: Sequence[TaskHead],
         parked_by: Reason | None,
     ) -> Plan | None:
         """The plan that still stands: the table is as it was, its time has not come, and its work is in hand."""
-        metadata = observation.metadata
-        if record is None or record.plan_id is None:
+        plan = found.plan
+        if plan is None or self._planned_from.get(metadata.table_id) != (plan.plan_id, made_from):
             return None
-        if self._planned_from.get(metadata.table_id) != (record.plan_id, made_from):
-            return None
-        plan = self._tables.plan(record.plan_id)
         if plan.table_name != metadata.name:
             return None
         due = plan.look_again_at is not None and plan.look_again_at <= self._clock.now()
         acts = plan.mode is Mode.AUTO and not plan.is_empty and parked_by is None
-        return None if due or (acts and _work_is_lost(plan, latest, self._tasks.now())) else plan
+        return None if due or (acts and work_is_lost(plan, latest, found.now)) else plan
 
     def _withdraw(self, latest: Sequence[TaskHead], plan: Plan, metadata: TableMetadata, *, replaceable: bool) -> None:
         """Take back a waiting task that must not run; one that the new plan takes the place of stays (coalescing)."""
@@ -291,7 +311,7 @@ class TableMaintainer:
 
     def _gone(self, table_id: TableId, why: str) -> None:
         self._planned_from.pop(table_id, None)
-        for task in self._latest(table_id):
+        for task in self._tasks_of(table_id):
             if task.state is TaskState.QUEUED:
                 self._take_back(task, Reason("table-gone", why))
 
@@ -305,7 +325,7 @@ class TableMaintainer:
         found = [task for task in everything if task.kind is kind]
         if len(everything) < TASKS_LOOKED_AT or len(found) == len(everything):
             return found
-        return self._latest(table_id, kind)
+        return self._tasks_of(table_id, kind)
 
     def _with_last_done(
         self, everything: Sequence[TaskHead], table_id: TableId, kind: ActionKind
@@ -317,23 +337,25 @@ class TableMaintainer:
         only = TaskFilter(states=frozenset({TaskState.SUCCEEDED}), table_id=table_id, kind=kind)
         return [*found, *self._tasks.listed(only, limit=1)]
 
-    def _latest(self, table_id: TableId, kind: ActionKind | None = None) -> Sequence[TaskHead]:
+    def _tasks_of(self, table_id: TableId, kind: ActionKind | None = None) -> Sequence[TaskHead]:
         return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=TASKS_LOOKED_AT)
 
     def _save(
         self,
-        observation: Observation,
+        seen: Seen,
+        found: BeforeLook,
         plan: Plan,
         kept: KeptUp,
         problem: Reason | None,
-        wished_at: Instant | None,
         latest: Sequence[TaskHead],
         limits: Thresholds,
         refused: Reason | None,
-    ) -> None:
-        record = self._tables.record(observation.metadata.table_id)
-        if record is None or record.next_look_at < (AT_ONCE + 1 if wished_at is None else wished_at):
-            return  # replaced in the same moment, or wished for since the look began: the next round sees it
+    ) -> bool:
+        """Write what the look came to, once; whether some of that depends on the clock and on what queries are counted.
+
+        Raises ``LookLost`` where somebody has written the record since.
+        """
+        observation, record = seen.observation, seen.record
         look_at = next_look(
             self._clock.now(),
             commit_interval_ms=observation.commit_interval_ms,
@@ -342,7 +364,7 @@ class TableMaintainer:
             look_again_at=min((at for at in (plan.look_again_at, kept.look_at) if at is not None), default=None),
         )
         policy = self._planner.policy(observation.metadata)
-        planned_with = self._planner.with_queries(policy, observation.metadata)
+        judged = self._judged_by(observation, policy)
         shown = listed(
             observation,
             plan,
@@ -352,20 +374,20 @@ class TableMaintainer:
             limits=limits,
             before=record.listed,
             refused=refused,
-            analyzed=self._analyzed(record.table_id),
-            unworthy_files=unworthy_files(observation, planned_with, self._clock.now()),
+            analyzed=found.analyzed,
+            unworthy_files=0 if judged is None else unworthy_files(observation, judged, self._clock.now()),
         )
         shown = self._noted(record, shown, observation.observed_at)
-        with suppress(LookLost):  # what was written since is newer, and says when to look again
-            self._tables.save_record(
-                replace(
-                    record,
-                    next_look_at=look_at,
-                    problem=problem,
-                    considered=kept.remembered(record.considered),
-                    listed=shown,
-                )
-            )
+        considered = kept.remembered(record.considered)
+        record = replace(record, next_look_at=look_at, problem=problem, considered=considered, listed=shown)
+        self._tables.save_record(record, policies=found.policies)
+        return judged is not None and judged.trigger is Trigger.COST_BENEFIT
+
+    def _judged_by(self, observation: Observation, policy: Policy) -> Policy | None:
+        """The policy with what is known of queries, by which small files are judged; None where there are none."""
+        if not figures_view(observation.inventory.partitions, policy).avoidable_files:
+            return None
+        return self._planner.with_queries(policy, observation.metadata)
 
     def _noted(self, record: TableRecord, shown: Listed, at: Instant) -> Listed:
         """What is shown, with a point in the series where it changed and the last point is old enough."""
@@ -417,20 +439,3 @@ def _why_gone(record: TableRecord, error: IcewrightError) -> str | None:
 def _made_from(observation: Observation, policy: Policy) -> _MadeFrom:
     metadata, access = observation.metadata, observation.worker_access
     return metadata.metadata_location, access, observation.not_stitched, observation.not_sorted, look_digest(policy)
-
-
-def _work_is_lost(plan: Plan, latest: Sequence[TaskHead], now: Instant) -> bool:
-    """Whether nothing became of the plan and it is worth another task.
-
-    It was never queued, or its task was superseded, or failed by something that heals without a commit, some time ago.
-    """
-    if any(task.state not in TERMINAL_STATES for task in latest):
-        return False
-    own = next((task for task in latest if task.plan_id == plan.plan_id), None)
-    return own is None or own.state is TaskState.SUPERSEDED or _may_have_healed(own, now)
-
-
-def _may_have_healed(task: TaskHead, now: Instant) -> bool:
-    """Whether a task failed because of what is not the table's: a disk, a storage, memory. The breaker counts on."""
-    cause = None if task.outcome is None else task.outcome.cause
-    return task.state is TaskState.FAILED and cause in _HEALING and now >= task.updated_at + BACKOFF_MAX_MS

@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from icewright.actions.compute_statistics.service import STATISTICS_NEW
 from icewright.actions.expire_data.plan import NOTHING_EXPIRES
 from icewright.actions.expire_snapshots.expirer import holds_of_tasks
+from icewright.actions.expire_snapshots.plan import automatic_rule
 from icewright.actions.rewrite_manifests.due import may_be_in_danger
 from icewright.core.times import Instant, Window
+from icewright.inventory.snapshot_retention import retained_snapshots
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
@@ -42,9 +45,11 @@ from icewright.plans.upkeep_due import (
 )
 from icewright.plans.window import Closed, closed, was_left_out
 from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
+from icewright.ports.table_records import BeforeLook
 
 LOOKED_LATELY: Final = "looked-lately"
 """The code of a reason that says: it was passed over, since nothing can have become due."""
+NEVER: Final[Instant] = 2**62
 _REMEMBERED_MAX: Final = 200_000
 
 
@@ -60,6 +65,7 @@ class Look:
     now: Instant
     is_worked_on: bool
     tell: bool
+    found: BeforeLook
     limits: Thresholds = DEFAULT_THRESHOLDS
     """Of the breaker."""
 
@@ -73,6 +79,8 @@ class KeptUp:
     problem: Reason | None = None
     look_at: Instant | None = None
     """When to look again without a commit: as the table's window opens."""
+    quiet_until: Instant | None = NEVER
+    """Until when nothing becomes due of a table that is as it was; None where something may at any time."""
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -139,18 +147,19 @@ class Upkeep:
         if acts and policy.removes_orphan_files:  # looked for elsewhere, of tables looked at while their window is open
             kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
         if acts:
-            self._first_runs.forget_others(look.observation.metadata.table_id, wanted_kinds)
+            self._first_runs.forget_others(look.observation.metadata.table_id, wanted_kinds, look.found)
         for kind, rule in DUE_RULES.items():
             may_run = kind in wanted_kinds and (acts or traits_of(kind).in_mode_observe)
             if not may_run or not rule.is_possible(self._planner):
                 continue
-            wanted = self._first_runs.reason_for_approval(kind, look.observation.metadata, latest)
+            metadata, restored_at = look.observation.metadata, look.found.restored_at
+            wanted = self._first_runs.reason_for_approval(kind, metadata, latest, restored_at)
             tasks = latest(kind) if wanted is None else self._first_runs.withdraw(latest(kind), wanted)
             shut = _closed(window, look, tasks)
             kept = _looked_at(kept, shut)
             try:
                 back = self._first_runs.rests(kind, latest, look.now)
-                back = back or self._first_runs.refused(kind, look.observation.metadata.table_id, policy)
+                back = back or self._first_runs.refused(kind, policy, look.found)
                 turn = _Turn(kind, tasks, shut, wanted)
                 reason, enqueued = self._keep_up(look, turn) if back is None else (back, None)
             except PlanRejected as error:
@@ -160,6 +169,9 @@ class Upkeep:
                 kept = replace(kept, problem=kept.problem or reason)
             said, queued = Considered(kind, reason, look.now), () if enqueued is None else (enqueued,)
             kept = replace(kept, enqueued=(*kept.enqueued, *queued), considered=(*kept.considered, said))
+            if kept.quiet_until is not None:
+                until = self._quiet_until(said, look)
+                kept = replace(kept, quiet_until=None if until is None else min(until, kept.quiet_until))
         return kept
 
     def _keep_up(self, look: Look, turn: _Turn) -> tuple[Reason, Enqueued | None]:
@@ -182,7 +194,8 @@ class Upkeep:
         if resting is None and not look.tell and self._is_known(key, look):
             resting = Reason(LOOKED_LATELY, "nothing was due when it was last looked into")
         if resting is None and (turn.wanted is not None or kind is ActionKind.EXPIRE_DATA):  # what came back waits, too
-            resting = self._first_runs.still_waits(metadata.table_id, kind, self._planner.policy(metadata), now, latest)
+            policy = self._planner.policy(metadata)
+            resting = self._first_runs.still_waits(metadata.table_id, kind, policy, now, latest, look.found)
             if resting is not None:
                 self._remember(key, look)
         return resting
@@ -202,7 +215,7 @@ class Upkeep:
         if due.keep is None:
             self._remember(key, look, look.observation.metadata.metadata_location)
             if turn.wanted is not None or due.reason.code == NOTHING_EXPIRES:
-                self._first_runs.forget(key[0], kind)
+                self._first_runs.forget(key[0], kind, look.found)
             return due.reason, None
         if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
             self._remember(key, look)
@@ -211,7 +224,7 @@ class Upkeep:
             with self._filling:
                 return self._queued_within(DUE_RULES[kind].waiting_max or 0, due, look, turn)
         plan = due.keep()
-        waits = self._first_runs.let_wait(plan, turn.wanted, turn.latest)
+        waits = self._first_runs.let_wait(plan, turn.wanted, turn.latest, look.found)
         if waits is not None:
             self._remember(key, look)
             return waits, None
@@ -262,6 +275,26 @@ class Upkeep:
             return False
         as_it_was = key[1] is ActionKind.REWRITE_MANIFESTS and known.location == location
         return as_it_was or 0 <= look.now - known.at < INTERVAL_MS
+
+    def _quiet_until(self, said: Considered, look: Look) -> Instant | None:
+        """Until when nothing becomes due of a kind, if the table stays as it is; None where that is not known."""
+        metadata, policy = look.observation.metadata, self._planner.policy(look.observation.metadata)
+        known = self._nothing_at.get((metadata.table_id, said.kind))
+        if known is None or known.digest != self._digest(look, said.kind):
+            return None
+        match said.kind:
+            case ActionKind.REWRITE_MANIFESTS:
+                depends_on_time = known.location != metadata.metadata_location
+            case ActionKind.EXPIRE_SNAPSHOTS:  # the next one that comes of age is told by its own time
+                stays = retained_snapshots(metadata, automatic_rule(policy), max(look.now, known.at))
+                depends_on_time = len(stays) < len(metadata.snapshots)
+            case ActionKind.COMPUTE_STATISTICS:
+                before = () if look.found.record is None else look.found.record.considered
+                (kept,) = KeptUp(considered=(said,)).remembered(before)
+                depends_on_time = kept.reason.code != STATISTICS_NEW
+            case _:
+                depends_on_time = True
+        return known.at + INTERVAL_MS if depends_on_time else NEVER
 
     def _remember(self, key: tuple[TableId, ActionKind], look: Look, location: str = "") -> None:
         if len(self._nothing_at) >= _REMEMBERED_MAX:

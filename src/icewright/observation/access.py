@@ -17,6 +17,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.work.storage import AccessRecord, ProbeReport, ProbeRequest
 from icewright.ports.store import TableStore
+from icewright.ports.table_records import StoredTable
 
 _LOCAL: Final = ("/", "file:")
 _DATA_PATH: Final = "write.data.path"
@@ -43,15 +44,18 @@ class AccessBook:
     def __init__(self, tables: TableStore, clock: Clock) -> None:
         self._tables, self._clock = tables, clock
 
-    def known(self, metadata: TableMetadata) -> tuple[WorkerAccess, str]:
-        """What is known of a table's storage, and why it is refused. Local file systems need no proof."""
+    def known(self, metadata: TableMetadata, stored: StoredTable) -> tuple[WorkerAccess, str]:
+        """What is known of a table's storage, and why it is refused. Local file systems need no proof.
+
+        ``stored`` is of the table, as of the beginning of the look.
+        """
         root = storage_root(metadata)
         if root is None:
             return WorkerAccess.PROVED, ""
-        record = self._tables.access(metadata.table_id.catalog, root)
+        record, _ = self._stored(metadata.table_id.catalog, root, stored)
         return (WorkerAccess.UNKNOWN, "") if record is None else (record.access, record.detail)
 
-    def want(self, metadata: TableMetadata) -> None:
+    def want(self, metadata: TableMetadata, stored: StoredTable) -> None:
         """Have an optimizer find out about a table's storage, unless that is known and fresh.
 
         For tables that their owners let us act on alone: a probe writes an object.
@@ -59,12 +63,18 @@ class AccessBook:
         root = storage_root(metadata)
         if root is None:
             return
-        record, now = self._tables.access(metadata.table_id.catalog, root), self._clock.now()
+        (record, is_asked), now = self._stored(metadata.table_id.catalog, root, stored), self._clock.now()
         if record is not None and now - record.decided_at < _fresh_for_ms(record.access):
-            if self._tables.probe(metadata.table_id.catalog, root) is not None:
+            if is_asked:
                 self._tables.want_no_probe(metadata.table_id.catalog, root)
         else:
             self._tables.want_probe(ProbeRequest(metadata.table_id, metadata.name, root), now)
+
+    def _stored(self, catalog: str, root: str, stored: StoredTable) -> tuple[AccessRecord | None, bool]:
+        """What is known of a storage, and whether it is asked about; asked for where the table is there only now."""
+        if stored.record is not None and stored.record.storage_root == root:
+            return stored.access, stored.is_asked
+        return self._tables.access(catalog, root), self._tables.probe(catalog, root) is not None
 
     def requests(self, optimizer_id: str, catalogs: Iterable[str]) -> tuple[ProbeRequest, ...]:
         """What an optimizer that reaches these catalogs shall find out now, each thing told to one optimizer.

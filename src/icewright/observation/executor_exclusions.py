@@ -69,5 +69,9 @@ class ExecutorExclusions:
 
     def why(self, table_id: TableId) -> Mapping[str, str]:
         """What was found lately, by code; nothing where nothing is known against the table's files."""
+        return self.lately(self._findings.exclusions(table_id))
+
+    def lately(self, found: Mapping[str, ExecutorExclusion]) -> Mapping[str, str]:
+        """As :meth:`why`, of what was read already."""
         since = self._clock.now() - EXCLUSION_KEPT_MS
-        return {code: one.detail for code, one in self._findings.exclusions(table_id).items() if one.found_at > since}
+        return {code: one.detail for code, one in found.items() if one.found_at > since}

@@ -26,17 +26,19 @@ from icewright.inventory.row_removals import CLOCK_AHEAD_MS_MAX
 from icewright.model.events.events import ReportedCommits, Reporting
 from icewright.model.iceberg.files import FileContent, Partition
 from icewright.model.iceberg.inventory import Inventory, ManifestKey, ManifestSummary, PartitionStatistics
-from icewright.model.iceberg.layouts import Run, runs_of
+from icewright.model.iceberg.layouts import runs_of
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.iceberg.snapshot_sightings import marked
+from icewright.model.iceberg.snapshot_sightings import Mark, marked
 from icewright.model.iceberg.tables import Operation, Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation, Removal, Removals
 from icewright.model.policy.policy import PREFIX
 from icewright.observation.access import AccessBook, storage_root
 from icewright.observation.executor_exclusions import NOT_SORTED, NOT_STITCHABLE, ExecutorExclusions
+from icewright.observation.inventory_steps import run_ids, summaries, updated, with_runs
 from icewright.ownership.reachable_folders import AlreadyRead
 from icewright.ownership.registry import Registry
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
+from icewright.ports.table_records import StoredTable
 
 KNOWN_CHARACTERS_MAX = 65_536
 """Of the properties of one table together: whoever writes a table can write anything into them."""
@@ -48,8 +50,6 @@ REWRITES_SINCE_MS = 86_400_000
 """For how long a rewrite of ours can put the next one off, a day."""
 CHANGES_REMEMBERED = 1_000 * (REMOVALS_LOOKED_AT + REWRITES_LOOKED_AT)
 """Commits whose changes are remembered, the most that 1,000 tables have; then the one asked for longest ago goes."""
-RUNS_REMEMBERED = 1_000
-"""Runs kept of a table that have neither a live file nor a snapshot: a rollback may bring their files back."""
 
 
 class CatalogNotConfigured(NotFound):
@@ -71,6 +71,15 @@ class _Changed:
     partitions: frozenset[Partition]
     everywhere: bool
     writer_run_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A table that was observed, and the record of that as the store has it, or is to have it where not ``is_kept``."""
+
+    observation: Observation
+    record: TableRecord
+    is_kept: bool
 
 
 class Observer:
@@ -126,21 +135,61 @@ class Observer:
         return frozenset(self._catalogs)
 
     def observe(self, name: TableName) -> Observation:
-        """The table as it is now.
+        """The table as it is now, which is kept.
 
-        Raises what :meth:`icewright.catalogs.port.Catalog.load` raises,
-        :class:`~icewright.core.errors.Unreadable` for damaged manifests, and :class:`OtherName` for a table that
+        Raises as :meth:`load` and :meth:`seen` do, and :class:`~icewright.core.errors.LookLost` as the latter.
+        """
+        metadata = self.load(name)
+        seen = self.seen(metadata, self._stored(metadata))
+        if not seen.is_kept:
+            self._tables.save_record(seen.record)
+        return seen.observation
+
+    def load(self, name: TableName) -> TableMetadata:
+        """The metadata of a table as it is now. Raises what :meth:`icewright.catalogs.port.Catalog.load` raises."""
+        metadata = self.catalog(name.catalog).load(name)
+        self._registry.saw(metadata)
+        return metadata
+
+    def seen(self, metadata: TableMetadata, stored: StoredTable) -> Seen:
+        """A table that was just loaded, by what is ``stored`` of it. Its inventory is kept where that moved.
+
+        Raises :class:`~icewright.core.errors.Unreadable` for damaged manifests, and :class:`OtherName` for a table that
         is looked after under another name; then the store is as it was. And
         :class:`~icewright.core.errors.LookLost` when another look moved the inventory meanwhile.
         """
-        catalog = self.catalog(name.catalog)
-        metadata = catalog.load(name)
-        self._registry.saw(metadata)
-        record = self._tables.record(metadata.table_id)
-        _check_name(catalog, metadata, record)
-        inventory = self._move_forward(catalog, metadata, record)
-        access, detail = self._access.known(metadata)
-        exclusions = self._exclusions.why(metadata.table_id)
+        catalog = self.catalog(metadata.name.catalog)
+        _check_name(catalog, metadata, stored.record)
+        record = self._record(metadata, stored.record)
+        inventory, is_kept = self._move_forward(catalog, metadata, stored, record)
+        observation = self._observation(catalog, metadata, inventory, stored, record.marks)
+        return Seen(observation, replace(record, revision=record.revision + is_kept), is_kept)
+
+    def _stored(self, metadata: TableMetadata) -> StoredTable:
+        table_id = metadata.table_id
+        record, exclusions = self._tables.record(table_id), self._tables.exclusions(table_id)
+        if record is None:
+            return StoredTable(exclusions=exclusions)
+        root, tables = record.storage_root, self._tables
+        return StoredTable(
+            record,
+            tuple(tables.manifest_keys(table_id)),
+            tuple(tables.partitions(table_id)),
+            tables.runs(table_id),
+            exclusions,
+            None if root is None else tables.access(table_id.catalog, root),
+        )
+
+    def _observation(
+        self,
+        catalog: Catalog,
+        metadata: TableMetadata,
+        inventory: Inventory,
+        stored: StoredTable,
+        marks: tuple[Mark, ...],
+    ) -> Observation:
+        access, detail = self._access.known(metadata, stored)
+        exclusions = self._exclusions.lately(stored.exclusions)
         return Observation(
             metadata=metadata,
             observed_at=self._clock.now(),
@@ -151,49 +200,51 @@ class Observer:
             access_detail=detail,
             not_stitched=exclusions.get(NOT_STITCHABLE, ""),
             not_sorted=exclusions.get(NOT_SORTED, ""),
+            marks=marks,
         )
 
-    def _move_forward(self, catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> Inventory:
-        snapshot = metadata.current_snapshot
+    def _move_forward(
+        self, catalog: Catalog, metadata: TableMetadata, before: StoredTable, record: TableRecord
+    ) -> tuple[Inventory, bool]:
+        """The inventory as it is now, and whether the record was kept: where either is not there yet, or has moved."""
+        snapshot, known, stored = metadata.current_snapshot, before.runs, tuple(before.partitions)
         after = () if snapshot is None else tuple(catalog.manifests(metadata, snapshot))
-        before = () if record is None else tuple(self._tables.manifest_keys(metadata.table_id))
-        stored = tuple(self._tables.partitions(metadata.table_id))
-        came, gone = manifest_changes(before, after)
+        came, gone = manifest_changes(before.manifests, after)
         fault(Fault.OBSERVE_BEFORE)
-        known: Mapping[int, Run] = {}
-        if (came and record is not None) or _run_ids(stored):
-            known = self._tables.runs(metadata.table_id)
-        runs = {**known, **runs_of(metadata)}
-        if came or gone:
+        runs, is_kept = {**known, **runs_of(metadata)}, bool(came or gone)
+        added: Sequence[ManifestSummary] = ()
+        if is_kept:
             try:
                 update = self._update(catalog, metadata, record, stored, came, gone, runs.keys())
             except NegativeCount:
                 # The stored sum is not the sum of its manifests. It is only a copy: count anew from the table.
-                update = self._recount(catalog, metadata, record, stored, before, after, runs.keys())
-            stored = _updated(stored, update)
-            self._tables.apply_inventory(_with_runs(update, known, runs, metadata, _run_ids(stored)))
+                update = self._recount(catalog, metadata, record, before, after, runs.keys())
+            stored = updated(stored, update)
+            self._tables.apply_inventory(with_runs(update, known, runs, metadata, run_ids(stored)))
             added = update.added_manifests
-        else:
-            self._tables.save_record(self._record(metadata, record))
-            added = ()
-        lists = {} if record is None or record.snapshot_id is None else {record.snapshot_id: before}
-        self._registry.read(catalog, metadata, AlreadyRead({**lists, **_listed(snapshot, after)}, added))
+        elif before.record is None or before.record.name != record.name or before.record.dropped_at is not None:
+            self._tables.save_record(record)  # what follows finds it by its id and by its name
+            is_kept = True
+        lists: dict[int, Sequence[ManifestKey]] = {} if snapshot is None else {snapshot.snapshot_id: after}
+        if before.record is not None and before.record.snapshot_id is not None:
+            lists.setdefault(before.record.snapshot_id, before.manifests)
+        self._registry.read(catalog, metadata, AlreadyRead(lists, added))
         fault(Fault.OBSERVE_AFTER)
-        live = {snapshot_id: runs[snapshot_id] for snapshot_id in _run_ids(stored) if snapshot_id in runs}
-        return Inventory(metadata.current_snapshot_id, after, stored, live)
+        live = {snapshot_id: runs[snapshot_id] for snapshot_id in run_ids(stored) if snapshot_id in runs}
+        return Inventory(metadata.current_snapshot_id, after, stored, live), is_kept
 
     def _update(
         self,
         catalog: Catalog,
         metadata: TableMetadata,
-        record: TableRecord | None,
+        record: TableRecord,
         stored: Sequence[PartitionStatistics],
         came: tuple[ManifestKey, ...],
         gone: tuple[ManifestKey, ...],
         runs: AbstractSet[int],
     ) -> InventoryUpdate:
         table_id = metadata.table_id
-        added = _summaries(catalog, metadata, came, runs)
+        added = summaries(catalog, metadata, came, runs)
         gone_keys = frozenset(gone)
         removed = [s for s in self._tables.manifest_summaries(table_id) if s.key in gone_keys] if gone else []
         affected = affected_partitions((*added, *removed))
@@ -201,23 +252,22 @@ class Observer:
         needing = needing_remaining(metadata, added, removed)
         remaining = self._tables.manifest_summaries(table_id, needing) if needing else ()
         change = advance(metadata, current, added=added, removed=removed, remaining=remaining)
-        return InventoryUpdate(self._record(metadata, record), added, gone, change.changed, change.removed)
+        return InventoryUpdate(record, added, gone, change.changed, change.removed)
 
     def _recount(
         self,
         catalog: Catalog,
         metadata: TableMetadata,
-        record: TableRecord | None,
-        stored: Sequence[PartitionStatistics],
-        before: tuple[ManifestKey, ...],
+        record: TableRecord,
+        before: StoredTable,
         after: tuple[ManifestKey, ...],
         runs: AbstractSet[int],
     ) -> InventoryUpdate:
-        summaries = _summaries(catalog, metadata, after, runs)
-        statistics = recompute(metadata, summaries)
+        found = summaries(catalog, metadata, after, runs)
+        statistics = recompute(metadata, found)
         kept = {entry.partition for entry in statistics}
-        removed = tuple(s.partition for s in stored if s.partition not in kept)
-        return InventoryUpdate(self._record(metadata, record), summaries, before, statistics, removed)
+        removed = tuple(s.partition for s in before.partitions if s.partition not in kept)
+        return InventoryUpdate(record, found, before.manifests, statistics, removed)
 
     def _record(self, metadata: TableMetadata, record: TableRecord | None) -> TableRecord:
         now = self._clock.now()
@@ -347,37 +397,6 @@ def _check_name(catalog: Catalog, metadata: TableMetadata, record: TableRecord |
         )
 
 
-def _updated(stored: Sequence[PartitionStatistics], update: InventoryUpdate) -> tuple[PartitionStatistics, ...]:
-    """What the store has after an update, without asking it for all of it again."""
-    by_partition = {statistics.partition: statistics for statistics in (*stored, *update.changed_partitions)}
-    for partition in update.removed_partitions:
-        by_partition.pop(partition, None)
-    return tuple(by_partition[partition] for partition in sorted(by_partition))
-
-
-def _run_ids(partitions: Sequence[PartitionStatistics]) -> frozenset[int]:
-    """The runs that have live files."""
-    return frozenset(snapshot_id for statistics in partitions for snapshot_id in statistics.counts.runs)
-
-
-def _with_runs(
-    update: InventoryUpdate,
-    known: Mapping[int, Run],
-    runs: Mapping[int, Run],
-    metadata: TableMetadata,
-    live: AbstractSet[int],
-) -> InventoryUpdate:
-    """The update with the runs that are new to the store, and those that it need not know any more, oldest first."""
-    needed = live | runs_of(metadata).keys()
-    others = sorted(runs.keys() - needed, key=lambda snapshot_id: (runs[snapshot_id].committed_at, snapshot_id))
-    added = {snapshot_id: run for snapshot_id, run in runs.items() if known.get(snapshot_id) != run}
-    return replace(update, added_runs=added, removed_runs=tuple(others[: max(0, len(others) - RUNS_REMEMBERED)]))
-
-
-def _listed(snapshot: Snapshot | None, keys: Sequence[ManifestKey]) -> Mapping[int, Sequence[ManifestKey]]:
-    return {} if snapshot is None else {snapshot.snapshot_id: keys}
-
-
 def _may_have_removed(snapshot: Snapshot) -> bool:
     """Whether a commit may have taken rows away: anything but an append or a rewrite."""
     return snapshot.operation not in (Operation.APPEND, Operation.REPLACE)
@@ -399,13 +418,6 @@ def _times(changes: Sequence[Removal]) -> dict[Partition, list[Instant]]:
 def _everywhere_at(changes: Sequence[Removal], before: Instant | None) -> Instant | None:
     everywhere = [change.at for change in changes if change.everywhere]
     return max(everywhere if before is None else [*everywhere, before], default=None)
-
-
-def _summaries(
-    catalog: Catalog, metadata: TableMetadata, keys: tuple[ManifestKey, ...], runs: AbstractSet[int]
-) -> list[ManifestSummary]:
-    snapshot = metadata.current_snapshot
-    return [] if snapshot is None else list(catalog.summarize(metadata, snapshot, keys, runs))
 
 
 def known_properties(properties: Mapping[str, str]) -> Mapping[str, str] | None:

@@ -32,7 +32,7 @@ from icewright.ownership.ownership import Ownership, ownership
 from icewright.ownership.reachable_folders import AlreadyRead, Reach
 
 CLAIM_FRESH_MS: Final = 24 * 3_600_000
-"""How long a claim counts without another look; the loop looks at every table once an hour at least."""
+"""How long a claim counts without another look; the loop looks at every table several times a day at least."""
 LISTING_FRESH_MS: Final = 2 * 3_600_000
 """How long a listing of a catalog counts; the loop lists one as often as its answers allow."""
 UNCONFIGURED_KEPT_MS: Final = 90 * 24 * 3_600_000

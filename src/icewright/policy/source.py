@@ -89,12 +89,13 @@ class PolicySource:
         self._of_thread = _OfThread()
 
     @contextmanager
-    def held(self) -> Iterator[PresentRules]:
+    def held(self, number: int | None = None) -> Iterator[PresentRules]:
         """Within the block, and in its thread, the rules are those of its beginning: a look goes by one revision.
 
-        They are read once for it. Raises as :meth:`present`.
+        They are read once for it; ``number`` is that of the present revision where it was read already.
+        Raises as :meth:`present`.
         """
-        before, found = self._of_thread.rules, self.present()
+        before, found = self._of_thread.rules, self._as_of(number)
         self._of_thread.rules = found
         try:
             yield found
@@ -103,9 +104,12 @@ class PolicySource:
 
     def present(self) -> PresentRules:
         """The rules as they are now. Raises :class:`~icewright.core.errors.Unavailable`: nothing is guessed."""
+        return self._as_of(None)
+
+    def _as_of(self, number: int | None) -> PresentRules:
         if self._of_thread.rules is not None:
             return self._of_thread.rules
-        number, known = self.store.present(), self._present
+        number, known = self.store.present() if number is None else number, self._present
         if number == known.revision:
             return known
         found = self._with(self.store.revision(number))

@@ -17,7 +17,7 @@ from icewright.model.work.storage import AccessRecord, ProbeRequest
 EXCLUSION_KEPT_MS: Final = 24 * 3_600_000
 """How long it is remembered what a table's files are not; by then they may have been merged away."""
 PROBES_KEPT_MS: Final = 24 * 3_600_000
-"""How long a question is kept that no look at a table repeats: each one does, once an hour at least."""
+"""How long a question is kept that no look at a table repeats: each one does, several times a day at least."""
 
 
 @dataclass(frozen=True, slots=True)

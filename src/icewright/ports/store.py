@@ -36,7 +36,9 @@ from icewright.ports.inbox import Inbox
 from icewright.ports.submitters import Submitters
 from icewright.ports.table_lists import TableLists
 from icewright.ports.table_records import InventoryUpdate as InventoryUpdate  # noqa: PLC0414 - most find it here
+from icewright.ports.table_records import Looks
 from icewright.ports.table_records import TableRecord as TableRecord  # noqa: PLC0414 - see above
+from icewright.ports.table_records import WaitingPlan as WaitingPlan  # noqa: PLC0414 - see above
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,18 +231,6 @@ ROWS_AT_ONCE_MAX: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingPlan:
-    """A plan that a person has to approve before anything happens, and since when and why it waits."""
-
-    plan_id: str
-    table_id: TableId
-    table_name: TableName
-    kind: ActionKind
-    reason: Reason
-    since: Instant
-
-
-@dataclass(frozen=True, slots=True)
 class PlanPlace:
     """Where a plan is among those of its table, by when it was made."""
 
@@ -248,7 +238,7 @@ class PlanPlace:
     plan_id: str
 
 
-class TableStore(Findings, Inbox, Protocol):
+class TableStore(Findings, Inbox, Looks, Protocol):
     """What icewright knows of tables: records, inventory, plans, the inbox of events, and optimizers seen.
 
     Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer.
@@ -279,15 +269,13 @@ class TableStore(Findings, Inbox, Protocol):
     ) -> Sequence[TableRecord]:
         """Tables in scopes, not known to be dropped, by id; ``after`` is the id that the last page ended with."""
 
-    def save_record(self, record: TableRecord) -> None:
+    def save_record(self, record: TableRecord, *, policies: int | None = None) -> None:
         """Insert or replace what is known of a table, if nobody has since ``record`` was read: the next revision.
 
+        With ``policies``, also only if that is still the present revision of the policies.
         Raises :class:`~icewright.core.errors.LookLost` otherwise, and nothing changes. Another table that was last
         seen under the same name becomes dropped, as of ``observed_at``; unless the saved one is dropped itself.
         """
-
-    def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
-        """Tables, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
         """Have tables looked at by then, where that is sooner than planned; harmless for what is not known."""

@@ -85,7 +85,7 @@ class SqlRecommendations:
             raise NotFound(
                 f"no recommendation {recommendation_id}", hint="`icewright recommendations list` lists those there are"
             )
-        return _kept(row)
+        return kept_recommendation(row)
 
     def newest(self, table_id: TableId) -> KeptRecommendation | None:
         """The newest one of a table, None where there is none."""
@@ -118,7 +118,7 @@ class SqlRecommendations:
             query = query.where(or_(kept.made_at < at, earlier))
         query = query.order_by(kept.made_at.desc(), kept.recommendation_id.desc()).limit(limit)
         with reading(self._engine) as connection:
-            return [_kept(row) for row in connection.execute(query).mappings()]
+            return [kept_recommendation(row) for row in connection.execute(query).mappings()]
 
     def in_state(
         self, state: RecommendationState, limit: int, table_id: TableId | None = None
@@ -130,7 +130,7 @@ class SqlRecommendations:
             query = query.where(*is_table(recommendations, table_id))
         query = query.order_by(kept.made_at.desc(), kept.recommendation_id.desc()).limit(limit)
         with reading(self._engine) as connection:
-            return [_kept(row) for row in connection.execute(query).mappings()]
+            return [kept_recommendation(row) for row in connection.execute(query).mappings()]
 
     def decide(
         self,
@@ -150,7 +150,7 @@ class SqlRecommendations:
             row = connection.execute(query).mappings().one_or_none()
             if row is None:
                 raise NotFound(f"no recommendation {recommendation_id}")
-            before = _kept(row)
+            before = kept_recommendation(row)
             if before.state not in of:
                 by = "" if before.decision is None else f" by {before.decision.by}"
                 again = f"`icewright recommend {before.recommendation.table}` makes a new one"
@@ -178,7 +178,8 @@ class SqlRecommendations:
             return len(found)
 
 
-def _kept(row: RowMapping) -> KeptRecommendation:
+def kept_recommendation(row: RowMapping) -> KeptRecommendation:
+    """A row of ``recommendations`` as what it says."""
     return KeptRecommendation(
         row["recommendation_id"],
         TableId(row["catalog"], row["table_uuid"]),

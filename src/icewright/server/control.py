@@ -26,6 +26,7 @@ from icewright.approvals.service import Approvals
 from icewright.catalogs.port import Catalog
 from icewright.catalogs.properties_port import TableProperties
 from icewright.core.clock import Clock, Ids
+from icewright.core.times import Instant
 from icewright.events.intake import Intake
 from icewright.explain.service import Explanations
 from icewright.feed.publisher import FeedPublisher
@@ -35,6 +36,7 @@ from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.maintenance.dispatch.verifier import Verifier
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
+from icewright.maintenance.quiet_tables import QuietTables
 from icewright.maintenance.registry.services import ACTION_TYPES, DUE_RULES, build_carriers
 from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
@@ -61,6 +63,7 @@ from icewright.ports.carriers import Carrier
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.table_records import BeforeLook
 from icewright.ports.undo_records import UndoRecordStore
 from icewright.queries.service import QueryLog
 from icewright.recommendations.benefit import Benefit
@@ -216,9 +219,9 @@ def build_control_plane(
         removals.sightings,
     )
 
-    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds) -> None:
-        rounds.want(metadata, policy, thresholds)
+    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds, found: BeforeLook) -> Instant | None:
         acceptance.consider(metadata, policy)
+        return rounds.want(metadata, policy, thresholds, found)
 
     maintainer = TableMaintainer(
         observer,
@@ -231,9 +234,9 @@ def build_control_plane(
         orphans=orphans,
         want_pass=looked_at,
         first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
+        quiet=QuietTables(catalogs, tables, source, registry, clock, limits.chance),
         tidings=tidings,
         chance=limits.chance,
-        analyzed=(lambda _: None) if recommendations is None else recommendations.newest,
     )
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
     restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)

@@ -128,6 +128,11 @@ class HeardCatalog:
         """See the port."""
         return self._catalog.has_other_formats
 
+    @property
+    def lists_pointers(self) -> bool:
+        """See the port."""
+        return self._catalog.lists_pointers
+
     def pointers(self) -> TablePointers:
         """See the port."""
         self._pulse.beat()

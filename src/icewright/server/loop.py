@@ -231,7 +231,10 @@ class Loop:
                 self._look(record.name)
 
     def _sweep(self) -> None:
-        for record in self._for_a_while(self._tables.due(self._clock.now(), BATCH_MAX)):
+        due = self._tables.due(self._clock.now(), BATCH_MAX)
+        with self._going_on("pass_over"):
+            due = self._maintainer.pass_over(due, self._answering())
+        for record in self._for_a_while(due):
             until = self.paused_until(record.name.catalog)
             if record.name.catalog not in self._catalogs:
                 text = f"catalog {record.name.catalog} is not configured any more"

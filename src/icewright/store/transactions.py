@@ -29,6 +29,8 @@ TURNS = "icewright_turns"
 _PRIMARY_CODE = 0xFF
 """The part of SQLite's extended error codes that says which error it is."""
 
+NOW = "icewright_now"
+"""The column of :func:`now_column`."""
 _NOW = {
     # SQLite below 3.42 has no sub-second unixepoch(); 2440587.5 is the Julian day of the Unix epoch.
     "sqlite": "CAST(ROUND((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)",
@@ -131,9 +133,12 @@ def now(connection: Connection, clock: Clock | None = None) -> Instant:
     """The database's own clock, in ms since the Unix epoch; ``clock`` stands in for it where time is simulated."""
     if clock is not None:
         return clock.now()
-    return int(connection.scalar(select(_now_expression(connection.dialect.name))) or 0)
+    return int(connection.scalar(select(now_column(connection.dialect.name))) or 0)
 
 
-def _now_expression(dialect: str) -> ColumnElement[int]:
-    """The one place where the dialects are told apart in SQL."""
-    return literal_column(_NOW[dialect], BigInteger)
+def now_column(dialect: str) -> ColumnElement[int]:
+    """The database's own clock as a column named :data:`NOW`, in a statement that asks for more.
+
+    The one place where the dialects are told apart in SQL.
+    """
+    return literal_column(_NOW[dialect], BigInteger).label(NOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from icewright.actions.compute_statistics.check import statistics_violations
 from icewright.actions.compute_statistics.due import due_because, still_new
@@ -21,6 +22,9 @@ from icewright.plans.due import Due
 from icewright.plans.repository import keep_plan
 from icewright.plans.standalone_plan import build_standalone_plan
 from icewright.ports.store import TableStore
+
+STATISTICS_NEW: Final = "statistics-new"
+"""The code of a reason that says: what changed since the last ones does not call for new ones."""
 
 
 class StatisticsPlanner:
@@ -57,7 +61,7 @@ class StatisticsPlanner:
             return Due(Reason("upkeep-lately", f"nothing to do: they are computed once in {at_most} at most"))
         because = due_because(metadata, policy.statistics_min_change)
         if because is None:
-            return Due(Reason("statistics-new", f"nothing to do: {still_new(metadata, policy.statistics_min_change)}"))
+            return Due(Reason(STATISTICS_NEW, f"nothing to do: {still_new(metadata, policy.statistics_min_change)}"))
         decision = decide_statistics(observation, policy, because=because)
         if decision.action is None:
             return Due(decision.reason)

@@ -40,9 +40,11 @@ from icewright.plans.window import closed
 from icewright.ports.carriers import ServerQueue, ServerTasks
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TaskFilter, TaskStore
+from icewright.ports.table_records import BeforeLook
 
 _log = structlog.get_logger("icewright.removals")
 
+NEVER: Final[Instant] = 2**62
 PASS_INTERVAL_MS: Final = 20 * 3_600_000
 """How often orphan files of a table are looked for by itself, from the end of one pass on: once a day, also within a
 window that opens a day after it did last."""
@@ -130,22 +132,27 @@ class QuarantineScheduler:
         self._left: dict[str, Instant] = {}
         """When it was tried last to let a run end."""
 
-    def want(self, metadata: TableMetadata, policy: Policy, limits: Thresholds = DEFAULT_THRESHOLDS) -> None:
+    def want(self, metadata: TableMetadata, policy: Policy, limits: Thresholds, found: BeforeLook) -> Instant | None:
         """A table was looked at: remember it for what is due, if its owner lets us, and its window is open.
 
-        ``limits`` are those of its breaker.
+        ``limits`` are those of its breaker, ``found`` is what the look went by. Gives until when no other look at a
+        table that stays as it is has anything to tell, None where one may at any time: files that an expiry left are
+        due some time after it, and again where their search failed.
         """
         if policy.mode is not Mode.AUTO or metadata.name.catalog not in self._remover.catalogs:
-            return
-        orphans = policy.removes_orphan_files and self._is_due(metadata.table_id)
-        if not (orphans or policy.removes_expired_files) or closed(window_of(policy), self._tasks.now()) is not None:
-            return
-        with self._lock:
-            self._limits[metadata.table_id] = limits
-            if orphans:
-                self._wanted.setdefault(metadata.table_id, metadata.name)
-            if policy.removes_expired_files:
-                self._expired.setdefault(metadata.table_id, metadata.name)
+            return NEVER
+        due_at = self._due_at(metadata.table_id, found) if policy.removes_orphan_files else NEVER
+        orphans, leaves = due_at <= found.now, policy.removes_expired_files
+        if (orphans or leaves) and closed(window_of(policy), found.now) is None:
+            with self._lock:
+                self._limits[metadata.table_id] = limits
+                if orphans:
+                    self._wanted.setdefault(metadata.table_id, metadata.name)
+                if leaves:
+                    self._expired.setdefault(metadata.table_id, metadata.name)
+        lately = [task for task in found.tasks if found.now - task.updated_at < UNDO_WINDOW_MS]
+        expired = any(task.kind is ActionKind.EXPIRE_SNAPSHOTS for task in lately) or len(lately) >= TASKS_LOOKED_AT
+        return None if orphans or (leaves and expired) else due_at
 
     def steps(self, catalogs: Callable[[], frozenset[str]], wake: Callable[[], None]) -> Iterator[Callable[[], None]]:
         """What is to be done in one round, each to be called; only tables of these catalogs are touched.
@@ -173,10 +180,10 @@ class QuarantineScheduler:
         yield look_for_expired
         yield look_for_orphans
 
-    def _is_due(self, table_id: TableId) -> bool:
-        now, last = self._sightings.now(), self._sightings.finished(table_id)
-        at = [self._tried.get(table_id), None if last is None else last.finished_at]
-        return not any(one is not None and one <= now < one + PASS_INTERVAL_MS for one in at)
+    def _due_at(self, table_id: TableId, found: BeforeLook) -> Instant:
+        """When orphan files of a table are looked for next; what a clock that was set back noted does not count."""
+        at = (self._tried.get(table_id), None if found.passed is None else found.passed.finished_at)
+        return max((one + PASS_INTERVAL_MS for one in at if one is not None and one <= found.now), default=found.now)
 
     def _pass_over_next(self, catalogs: frozenset[str]) -> None:
         """One pass over the table that has waited for the longest time, of those that can be asked."""

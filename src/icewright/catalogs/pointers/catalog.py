@@ -89,6 +89,11 @@ class PyIcebergCatalog:
         """A Hive Metastore has; all other catalogs have Iceberg tables alone."""
         return self._entry.kind is CatalogKind.HIVE
 
+    @property
+    def lists_pointers(self) -> bool:
+        """All do but a REST catalog, whose protocol has no question for all."""
+        return self._entry.kind is not CatalogKind.REST
+
     def pointers(self) -> TablePointers:
         """Where the pointers of all tables are now."""
         return self._pointers.all_shown()

@@ -11,6 +11,7 @@ from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.inventory import Inventory
 from icewright.model.iceberg.layouts import Level
+from icewright.model.iceberg.snapshot_sightings import Mark
 from icewright.model.iceberg.tables import TableMetadata
 
 
@@ -99,7 +100,7 @@ class Observation:
     ``experience`` is what the table's latest tasks tell, where it has lost rows lately.
     ``not_merged`` says of files, by path, why a merge refused them lately, where only their footers tell.
     ``put_off`` has the files, by path, of groups that failed by themselves, and until when they are left alone.
-    ``written`` is what our latest commits wrote, where that is known.
+    ``written`` is what our latest commits wrote, where that is known. ``marks`` tell when snapshots were first seen.
     """
 
     metadata: TableMetadata
@@ -116,3 +117,4 @@ class Observation:
     put_off: Mapping[str, Instant] = field(default_factory=dict)
     written: tuple[Written, ...] = ()
     experience: TaskThroughput = TaskThroughput()
+    marks: tuple[Mark, ...] = ()

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Engine,
     Select,
     and_,
+    bindparam,
     case,
     cast,
     delete,
@@ -62,6 +63,12 @@ _SORTED_BY: Final[Mapping[TableSort, Any]] = {
 }
 
 
+_COMPARED: Final = frozenset(_LISTED.keys()) - {"observed_at", "changed"}
+_UNCHANGED: Final = update(listed_tables).where(
+    *(_LISTED[name] == bindparam(f"had_{name}") for name in sorted(_COMPARED))
+)
+
+
 def list_table(connection: Connection, record: TableRecord) -> None:
     """Write what lists show of a table, as part of the transaction that saves its record.
 
@@ -71,9 +78,8 @@ def list_table(connection: Connection, record: TableRecord) -> None:
         connection.execute(delete(listed_tables).where(*is_table(listed_tables, record.table_id)))
         return
     row = listed_row(record)
-    same = [_LISTED[name] == value for name, value in row.items() if name != "observed_at"]
-    unchanged = update(listed_tables).where(*same).values(observed_at=record.observed_at)
-    if connection.execute(unchanged).rowcount == 1:
+    same = {f"had_{name}": value for name, value in row.items() if name in _COMPARED}
+    if connection.execute(_UNCHANGED, {**same, "observed_at": record.observed_at}).rowcount == 1:
         return
     counter = counters.c.name == LISTED_CHANGED
     connection.execute(update(counters).where(counter).values(value=counters.c.value + 1))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
+    BigInteger,
     Connection,
     Engine,
     Table,
@@ -70,14 +71,27 @@ from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.optimizers.findings import SqlFindings
 from icewright.work.store import table_pruning
 from icewright.work.store.census import table_census
+from icewright.work.store.looks import PRESENT_POLICIES, SqlLooks
 from icewright.work.store.table_lists import SqlTableLists, list_table, unlist_namesakes
 from icewright.work.store.waiting_plans import SqlWaitingPlans
 
+# Made once: to put such a statement together takes longer than to execute it.
+_READ: Final = update(tables).where(
+    tables.c.catalog == bindparam("of_catalog"),
+    tables.c.table_uuid == bindparam("of_table_uuid"),
+    tables.c.revision == bindparam("of_revision"),
+)
+_AS_READ: Final = (_READ, _READ.where(bindparam("of_policies", type_=BigInteger) == PRESENT_POLICIES))
+"""The record that was read is replaced; the second one asks for the policies as well."""
+_AS_BEFORE: Final = tuple(
+    one.where(tables.c.name_digest == bindparam("of_digest"), tables.c.dropped_at.is_(None)) for one in _AS_READ
+)
+"""The same of a table that had this name already."""
 FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
 
 
-class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans):
+class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
     """A :class:`~icewright.ports.store.TableStore` over an engine of :func:`icewright.store.engine.open_store`.
 
     What it stamps with the time takes the database's clock unless ``clock`` is given.
@@ -136,21 +150,10 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans):
         with reading(self._engine) as connection:
             return [record_of(row) for row in connection.execute(query).mappings()]
 
-    def save_record(self, record: TableRecord) -> None:
+    def save_record(self, record: TableRecord, *, policies: int | None = None) -> None:
         """See the port."""
         with writing(self._engine) as connection:
-            _save_record(connection, record)
-
-    def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
-        """See the port."""
-        query = (
-            select(tables)
-            .where(tables.c.dropped_at.is_(None), tables.c.next_look_at <= now)
-            .order_by(tables.c.next_look_at, tables.c.catalog, tables.c.table_uuid)
-            .limit(limit)
-        )
-        with reading(self._engine) as connection:
-            return [record_of(row) for row in connection.execute(query).mappings()]
+            _save_record(connection, record, policies)
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
         """See the port."""
@@ -314,7 +317,20 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans):
         return transactions.now(connection, self._clock)
 
 
-def _save_record(connection: Connection, record: TableRecord) -> None:
+def _read_as(record: TableRecord, policies: int | None) -> dict[str, Any]:
+    key = {f"of_{name}": value for name, value in id_columns(record.table_id).items()}
+    of_policies = {} if policies is None else {"of_policies": policies}
+    return {**key, "of_revision": record.revision, **of_policies}
+
+
+def _save_record(connection: Connection, record: TableRecord, policies: int | None = None) -> None:
+    row, key = record_row(record), _read_as(record, policies)
+    if record.revision and record.dropped_at is None:
+        # Under its name as before there is no other table: that would have been written here as well.
+        as_before = _AS_BEFORE[policies is not None]
+        if connection.execute(as_before, {**row, **key, "of_digest": row["name_digest"]}).rowcount == 1:
+            list_table(connection, record)
+            return
     if record.dropped_at is None:
         others = (tables.c.catalog != record.table_id.catalog) | (tables.c.table_uuid != record.table_id.uuid)
         dropped = connection.execute(
@@ -325,14 +341,13 @@ def _save_record(connection: Connection, record: TableRecord) -> None:
         if dropped.rowcount:
             unlist_namesakes(connection, record)
     if record.revision:
-        same = (*is_table(tables, record.table_id), tables.c.revision == record.revision)
-        is_ours = connection.execute(update(tables).where(*same).values(record_row(record))).rowcount == 1
+        is_ours = connection.execute(_AS_READ[policies is not None], {**row, **key}).rowcount == 1
     else:
         is_ours = (
             connection.execute(select(tables.c.revision).where(*is_table(tables, record.table_id))).first() is None
         )
         if is_ours:
-            connection.execute(insert(tables).values(record_row(record)))
+            connection.execute(insert(tables).values(row))
     if not is_ours:
         raise LookLost(f"another look at {record.name} was written first")
     list_table(connection, record)
