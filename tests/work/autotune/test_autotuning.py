@@ -76,6 +76,7 @@ while not stopped or held:
         del held[spec.task_id]
     time.sleep(0.02)
 """
+SAYS_NOTHING = "import sys, time; sys.stdin.read(); time.sleep(600)"
 DIES = "import sys; sys.stdin.read(); sys.exit(3)"
 
 
@@ -392,6 +393,26 @@ def test_an_optimizer_that_cannot_start_is_tried_ever_more_rarely(tuned: Tuned) 
     effect = tuned.decisions()[0].effect
     assert effect is not None
     assert effect.code == "not-started"
+
+
+@pytest.mark.parametrize("tuned", [(SAYS_NOTHING, "")], indirect=True)
+def test_an_optimizer_that_never_introduces_itself_does_not_keep_its_queue_for_ever(tuned: Tuned) -> None:
+    tuned.served.clock.advance(MINUTE_MS)
+    tuned.autotune.turn()
+    for _ in range(17):
+        tuned.served.clock.advance(MINUTE_MS)
+        tuned.autotune.turn()
+    assert tuned.said() == [(NORMAL, Move.START, BEGUN)]
+    for _ in range(2):
+        tuned.served.clock.advance(MINUTE_MS)
+        tuned.autotune.turn()
+    assert tuned.said() == [(NORMAL, Move.START, FAILED)]
+    until(lambda: not tuned.running)
+    for _ in range(20):
+        tuned.served.clock.advance(MINUTE_MS)
+        tuned.autotune.turn()
+    assert tuned.said()[1:] == [(NORMAL, Move.START, BEGUN)]
+    assert len(tuned.launcher.started) == 2
 
 
 def test_a_program_that_is_not_there_fails_the_decision(tuned: Tuned) -> None:

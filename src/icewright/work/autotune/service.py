@@ -17,6 +17,7 @@ from icewright.core import wording
 from icewright.core.clock import Ids
 from icewright.core.errors import Conflict, NotFound, OutcomeUnknown, Rejected, Unavailable
 from icewright.core.reasons import Reason
+from icewright.core.times import Instant
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import TuneMode
 from icewright.ports.store import TableStore, TaskStore
@@ -30,6 +31,8 @@ _log = structlog.get_logger("icewright.autotune")
 
 TURN_S: Final = 10.0
 """How often it is looked: optimizers say hello that often."""
+START_MS: Final = 15 * 60_000
+"""How long an optimizer that was started may take until it introduces itself: Spark may load packages first."""
 
 
 class Autotune:
@@ -53,6 +56,8 @@ class Autotune:
         self._ids, self._limits, self._own = ids, limits, own
         self._mode = TuneMode.ADVISE if own is None else TuneMode.ACT
         self._has_begun = False
+        self._unheard: dict[str, Instant] = {}
+        """Since when optimizers that were started are seen not to have introduced themselves, by their ids."""
 
     def run(self, stop: threading.Event, pause_s: float = TURN_S) -> None:
         """Turn until stopped. The optimizers are drained then."""
@@ -102,7 +107,9 @@ class Autotune:
 
     def _settle(self) -> None:
         """See whether what was begun has taken effect."""
-        begun = [one for one in self._past() if one.state is DecisionState.BEGUN]
+        begun, now = [one for one in self._past() if one.state is DecisionState.BEGUN], self._tasks.now()
+        starting = {one.new.optimizer_id or "" for one in begun if one.new.move is Move.START}
+        self._unheard = {one: self._unheard.get(one, now) for one in starting}
         if not begun or self._own is None:
             return
         heard_of = {one.hello.optimizer_id for one in self._tables.optimizers()}
@@ -113,6 +120,10 @@ class Autotune:
                 self._done(one, f"{optimizer_id} has started, and takes tasks")
             elif one.new.move is Move.START and not runs:
                 text = f"{optimizer_id} ended before it took tasks: the log of the server says why"
+                self._decisions.end(one.decision_id, DecisionState.FAILED, Reason("not-started", text))
+            elif one.new.move is Move.START and now - self._unheard[optimizer_id] >= START_MS:
+                self._own.drain(optimizer_id)
+                text = f"{optimizer_id} has not introduced itself for {wording.about(START_MS)}, and ends"
                 self._decisions.end(one.decision_id, DecisionState.FAILED, Reason("not-started", text))
             elif one.new.move is Move.END and not runs:
                 self._done(one, f"{optimizer_id} has ended")
