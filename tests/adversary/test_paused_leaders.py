@@ -214,7 +214,10 @@ def led_in_process(
     def asked(_url: str, _question: object) -> Any:
         raise AssertionError
 
-    with Leadership(election, build, SqlServers(engine), own, ask=asked, poll_s=0.05, lease_ms=lease_ms) as leadership:
+    servers = SqlServers(engine)
+    with Leadership(
+        election, lambda led, _: build(led), servers, own, ask=asked, poll_s=0.05, lease_ms=lease_ms
+    ) as leadership:
         yield leadership
     election.close()
 

@@ -30,6 +30,7 @@ from icewright.notifications.service import MessageDelivery
 from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.carriers import Carrier
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.server.cluster.share import ALL_TABLES
 from icewright.server.control import ControlPlane, build_control_plane
 from icewright.work.store.table_store import SqlTableStore
 from tests.doubles.catalog import MemoryCatalog
@@ -136,6 +137,7 @@ class Lakehouse:
         deletions, sightings = MemoryDeletionStore(self.store_clock), SqlSightings(store, self.store_clock)
         self.removals = RemovalPorts(deletions, sightings, open_disk_spool, files)
         self._files = 0
+        self.part = ALL_TABLES
         self.control = self.restart()
 
     def restart(self, *, without: frozenset[str] = frozenset()) -> ControlPlane:
@@ -160,6 +162,7 @@ class Lakehouse:
             pause=self.pass_time,
             rollbacks=self.rollbacks,
             seconds=self.seconds,
+            part=self.part,
         )
         return self.control
 

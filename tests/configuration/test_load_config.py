@@ -348,3 +348,12 @@ def test_each_span_of_what_is_kept_is_its_own(tmp_path: Path) -> None:
 def test_what_is_kept_too_short_or_for_ever_is_refused(tmp_path: Path, key: str, wrong: int) -> None:
     with pytest.raises(InvalidConfiguration, match=f"server.{key}"):
         load(tmp_path, f"[server]\n{key} = {wrong}\n")
+
+
+def test_a_server_is_not_dead_before_its_second_heartbeat_is_late(tmp_path: Path) -> None:
+    assert (load(tmp_path).cluster.heartbeat_ms, load(tmp_path).cluster.dead_ms) == (30_000, 90_000)
+    found = load(tmp_path, LAKE + "\n[cluster]\nheartbeat_ms = 1000\ndead_ms = 2000\n").cluster
+    assert (found.heartbeat_ms, found.dead_ms) == (1_000, 2_000)
+    error = refusal(tmp_path, LAKE + "\n[cluster]\nheartbeat_ms = 1001\ndead_ms = 2000\n")
+    assert "less than twice cluster.heartbeat_ms" in error.message
+    assert "cluster.heartbeat_ms" in refusal(tmp_path, LAKE + "\n[cluster]\nheartbeat_ms = 499\n").message

@@ -75,3 +75,14 @@ def test_there_may_be_more_than_a_page_of_them(store: SqlClaims) -> None:
     assert len(by_name(store)) == 1_000
     store.keep([seen(number, f"u{number}") for number in range(1_001)])
     assert len(by_name(store)) == 2_001
+
+
+def test_what_any_server_kept_since_is_found_by_its_number(stores: Stores) -> None:
+    stores.claims().keep([seen(1, "one"), seen(2, "two")])
+    found, number = stores.claims().changed_since(0)
+    assert {one.claim.name.name for one in found} == {"one", "two"}
+    assert stores.claims().changed_since(number) == ([], number)
+    stores.claims().keep([seen(3, "one")], [seen(2, "two").claim.name])
+    assert stores.claims().changed_since(number) == ([seen(3, "one")], number + 1)
+    stores.claims().keep([seen(4, "three")])
+    assert [one.claim.name.name for one in stores.claims().changed_since(number)[0]] == ["one", "three"]

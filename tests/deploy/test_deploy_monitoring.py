@@ -105,6 +105,7 @@ def known() -> dict[str, dict[str, set[str]]]:
     served.post("/optimizers", hello())
     served.get("/backlog", resource_group="default", submitter_id="submitter-1")
     served.control.loop._round_ended_at = served.clock.now()
+    served.app.state.leading.buckets = 128
     served.prunings.note(dict.fromkeys(RowKind, 1), {})
     found: dict[str, dict[str, set[str]]] = {}
     for family in text_string_to_metric_families(served.http.get(f"{V1}/metrics").text):

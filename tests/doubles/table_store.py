@@ -14,6 +14,7 @@ from icewright.audit.acting import acting
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, LookLost, NotFound
 from icewright.core.reasons import Reason
+from icewright.core.servers import TableShare
 from icewright.core.times import Instant
 from icewright.feed.task_events import fact_of_refusal
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
@@ -41,6 +42,7 @@ from icewright.ports.store import (
     WaitingPlan,
 )
 from icewright.ports.table_records import BeforeLook, LaterLook, SinceLooks, StoredTable
+from icewright.store.scope_filters import bucket_of
 from icewright.work.launch.submitters import SqlSubmitters
 from tests.doubles.findings import MemoryFindings
 from tests.doubles.inbox import MemoryInbox
@@ -54,6 +56,11 @@ class _StoredInventory:
     manifests: dict[ManifestKey, ManifestSummary] = field(default_factory=dict)
     partitions: dict[Partition, PartitionStatistics] = field(default_factory=dict)
     runs: dict[int, Run] = field(default_factory=dict)
+
+
+def _is_in(share: TableShare, name: TableName, record: TableRecord | None) -> bool:
+    is_new = record is None or record.listed is None
+    return share.has_new if is_new else bucket_of(name) in share.buckets
 
 
 class MemoryTableStore(MemoryFindings):
@@ -174,10 +181,11 @@ class MemoryTableStore(MemoryFindings):
                 self._change(former, dropped_at=record.observed_at)
             self._change(record)
 
-    def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
+    def due(self, now: Instant, limit: int, share: TableShare | None = None) -> Sequence[TableRecord]:
         """See the port."""
         with self._lock:
             found = [r for r in self._records.values() if r.dropped_at is None and r.next_look_at <= now]
+            found = [r for r in found if share is None or _is_in(share, r.name, r)]
             return sorted(found, key=lambda record: (record.next_look_at, record.table_id))[:limit]
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
@@ -358,13 +366,20 @@ class MemoryTableStore(MemoryFindings):
             return self._inbox.waiting[:limit]
 
     def reported_tables(
-        self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
+        self,
+        limit: int,
+        *,
+        known: bool | None = None,
+        tried: bool = False,
+        without: Collection[str] = (),
+        share: TableShare | None = None,
     ) -> Sequence[TableName]:
         """See the port."""
         with self._lock:
-            names = {record.name for record in self._records.values() if record.dropped_at is None}
+            names = {record.name: record for record in self._records.values() if record.dropped_at is None}
             told = self._inbox.reported_tables(self._clock.now(), tried=tried)
             found = [name for name in told if known is None or (name in names) is known]
+            found = [name for name in found if share is None or _is_in(share, name, names.get(name))]
             return [name for name in found if name.catalog not in without][:limit]
 
     def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:

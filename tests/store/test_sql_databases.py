@@ -149,7 +149,7 @@ class TestSchema:
         with ThreadPoolExecutor(4) as pool:
             for engine in list(pool.map(start, range(4))):
                 with reading(engine) as connection:
-                    assert connection.scalar(text("SELECT COUNT(*) FROM counters")) == 4
+                    assert connection.scalar(text("SELECT COUNT(*) FROM counters")) == 7
                 engine.dispose()
 
 

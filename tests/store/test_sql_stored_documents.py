@@ -306,6 +306,10 @@ def kept(lines: list[str]) -> list[str]:
         "autotune_decisions",
         "judged",
         "measurements",
+        "server_session",
+        "buckets",
+        "assignment",
+        "claims",  # they are read below
     )
     left = [line for line in lines if not any(name in line for name in later)]
     return [line.removesuffix(",'data');").removesuffix(");") for line in left if not line.startswith(of_tasks)]

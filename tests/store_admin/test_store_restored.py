@@ -16,7 +16,15 @@ from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionSt
 from icewright.config.model import Config
 from icewright.configuration.load import load_config
 from icewright.core.clock import Clock
-from icewright.core.errors import Conflict, InvalidConfiguration, LeaseLost, NotAllowed, NotFound, Unreadable
+from icewright.core.errors import (
+    BucketLost,
+    Conflict,
+    InvalidConfiguration,
+    LeaseLost,
+    NotAllowed,
+    NotFound,
+    Unreadable,
+)
 from icewright.identity.sql import SqlIdentities
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import Role
@@ -28,10 +36,11 @@ from icewright.model.work.optimizers import Submitter, Submitting
 from icewright.model.work.tasks import Progress, TaskState
 from icewright.ports.store import TaskFilter
 from icewright.ports.table_lists import TableQuery
+from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.store.engine import open_store
 from icewright.store.schema import FENCING_TOKEN, SERVER_EPOCH, attempts, counters, orphan_passes
 from icewright.store.schema_access import audit
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import Held, holding, reading, writing
 from icewright.store_admin.leader_lock import lock_store
 from icewright.store_admin.restore import RESTORED, begin_anew
 from icewright.store_admin.service import back_up, check, restore
@@ -42,7 +51,7 @@ from tests.builders.lakehouse import Lakehouse
 from tests.builders.worker import Worker
 from tests.cases import ROOT
 from tests.contracts.samples import REASON, new_task, of_kind, record
-from tests.lakes.stores import next_version
+from tests.lakes.stores import new_store, next_version
 from tests.servers.postgres import PostgresServer
 
 LAKE = frozenset({"lake"})
@@ -414,3 +423,21 @@ def test_postgresql_is_put_back_by_its_own_means_and_made_fit_here(
             SqlTaskStore(engine).check_lease(task_id, token)
         queue(engine, 3)
         assert claimed(engine)[1] > token + 2**32
+
+
+def test_no_server_of_before_holds_any_table_of_a_restored_store() -> None:
+    """One that slept through it all would write by an epoch that is given out once more."""
+    engine = new_store()
+    coordinator = SqlCoordinator(engine)
+    session = coordinator.join("server-1", 0)
+    coordinator.assign(engine)
+    before = coordinator.held(session)[0]
+    with writing(engine) as connection:
+        begin_anew(connection)
+    assert (coordinator.assigned().sessions, coordinator.assigned().buckets) == ((), ())
+    again = coordinator.join("server-1", 0)
+    coordinator.assign(engine)
+    assert again > session + 1_000
+    for held in (Held(session), Held(session, before.bucket, before.epoch)):
+        with holding(held), pytest.raises(BucketLost), writing(engine):
+            pass

@@ -50,6 +50,10 @@ class Client(PeopleCalls, EventCalls, QueueCalls):
         """What the server sees and does."""
         return self.ask("GET", "/status")
 
+    def cluster(self) -> Json:
+        """Which server looks at which tables."""
+        return self.ask("GET", "/cluster")
+
     def tables(
         self,
         *,

@@ -100,6 +100,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
     },
     "Watch the work": {
         "status": Entry("app.status:status", "Say what the server sees and does at this moment."),
+        "cluster": Entry("app.cluster:cluster", "Say which server looks at which tables."),
         "report": Entry(
             "app.report:report", "Write the state of a table, or of all, as one HTML file to keep or send."
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 from icewright.core.errors import NotFound
 from icewright.core.networks import Network
 from icewright.core.server_urls import is_loopback
-from icewright.core.servers import LEADER_LEASE_MS
+from icewright.core.servers import CLUSTER_DEAD_MS, CLUSTER_HEARTBEAT_MS, LEADER_LEASE_MS
 from icewright.model.events.notifications import Receiver
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
@@ -220,6 +220,14 @@ class OidcConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterConfig:
+    """How the servers of one store hear of each other."""
+
+    heartbeat_ms: int = CLUSTER_HEARTBEAT_MS
+    dead_ms: int = CLUSTER_DEAD_MS
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryConfig:
     """Where tasks that have ended are kept as a table; nowhere without a ``catalog``."""
 
@@ -275,6 +283,7 @@ class Config:
     optimizer: OptimizerConfig
     autotune: AutotuneConfig = field(default_factory=AutotuneConfig)
     events: EventsConfig = field(default_factory=EventsConfig)
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
     history: HistoryConfig = field(default_factory=HistoryConfig)
     queries: QueriesConfig = field(default_factory=QueriesConfig)
     notifications: NotificationsConfig = field(default_factory=NotificationsConfig)

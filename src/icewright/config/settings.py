@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from icewright.config.autotune import AUTOTUNE
+from icewright.config.cluster import CLUSTER
 from icewright.config.oidc import OIDC
 from icewright.config.queries import QUERIES
 from icewright.config.retention import HISTORY, RETENTION
@@ -27,14 +28,12 @@ _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _HOST_HEADER = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?\Z", re.IGNORECASE)
 _PEER_URL = re.compile(rf"https?://{_HOST_HEADER.pattern}", re.IGNORECASE)
-_PORT_MAX = 65_535
+_PORT_MAX, CONNECTIONS_MAX_MIN, HIVE_INTERVAL_MS_MIN = 65_535, 16, 100
 TWO_PERSONS, ONE_PERSON = "two-persons", "one-person"
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
-CONNECTIONS_MAX_MIN = 16
 METRICS_TABLES_MAX = 200
 """Each is a series of its own, for as long as Prometheus keeps any."""
-HIVE_INTERVAL_MS_MIN = 100
 
 
 def _is_host(host: str) -> bool:
@@ -433,6 +432,7 @@ POLICY_MODE_KEY = "icewright.mode"
 SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "server": SERVER,
     "optimizer": OPTIMIZER,
+    "cluster": CLUSTER,
     "autotune": AUTOTUNE,
     "events": EVENTS,
     "notifications": NOTIFICATIONS,

@@ -14,9 +14,10 @@ from urllib.parse import quote
 from icewright.catalogs.pyiceberg_settings import Discovery, discover
 from icewright.config import layers, values
 from icewright.config.autotune import AUTOTUNE
+from icewright.config.cluster import CLUSTER
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.listening import check_approvals, check_listening
-from icewright.config.model import AutotuneConfig, Config, HistoryConfig, OptimizerConfig, ServerConfig
+from icewright.config.model import AutotuneConfig, ClusterConfig, Config, HistoryConfig, OptimizerConfig, ServerConfig
 from icewright.config.retention import HISTORY
 from icewright.config.secrets import is_reference, redact
 from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
@@ -71,6 +72,7 @@ def load_config(
         optimizer=optimizer,
         autotune=_autotune(given, optimizer),
         events=events_config(given, entries),
+        cluster=_cluster(given),
         history=_history(given, entries),
         queries=queries_config(given, entries, lambda text: str(_directory(text, environ, base))),
         notifications=notifications_config(given, str(file)),
@@ -186,6 +188,17 @@ def _history(given: Mapping[Key, Given], entries: Sequence[CatalogEntry]) -> His
     history = HistoryConfig(**{setting.key: values.value(given, ("history",), setting) for setting in HISTORY})
     values.check_own_table(given, "history", history.catalog, lambda: history.name, entries, HistoryConfig().table)
     return history
+
+
+def _cluster(given: Mapping[Key, Given]) -> ClusterConfig:
+    cluster = ClusterConfig(**{setting.key: values.value(given, ("cluster",), setting) for setting in CLUSTER})
+    if cluster.dead_ms < 2 * cluster.heartbeat_ms:
+        origin = next((item.origin for key, item in given.items() if key[0] == "cluster"), DEFAULT_ORIGIN)
+        raise InvalidConfiguration(
+            f"{origin}: cluster.dead_ms: {cluster.dead_ms} is less than twice cluster.heartbeat_ms",
+            hint="a server whose one heartbeat is late would be taken for dead",
+        )
+    return cluster
 
 
 def _file(text: str | None, environ: Mapping[str, str], base: Path) -> Path | None:

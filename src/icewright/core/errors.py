@@ -136,6 +136,10 @@ class StoreTaken(StoreUnavailable):
     """Another server leads by now; what this one began as the leader writes nothing more."""
 
 
+class BucketLost(StoreTaken):
+    """Another server looks at the tables of a bucket by now; what this one began for one of them writes nothing."""
+
+
 class InboxFull(Unavailable):
     """So many events wait that no more are taken in; what they tell of is found by the sweep."""
 

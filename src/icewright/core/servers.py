@@ -1,8 +1,8 @@
-"""The servers of one store: which there are, where they are reached, and which of them leads."""
+"""The servers of one store: which there are, where they are reached, which of them leads, and what they share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,8 +20,20 @@ RENEWALS_A_LEASE: Final = 4
 LEASES_WITHOUT_PROGRESS: Final = 6
 """A loop that makes no progress for so many leases hangs, and its server gives the lead away: at 20 s after two
 minutes, twice as long as any call to a catalog or a storage waits for its answer."""
+CLUSTER_HEARTBEAT_MS: Final = 30_000
+"""How often a server says that it looks at its tables, unless the configuration says otherwise."""
+CLUSTER_HEARTBEAT_MS_MIN: Final = 500
+CLUSTER_DEAD_MS: Final = 90_000
+"""A server that did not say so for so long is dead for the others, unless the configuration says otherwise."""
 SERVERS_KEPT_MS: Final = 24 * 3_600_000
 """How long a server is remembered that was not heard of any more; one that ends in order is forgotten at once."""
+
+BUCKETS: Final = 128
+"""Some thirteen for each of ten servers, so that the fullest server has a tenth more than the mean; and one page of
+the store."""
+_DIGITS: Final = 2
+"""Hexadecimal digits of a name's digest that say its bucket: 256 values, two of them for each bucket."""
+_VALUES: Final = 16**_DIGITS // BUCKETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +74,21 @@ def leader_of(servers: Iterable[SeenServer]) -> SeenServer | None:
 def nobody_leads() -> Unavailable:
     """What is said while no server leads."""
     return Unavailable("no server leads at this moment", hint="ask again: the next leader is there within seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class TableShare:
+    """The tables in ``buckets`` whose first look is over; with ``has_new`` also all whose first look is not."""
+
+    buckets: frozenset[int]
+    has_new: bool = False
+
+
+def bucket_of_digest(digest: str) -> int:
+    """The bucket of a table, by the digest of the name under which it is looked after."""
+    return int(digest[:_DIGITS], 16) // _VALUES
+
+
+def beginnings(buckets: Collection[int]) -> list[str]:
+    """How the digests of the names in these buckets begin, in order."""
+    return [f"{_VALUES * bucket + value:0{_DIGITS}x}" for bucket in sorted(buckets) for value in range(_VALUES)]

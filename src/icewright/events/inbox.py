@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
 from icewright.core.fault_points import Fault, fault
 from icewright.core.reasons import Reason
+from icewright.core.servers import TableShare
 from icewright.events.reporting import committed_at
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Snapshot
@@ -34,31 +36,50 @@ class InboxWorker:
     """What a round of the loop does with events. What is not answered stays; what fails again and again is parked."""
 
     def __init__(
-        self, inbox: Inbox, look: Callable[[TableName, bool], Seen], away: Callable[[], Collection[str]]
+        self,
+        inbox: Inbox,
+        look: Callable[[TableName, bool], Seen],
+        away: Callable[[], Collection[str]],
+        working: Callable[[TableName], AbstractContextManager[bool]],
     ) -> None:
-        """``look`` looks at a table, and is told whether the name alone may be what fails. ``away`` are left alone."""
-        self._inbox, self._look, self._away = inbox, look, away
+        """``look`` looks at a table, and is told whether the name alone may be what fails. ``away`` are left alone.
+
+        ``working`` surrounds all that is done for a table; it gives whether that may be.
+        """
+        self._inbox, self._look, self._away, self._working = inbox, look, away, working
         self._failed: set[TableName] = set()
         """Tables at which a look came to nothing in this round: the next one tries again."""
 
-    def work(self, most: int, for_a_while: Callable[[Iterable[TableName]], Iterator[TableName]]) -> bool:
-        """Look at ``most`` known tables, and at some others behind them; whether there may be more."""
+    def work(
+        self,
+        most: int,
+        for_a_while: Callable[[Iterable[TableName]], Iterator[TableName]],
+        share: TableShare | None = None,
+    ) -> bool:
+        """Look at ``most`` known tables of a share, and at some others behind them; whether there may be more."""
         self._failed.clear()
         away = self._away()
-        known = self._inbox.reported_tables(most, known=True, without=away)
-        others = self._inbox.reported_tables(UNKNOWN_MAX, known=False, without=away)
+        known = self._inbox.reported_tables(most, known=True, without=away, share=share)
+        others: Sequence[TableName] = ()
+        if share is None or share.has_new:
+            others = self._inbox.reported_tables(UNKNOWN_MAX, known=False, without=away)
         strange = frozenset(others)
         for name in for_a_while((*known, *others)):
             self._answer(name, doubtful=name in strange)
         return len(known) >= most or len(others) >= UNKNOWN_MAX
 
-    def try_again(self) -> None:
+    def try_again(self, share: TableShare | None = None) -> None:
         """Look for events whose last look came to nothing: behind all others, which show whether catalogs answer."""
-        for name in self._inbox.reported_tables(UNKNOWN_MAX, tried=True, without=self._away()):
+        for name in self._inbox.reported_tables(UNKNOWN_MAX, tried=True, without=self._away(), share=share):
             if name not in self._failed:
                 self._answer(name, doubtful=True)
 
     def _answer(self, name: TableName, *, doubtful: bool) -> None:
+        with self._working(name) as may:
+            if may:
+                self._answer_here(name, doubtful=doubtful)
+
+    def _answer_here(self, name: TableName, *, doubtful: bool) -> None:
         told = self._inbox.reported_by_name(name)
         seen = self._look(name, doubtful)
         if seen.trouble is not None:

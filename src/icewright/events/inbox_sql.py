@@ -25,6 +25,7 @@ from sqlalchemy import (
 
 from icewright.core.errors import InboxFull, InboxShareFull, NotFound
 from icewright.core.reasons import Reason
+from icewright.core.servers import TableShare, beginnings
 from icewright.core.times import Instant
 from icewright.events.schema import WAITS, inbox
 from icewright.model.access.permissions import EVERYWHERE, Scopes
@@ -44,7 +45,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.ports.inbox import EventFilter
 from icewright.store.documents import digest, dump, load, load_optional
 from icewright.store.schema import tables
-from icewright.store.scope_filters import records_in
+from icewright.store.scope_filters import FIRST_DIGITS, records_in
 from icewright.store.table_rows import is_one_of
 
 K = TypeVar("K")
@@ -106,22 +107,34 @@ def waiting(connection: Connection, limit: int) -> Sequence[StoredEvent]:
 
 
 def reported_tables(
-    connection: Connection, limit: int, now: Instant, *, known: bool | None, tried: bool, without: Collection[str]
+    connection: Connection,
+    limit: int,
+    now: Instant,
+    *,
+    known: bool | None,
+    tried: bool,
+    without: Collection[str],
+    share: TableShare | None,
 ) -> Sequence[TableName]:
     """See the port."""
-    query = _reported_tables(known=known, tried=tried, leaves_out=bool(without))
+    has_new = None if share is None else share.has_new
+    query = _reported_tables(known=known, tried=tried, leaves_out=bool(without), has_new=has_new)
     values: dict[str, Any] = {"most": limit}
     if tried:
         values |= {_before(tries): now - after_ms for tries, after_ms in enumerate(RETRY_AFTER_MS, start=1)}
     if without:
         values["without"] = sorted(without)
+    if share is not None:
+        values["beginnings"] = beginnings(share.buckets)
     found = connection.scalars(query, values)
     return list(dict.fromkeys(load(CommitEvent, event).table_name for event in found))
 
 
 @cache
-def _reported_tables(*, known: bool | None, tried: bool, leaves_out: bool) -> Select[Any]:
+def _reported_tables(*, known: bool | None, tried: bool, leaves_out: bool, has_new: bool | None) -> Select[Any]:
     """One pass over an index of what waits, however many events there are of a table.
+
+    ``has_new`` is None where there is no share.
 
     Made once for each kind of question: a server asks in every round, and the query takes longer to make than to run.
     """
@@ -139,9 +152,13 @@ def _reported_tables(*, known: bool | None, tried: bool, leaves_out: bool) -> Se
     chosen = select(
         told.c.first, func.row_number().over(partition_by=told.c.reporter, order_by=told.c.first).label("turn")
     )
+    same = exists().where(tables.c.name_digest == told.c.name_digest, tables.c.dropped_at.is_(None))
     if known is not None:
-        same = exists().where(tables.c.name_digest == told.c.name_digest, tables.c.dropped_at.is_(None))
         chosen = chosen.where(same if known else ~same)
+    if has_new is not None:
+        over = same.where(tables.c.listed.is_not(None))
+        own = over.where(FIRST_DIGITS.in_(bindparam("beginnings", expanding=True)))
+        chosen = chosen.where(or_(own, ~over) if has_new else own)
     turns = chosen.subquery()
     rows = select(inbox.c.event).join(turns, inbox.c.event_id == turns.c.first)
     return rows.order_by(turns.c.turn, turns.c.first).limit(bindparam("most"))

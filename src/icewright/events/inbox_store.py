@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from icewright.core.clock import Clock
 from icewright.core.reasons import Reason
+from icewright.core.servers import TableShare
 from icewright.core.times import Instant
 from icewright.events import inbox_sql as inbox_rows
 from icewright.model.access.permissions import EVERYWHERE, Scopes
@@ -47,12 +48,20 @@ class SqlInbox:
             return inbox_rows.waiting(connection, limit)
 
     def reported_tables(
-        self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
+        self,
+        limit: int,
+        *,
+        known: bool | None = None,
+        tried: bool = False,
+        without: Collection[str] = (),
+        share: TableShare | None = None,
     ) -> Sequence[TableName]:
         """See the port."""
         with reading(self._engine) as connection:
             now = transactions.now(connection, self._clock)
-            return inbox_rows.reported_tables(connection, limit, now, known=known, tried=tried, without=without)
+            return inbox_rows.reported_tables(
+                connection, limit, now, known=known, tried=tried, without=without, share=share
+            )
 
     def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:
         """See the port."""

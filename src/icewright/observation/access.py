@@ -2,7 +2,7 @@
 
 A merge runs in Python workers, which do not have the ``FileIO`` that Spark has. So nothing is planned for them before
 one of them has written, seen and read an object where the table keeps its files. What is known is kept in the store,
-and so is what is to be found out: optimizers ask and answer any server, and looks are taken by the one that leads.
+and so is what is to be found out: optimizers ask and answer any server, and looks are taken by several.
 """
 
 from __future__ import annotations

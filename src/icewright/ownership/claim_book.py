@@ -57,6 +57,8 @@ class ClaimBook:
 
     def __init__(self, store: SqlClaims | None) -> None:
         self.lock, self.store = threading.RLock(), store
+        self._read_to = 0
+        """The number of the last change in the store that was taken over."""
         self._seen: dict[TableName, SeenClaim] = {}
         self._named: defaultdict[str, set[TableName]] = defaultdict(set)
         """By uuid, the names under which a table was seen."""
@@ -217,6 +219,32 @@ class ClaimBook:
                 else:
                     self._dirty.add(name)
             return tuple(seen.claim.name for seen in new)
+
+    def take_over(self) -> tuple[TableName, ...]:
+        """Take over what other servers saw later than this one, where there are others. Raises ``Unavailable``.
+
+        What was declared lost at a pointer is so, whoever saw it there: as :meth:`is_lost`.
+        """
+        if self.store is None or not self.store.is_shared:
+            return ()
+        changed, number = self.store.changed_since(self._read_to)
+        with self.lock:
+            taken = [self._with_lost(seen) for seen in changed if self._is_later(seen)]
+            for seen in taken:
+                self._kept_at[seen.claim.name] = seen.seen_at
+                self.put(seen, is_news=False)
+            self._read_to = max(self._read_to, number)
+            return tuple(seen.claim.name for seen in taken)
+
+    def _with_lost(self, seen: SeenClaim) -> SeenClaim:
+        mine = self._seen.get(seen.claim.name)
+        if mine is None or mine.lost_at != seen.metadata_location or not seen.claim.unplaced:
+            return seen
+        return replace(seen, lost_at=mine.lost_at, lost_by=mine.lost_by)
+
+    def _is_later(self, seen: SeenClaim) -> bool:
+        mine = self._seen.get(seen.claim.name)
+        return seen.claim.name not in self._dirty and (mine is None or mine.seen_at < seen.seen_at)
 
     def keep(self) -> None:
         """Write down what has changed. Raises ``Unavailable``; then the next call does it."""

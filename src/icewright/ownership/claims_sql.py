@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sqlalchemy import Engine, bindparam, delete, insert, select
+from sqlalchemy import Engine, bindparam, delete, insert, select, update
 
 from icewright.model.iceberg.names import TableName
 from icewright.ownership.model import SeenClaim
 from icewright.store.documents import digest, dump, load
-from icewright.store.schema import claims
+from icewright.store.schema import CLAIMS_CHANGED, claims, counters
 from icewright.store.transactions import reading, writing
 
 FETCH_ROWS = 1_000
@@ -22,8 +22,9 @@ class SqlClaims:
     Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, *, is_shared: bool = False) -> None:
+        """``is_shared``: other servers keep claims here as well."""
+        self._engine, self.is_shared = engine, is_shared
 
     def claims(self) -> Iterator[SeenClaim]:
         """All claims, one after the other, in no particular order.
@@ -42,6 +43,13 @@ class SqlClaims:
                 return
             last = page[-1][0], page[-1][1]
 
+    def changed_since(self, number: int) -> tuple[Sequence[SeenClaim], int]:
+        """The claims that were kept after the change of that number, by any server, and the number of the last one."""
+        query = select(claims.c.claim, claims.c.changed).where(claims.c.changed > number).order_by(claims.c.changed)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query).all()
+        return [load(SeenClaim, row[0]) for row in rows], rows[-1][1] if rows else number
+
     def keep(self, seen: Sequence[SeenClaim], forget: Iterable[TableName] = ()) -> None:
         """Insert or replace claims, and forget those of further names, in one transaction.
 
@@ -52,12 +60,14 @@ class SqlClaims:
         if not gone:
             return
         same = (claims.c.catalog == bindparam("key_catalog"), claims.c.name_digest == bindparam("key_name_digest"))
+        counter = update(counters).where(counters.c.name == CLAIMS_CHANGED).values(value=counters.c.value + 1)
         with writing(self._engine) as connection:
+            changed = connection.execute(counter.returning(counters.c.value)).scalar_one()
             connection.execute(
                 delete(claims).where(*same), [{f"key_{name}": value for name, value in key.items()} for key in gone]
             )
             if rows:
-                connection.execute(insert(claims), rows)
+                connection.execute(insert(claims), [{**row, "changed": changed} for row in rows])
 
 
 def _key(name: TableName) -> dict[str, str]:

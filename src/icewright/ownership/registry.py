@@ -137,7 +137,7 @@ class Registry:
 
         Raises ``Unavailable`` when the store does not answer.
         """
-        self._load()
+        self._load(of_others=True)
         with self._lock:
             return self._book.names_of(uuid.strip().lower()) - {name}
 
@@ -269,10 +269,11 @@ class Registry:
     def keep(self) -> None:
         """Write down what has changed. Raises ``Unavailable``; then the next call does it."""
         self._book.keep()
+        self._load(of_others=True)
 
     def ownership(self) -> Ownership:
         """All claims as they were last seen. Raises ``Unavailable`` when the store does not answer."""
-        self._load()
+        self._load(of_others=True)
         with self._lock:
             missing, judge = tuple(self._missing()), self._judge()
         return judge().without(missing)
@@ -298,7 +299,7 @@ class Registry:
         Tables whose pointers moved are read. Whatever cannot be is missing. Raises ``Unavailable`` when the store does
         not answer.
         """
-        self._load()
+        self._load(of_others=True)
         for tries_left in reversed(range(TRIES_MAX)):
             asked = self._side_by_side.ask(self._catalogs, self._ask, self._no_answer)
             with self._lock:
@@ -340,18 +341,18 @@ class Registry:
             self.gone(name)
         return ownership((), (), self._rules).place(name)
 
-    def _load(self) -> None:
-        """Take over what an earlier process saw, once."""
+    def _load(self, *, of_others: bool = False) -> None:
+        """Take over what an earlier process saw, once; and what other servers have seen since then."""
         now = self._clock.now()
 
         def counts(seen: SeenClaim) -> bool:
             return seen.claim.name.catalog in self._catalogs or within(UNCONFIGURED_KEPT_MS, seen.seen_at, now)
 
-        if self._book.load(counts):
-            with self._lock:
-                self._version += 1
-                for seen in self._book:
-                    self._unknown[seen.claim.name.catalog].discard(seen.claim.name)
+        new = (*self._book.load(counts), *(self._book.take_over() if of_others else ()))
+        with self._lock:
+            self._version += bool(new)
+            for name in new:
+                self._unknown[name.catalog].discard(name)
 
     def _missing(self) -> Iterator[Missing]:
         """What is not known as last seen. Under the lock."""
@@ -365,12 +366,8 @@ class Registry:
         for seen in self._book:
             name = seen.claim.name
             fresh = within(CLAIM_FRESH_MS, seen.seen_at, now)
-            if (
-                name.catalog in self._catalogs
-                and seen.lost_at is None
-                and seen.gone_at is None
-                and not (fresh and seen.is_complete)
-            ):
+            is_needed = name.catalog in self._catalogs and seen.lost_at is None and seen.gone_at is None
+            if is_needed and not (fresh and seen.is_complete):
                 yield Missing(name.catalog, str(name), self._why.get(name, UNREAD if seen.is_complete else HALF_READ))
 
     def _ask(self, catalog: Catalog) -> CatalogPointers:

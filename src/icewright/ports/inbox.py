@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from icewright.core.reasons import Reason
+from icewright.core.servers import TableShare
 from icewright.core.times import Instant
 from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.events.events import Channel, CommitEvent, EventFigures, EventState, ReportedCommits, StoredEvent
@@ -50,13 +51,20 @@ class Inbox(Protocol):
         """Events not worked on yet and not parked, oldest first."""
 
     def reported_tables(
-        self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
+        self,
+        limit: int,
+        *,
+        known: bool | None = None,
+        tried: bool = False,
+        without: Collection[str] = (),
+        share: TableShare | None = None,
     ) -> Sequence[TableName]:
         """Tables that events wait of, in turns: of each reporter the one that it told of first, then its second.
 
         ``known``: those that have, or do not have, a record. ``tried``: those of events whose last look came to nothing
         and whose next try is due (:data:`~icewright.model.events.messages.RETRY_AFTER_MS`); otherwise those of events
-        that were not tried. ``without`` are catalogs whose events stay where they are.
+        that were not tried. ``without`` are catalogs whose events stay where they are. Of a ``share`` that has new
+        tables, also names without a record are.
         """
 
     def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:

@@ -288,7 +288,7 @@ class TableStore(Findings, Inbox, Looks, Protocol):
         """
 
     def look_at_once(self, name: TableName) -> None:
-        """Have the table of that name looked at before all others, by whichever server leads.
+        """Have the table of that name looked at before all others, by whichever server looks at it.
 
         A look that is being taken does not count, since it may have begun before: it finds ``next_look_at`` lower than
         it was. Harmless where no such table is known.

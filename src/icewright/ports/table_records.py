@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from icewright.core.servers import TableShare
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.orphans import FinishedPass
@@ -181,8 +182,8 @@ class Looks(Protocol):
     def before_look_at(self, table_id: TableId) -> BeforeLook:
         """Of that table, whatever its name was."""
 
-    def due(self, now: Instant, limit: int) -> Sequence[DueLook]:
-        """Tables, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
+    def due(self, now: Instant, limit: int, share: TableShare | None = None) -> Sequence[DueLook]:
+        """Tables of a share, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
 
     def since_looks(self, table_ids: Collection[TableId], roots: Collection[tuple[str, str]]) -> SinceLooks:
         """What may have changed since looks at these tables, and of the storages with these catalogs and roots."""

@@ -16,6 +16,7 @@ from icewright.core.errors import IcewrightError, Unavailable
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.access.permissions import Act
+from icewright.model.iceberg.names import TableId
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
@@ -59,6 +60,11 @@ class PolicyAcceptance:
             self._consider(metadata, policy)
         except IcewrightError as error:
             _log.warning("recommendation not accepted", table=str(metadata.name), code=error.code, detail=error.message)
+
+    def is_open(self, table_id: TableId, policy: Policy) -> bool:
+        """Whether :meth:`consider` would find something to decide. Raises ``Unavailable``."""
+        newest = self._recommendations.store.newest(table_id) if _wants(policy) else None
+        return newest is not None and _is_for_policy(newest)
 
     def _consider(self, metadata: TableMetadata, policy: Policy) -> None:
         store, now = self._recommendations.store, self._clock.now()

@@ -26,7 +26,6 @@ from icewright.approvals.service import Approvals
 from icewright.catalogs.port import Catalog
 from icewright.catalogs.properties_port import TableProperties
 from icewright.core.clock import Clock, Ids
-from icewright.core.times import Instant
 from icewright.events.intake import Intake
 from icewright.explain.service import Explanations
 from icewright.feed.publisher import FeedPublisher
@@ -42,10 +41,8 @@ from icewright.maintenance.registry.undo import Undoing
 from icewright.maintenance.table_maintainer import TableMaintainer
 from icewright.maintenance.undoer import Undoer
 from icewright.model.actions.actions import FILE_MOVES, ActionKind
-from icewright.model.iceberg.tables import TableMetadata
-from icewright.model.policy.policy import Policy, PolicyRule
+from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import SERVER_FILES, ResourceGroup
-from icewright.model.work.breaker import Thresholds
 from icewright.model.work.retention import Retention
 from icewright.notifications.owners import Owners
 from icewright.notifications.service import MessageDelivery, Notifications
@@ -63,7 +60,6 @@ from icewright.ports.carriers import Carrier
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
-from icewright.ports.table_records import BeforeLook
 from icewright.ports.undo_records import UndoRecordStore
 from icewright.queries.service import QueryLog
 from icewright.recommendations.benefit import Benefit
@@ -74,8 +70,10 @@ from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping, Past, Pruner
 from icewright.retention.prunings_sql import SqlPrunings
+from icewright.server.cluster.share import ALL_TABLES, Part
 from icewright.server.liveness import HeardCatalog, Liveness, heard
 from icewright.server.loop import Loop
+from icewright.server.others_tables import OthersTables
 from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.autotune.views import DecisionBook
 from icewright.work.groups.queue_waits import QueueWaits
@@ -163,6 +161,7 @@ def build_control_plane(
     queries: QueryLog | None = None,
     recommendations: SqlRecommendations | None = None,
     properties: Mapping[str, TableProperties] = MappingProxyType({}),
+    part: Part = ALL_TABLES,
     decisions: SqlDecisions | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports.
@@ -178,8 +177,8 @@ def build_control_plane(
     ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``delivery`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     ``queries`` is the query log of this process, if it keeps one, and ``recommendations`` where those made from it are
-    kept; accepting one changes ``properties`` of tables, by the names of their catalogs. ``decisions`` are those of
-    autotuning.
+    kept; accepting one changes ``properties`` of tables, by the names of their catalogs. ``part`` is what of all tables
+    the loop works on, ``decisions`` are those of autotuning.
     """
     queries, keeping = queries or QueryLog(catalogs, tables, clock), keeping or Keeping()
     limits, pulse = limits or DispatchLimits(), Liveness(clock)
@@ -219,10 +218,6 @@ def build_control_plane(
         removals.sightings,
     )
 
-    def looked_at(metadata: TableMetadata, policy: Policy, thresholds: Thresholds, found: BeforeLook) -> Instant | None:
-        acceptance.consider(metadata, policy)
-        return rounds.want(metadata, policy, thresholds, found)
-
     maintainer = TableMaintainer(
         observer,
         planner,
@@ -232,7 +227,7 @@ def build_control_plane(
         tasks,
         clock,
         orphans=orphans,
-        want_pass=looked_at,
+        want_pass=lambda *looked: others.looked_at(*looked),  # noqa: PLW0108 - made below
         first_runs=FirstRunApproval(tables, tasks, dispatcher, approvals),
         quiet=QuietTables(catalogs, tables, source, registry, clock, limits.chance),
         tidings=tidings,
@@ -275,6 +270,8 @@ def build_control_plane(
         clock,
     )
     benefit = Benefit(recommendations, tables, tasks, queries, clock)
+    acceptance = PolicyAcceptance(accepting, clock)
+    others = OthersTables(tables, observer, source, clock, part, want=rounds.want, acceptance=acceptance)
     loop = Loop(
         catalogs,
         tables,
@@ -289,9 +286,9 @@ def build_control_plane(
         pulse=pulse,
         pruner=Pruner(past, clock, keeping),
         tidings=tidings,
-        more_steps=(ledger.keep_ledger,),
+        more_steps=(ledger.keep_ledger, others.consider_tables_of_others),
+        part=part,
     )
-    acceptance = PolicyAcceptance(accepting, clock)
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
     return ControlPlane(
         catalogs,

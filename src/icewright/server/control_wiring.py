@@ -62,10 +62,11 @@ from icewright.retention.history_wiring import history_progress
 from icewright.retention.pruning import Keeping
 from icewright.retention.prunings_sql import SqlPrunings
 from icewright.server.cluster.servers_sql import SqlServers
+from icewright.server.cluster.share import ALL_TABLES, Part
 from icewright.server.control import ControlPlane, build_control_plane
 from icewright.store.engine import report_statement_times, store_engine
 from icewright.store.timeouts import Timeouts
-from icewright.store.transactions import FOLLOWS, require_lead
+from icewright.store.transactions import FOLLOWS, SHARES, require_lead
 from icewright.store_admin.leader_lock import LeaderElection, open_leader_election
 from icewright.terminal.address import lasting_secret
 from icewright.web.idempotent_answers_sql import SqlAnswers
@@ -97,7 +98,17 @@ class Opened:
         engine = self.engine.execution_options(**{FOLLOWS: True})
         return self._plane(engine, _removals(engine, {}), wake=wake)
 
-    def lead(self, engine: Engine) -> ControlPlane:
+    @property
+    def is_shared(self) -> bool:
+        """Whether there may be other servers of the store."""
+        return self.engine.dialect.name != "sqlite"
+
+    def look(self, part: Part) -> ControlPlane:
+        """The control plane of a server that follows and looks at its part of the tables; it has no hands either."""
+        engine = self.engine.execution_options(**{FOLLOWS: True, SHARES: True})
+        return self._plane(engine, _removals(engine, {}), part=part)
+
+    def lead(self, engine: Engine, part: Part = ALL_TABLES) -> ControlPlane:
         """The control plane of the server that leads, over the engine that it was given for that."""
         clock, places = SystemClock(), self._places
         files = {
@@ -113,6 +124,7 @@ class Opened:
             properties={entry.name: PyIcebergProperties(entry, clock) for entry in self.entries},
             seconds={entry.name: PyIcebergSecondTables(entry) for entry in rest},
             history=history_progress(self.config),
+            part=part,
         )
 
     @property
@@ -150,6 +162,7 @@ class Opened:
         seconds: Mapping[str, SecondTables] = MappingProxyType({}),
         wake: Callable[[], None] | None = None,
         history: HistoryProgress | None = None,
+        part: Part = ALL_TABLES,
     ) -> ControlPlane:
         config, tables = self.config, SqlTableStore(engine)
         return build_control_plane(
@@ -168,7 +181,7 @@ class Opened:
             keeping=Keeping(config.server.retention, SqlAudit(engine), SqlPrunings(engine), history),
             expiries=expiries,
             places=self._places,
-            claims=SqlClaims(engine),
+            claims=SqlClaims(engine, is_shared=self.is_shared),
             rollbacks=rollbacks,
             properties=properties,
             recommendations=SqlRecommendations(engine),
@@ -176,6 +189,7 @@ class Opened:
             seconds=seconds,
             event_prefixes={**_without_prefix(self.entries), **config.events.prefixes},
             wake=wake,
+            part=part,
             queries=build_query_log(
                 config, self.catalogs.keys(), tables, SystemClock(), self.spool, SqlQuerySums(engine)
             ),

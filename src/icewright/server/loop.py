@@ -39,13 +39,15 @@ from icewright.maintenance.table_maintainer import Looked, TableMaintainer
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Snapshot
 from icewright.model.plans.plans import Reason
-from icewright.model.work.tasks import Task, TaskState
+from icewright.model.work.tasks import Task
 from icewright.observation.outages import CATALOG_PAUSE_MS, STORAGE_PAUSE_MS, Outages
 from icewright.observation.sweep import INTERVAL_MIN_MS
 from icewright.ownership.registry import Registry
-from icewright.ports.store import AT_ONCE, TableStore, TaskFilter, TaskStore
+from icewright.ports.store import AT_ONCE, TableStore, TaskStore
 from icewright.retention.pruning import Pruner
+from icewright.server.cluster.share import ALL_TABLES, Part
 from icewright.server.liveness import Doing, Liveness
+from icewright.server.task_checks import TaskChecks
 
 _log = structlog.get_logger("icewright.loop")
 
@@ -88,17 +90,14 @@ class Loop:
         tidings: FeedPublisher,
         pruner: Pruner,
         more_steps: Sequence[Callable[[], None]] = (),
+        part: Part = ALL_TABLES,
     ) -> None:
-        """``more_steps`` are taken at the end of each round."""
+        """``more_steps`` are taken at the end of each round that leads; ``part`` is what it looks at."""
+        self._part = part
         self._more_steps = tuple(more_steps)
         self._pruner, self._tidings = pruner, tidings
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
-        self._maintainer, self._dispatcher, self._verifier, self._housekeeper = (
-            maintainer,
-            dispatcher,
-            verifier,
-            housekeeper,
-        )
+        self._maintainer, self._dispatcher, self._housekeeper = maintainer, dispatcher, housekeeper
         self._registry, self._removals, self._pulse = registry, removals, pulse
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -107,7 +106,20 @@ class Loop:
         self._found: dict[str, deque[TableName]] = {}
         self._outages = Outages(clock)
         self._inbox = InboxWorker(
-            tables, lambda name, doubtful: self._look(name, doubtful=doubtful), lambda: self._outages.away(catalogs)
+            tables,
+            lambda name, doubtful: self._look(name, doubtful=doubtful),
+            lambda: self._outages.away(catalogs),
+            part.working,
+        )
+        self._checks = TaskChecks(
+            tasks,
+            tables,
+            verifier,
+            part,
+            asking=self._asking,
+            answers=lambda catalog: catalog in catalogs and not self._is_paused(catalog),
+            look=lambda name, plan_anew: self._look(name, plan_anew=plan_anew),
+            page=BATCH_MAX,
         )
         self._round_ended_at: Instant | None = None
         self.unreadable: dict[TableName, Reason] = {}
@@ -155,9 +167,11 @@ class Loop:
         ending and no table from being seen. One that is still at it after :data:`HOUSEKEEPER_TIMEOUT_S` is left
         behind, as a server that dies leaves it.
         """
+        own = (("housekeeper", lambda: (self._keep_house,)), ("removals", self._removal_steps))
         threads = [
             threading.Thread(target=self._keep_on, args=(name, steps, pause_s), name=name, daemon=True)
-            for name, steps in (("housekeeper", lambda: (self._keep_house,)), ("removals", self._removal_steps))
+            for name, steps in own
+            if self._part.leads
         ]
         for thread in threads:
             thread.start()
@@ -178,26 +192,28 @@ class Loop:
 
     def round(self) -> None:
         """Everything that is due now, once, by the calling thread."""
-        self._take((self._keep_house, *self._removal_steps()))
+        if self._part.leads:
+            self._take((self._keep_house, *self._removal_steps()))
         self.turn()
 
     def turn(self) -> None:
         """As :meth:`round`, but for what the server carries out itself."""
+        of_one = (self._expire_leases, self._discover, self._pruner.prune, *self._more_steps)
         steps: tuple[Callable[[], None], ...] = (
             self._work_inbox,
             self._look_at_once,
             self._expire_leases,
-            self._settle_doubts,
-            self._verify_commits,
+            self._checks.settle_doubts,
+            self._checks.verify_commits,
             self._discover,
             self._sweep,
             self._try_events_again,
-            self._registry.keep,
+            self._keep_claims,
             self._pruner.prune,
             *self._more_steps,
         )
         self._outages.begin_turn()
-        self._take(steps)
+        self._take(step for step in steps if self._part.leads or step not in of_one)
 
     def _keep_on(self, name: str, steps: Callable[[], Iterable[Callable[[], None]]], pause_s: float) -> None:
         """A thread beside the loop's. What fails in it is logged as that of a step is, and nothing ends it."""
@@ -219,31 +235,40 @@ class Loop:
                 step()
 
     def _work_inbox(self) -> None:
-        if self._inbox.work(BATCH_MAX, self._for_a_while):
+        if self._inbox.work(BATCH_MAX, self._for_a_while, self._part.tables):
             self._wake.set()
 
     def _try_events_again(self) -> None:
-        self._inbox.try_again()
+        self._inbox.try_again(self._part.tables)
+
+    def _keep_claims(self) -> None:
+        with self._part.as_server():
+            self._registry.keep()
 
     def _look_at_once(self) -> None:
-        for record in self._tables.due(AT_ONCE, BATCH_MAX):
-            if not self._is_paused(record.name.catalog):
-                self._look(record.name)
+        for one in self._tables.due(AT_ONCE, BATCH_MAX, self._part.tables):
+            if not self._is_paused(one.name.catalog):
+                with self._part.working(one.name) as is_ours:
+                    if is_ours:
+                        self._look(one.name)
 
     def _sweep(self) -> None:
-        due = self._tables.due(self._clock.now(), BATCH_MAX)
-        with self._going_on("pass_over"):
+        due = self._tables.due(self._clock.now(), BATCH_MAX, self._part.tables)
+        with self._going_on("pass_over"), self._part.as_server():  # revisions say that a table is as it was
             due = self._maintainer.pass_over(due, self._answering())
-        for record in self._for_a_while(due):
-            until = self.paused_until(record.name.catalog)
-            if record.name.catalog not in self._catalogs:
-                text = f"catalog {record.name.catalog} is not configured any more"
-                self._maintainer.put_aside(record.name, Reason("catalog-not-configured", text))
-            elif until is not None:
-                # Out of the way, or the tables of a catalog that is away would fill every batch.
-                self._maintainer.put_off(record.name, until)
-            else:
-                self._look(record.name)
+        for one in self._for_a_while(due):
+            with self._part.working(one.name) as is_ours:
+                if is_ours:
+                    self._look_when_due(one.name)
+
+    def _look_when_due(self, name: TableName) -> None:
+        if name.catalog not in self._catalogs:
+            text = f"catalog {name.catalog} is not configured any more"
+            self._maintainer.put_aside(name, Reason("catalog-not-configured", text))
+        elif (until := self.paused_until(name.catalog)) is not None:
+            self._maintainer.put_off(name, until)  # or the tables of a catalog that is away would fill every batch
+        else:
+            self._look(name)
 
     def _discover(self) -> None:
         now = self._clock.now()
@@ -280,8 +305,9 @@ class Loop:
             if self._is_paused(catalog):
                 return  # the others are found again
             name = found.popleft()
-            if self._tables.record_by_name(name) is None:
-                self._look(name)
+            with self._part.working(name) as is_ours:
+                if is_ours and self._tables.record_by_name(name) is None:
+                    self._look(name)
 
     def _for_a_while(self, due: Iterable[_Due]) -> Iterator[_Due]:
         """One at least; what is left when the time is over is due in the next round, which follows at once."""
@@ -297,13 +323,6 @@ class Loop:
             with self._going_on("expire_leases", task.task_id):
                 self._dispatcher.lease_expired(task)
 
-    def _settle_doubts(self) -> None:
-        for task in self._answerable(TaskState.IN_DOUBT):
-            with self._asking("settle", task):
-                settled = self._verifier.settle(task)
-                if settled.state is TaskState.SUPERSEDED:
-                    self._look(settled.table_name, plan_anew=True)
-
     def _keep_house(self) -> None:
         """Carry out what the server does itself, but for tasks of catalogs that do not answer."""
         for task in self._housekeeper.work(BATCH_MAX, self._answering):
@@ -312,25 +331,6 @@ class Loop:
 
     def _answering(self) -> frozenset[str]:
         return frozenset(name for name in self._catalogs if not self._is_paused(name))
-
-    def _verify_commits(self) -> None:
-        for task in self._answerable(TaskState.COMMITTED):
-            with self._asking("verify", task):
-                verified = self._verifier.verify(task)
-                if verified is task:
-                    continue
-                _log.info("task verified", task=task.task_id, table=str(task.table_name), state=verified.state.value)
-                self._look(verified.table_name, plan_anew=verified.state is TaskState.FAILED)
-
-    def _answerable(self, state: TaskState) -> Iterator[Task]:
-        """All tasks in a state whose catalogs can be asked, page by page: none is hidden behind others that wait."""
-        only, before = TaskFilter(states=frozenset({state})), None
-        while page := self._tasks.tasks(only, limit=BATCH_MAX, before=before):
-            for task in page:
-                catalog = task.table_name.catalog
-                if catalog in self._catalogs and not self._is_paused(catalog):
-                    yield task
-            before = page[-1].task_id
 
     def _look(self, name: TableName, *, plan_anew: bool = False, doubtful: bool = False) -> Seen:
         """Look at a table. ``doubtful``: where the catalog does not answer, that may be because of this name alone."""
@@ -403,7 +403,8 @@ class Loop:
         if isinstance(error, StoreUnavailable | OutcomeUnknown):
             raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
         self._outages.pause(catalog)
-        self._tidings.away(catalog, error.message)
+        if self._part.leads:  # which lists the catalog, and tells when it is back
+            self._tidings.away(catalog, error.message)
         _log.warning("catalog away", catalog=catalog, detail=error.message)
 
     def _is_paused(self, catalog: str) -> bool:
@@ -435,7 +436,6 @@ class Loop:
 
 
 def _within(span_ms: int, since: Instant | None, now: Instant) -> bool:
-    """Whether something noted at ``since`` is less than ``span_ms`` ago."""
     return since is not None and since <= now < since + span_ms
 
 

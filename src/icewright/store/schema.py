@@ -435,5 +435,10 @@ claims = Table(
     Column("catalog", _Key, nullable=False),
     Column("name_digest", _Key, nullable=False),
     Column("claim", Text, nullable=False),
+    Column("changed", BigInteger, nullable=False, server_default="0"),  # by CLAIMS_CHANGED, in the order of writers
     PrimaryKeyConstraint("catalog", "name_digest", name="pk_claims"),
 )
+Index("ix_claims_changed", claims.c.changed)
+
+CLAIMS_CHANGED = "claims_changed"
+"""The counter that has the number of the latest change of a row of ``claims``."""

@@ -1,4 +1,4 @@
-"""Rows by the scopes that their tables are in, as conditions: lists are filtered in the query, and then cut into pages.
+"""Rows by the scopes or buckets of their tables, as conditions: lists are filtered in the query, then cut into pages.
 
 A table is where its record says, whatever its name was when something happened to it.
 """
@@ -6,13 +6,14 @@ A table is where its record says, whatever its name was when something happened 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Select, Table, exists, false, func, or_, select
+from sqlalchemy import Column, ColumnElement, Select, Table, and_, exists, false, func, or_, select
 
+from icewright.core.servers import BUCKETS, TableShare, beginnings, bucket_of_digest
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes
 from icewright.model.iceberg.names import TableName
-from icewright.store.documents import dump
+from icewright.store.documents import digest, dump
 from icewright.store.schema import tables
 
 
@@ -48,3 +49,24 @@ def _begins(scope: Scope) -> ColumnElement[bool]:
     made_up = dump(TableName(scope.catalog, scope.namespace or ("x",), "x"))
     head = made_up.removesuffix('],"name":"x"}').removesuffix("" if scope.namespace else '"x"')
     return func.substr(tables.c.name, 1, len(head)) == head
+
+
+DIGITS: Final = 2
+FIRST_DIGITS: Final = func.substr(tables.c.name_digest, 1, DIGITS)
+"""Of the digest of a table's name: they say its bucket."""
+_FIRST_LOOK_IS_OVER: Final = tables.c.listed.is_not(None)
+
+
+def bucket_of(name: TableName) -> int:
+    """The bucket of the table that is looked after under this name."""
+    return bucket_of_digest(digest(name))
+
+
+def in_share(share: TableShare | None) -> tuple[ColumnElement[bool], ...]:
+    """The condition that a row of ``tables`` is in a share; none where there is none: all tables are."""
+    if share is None:
+        return ()
+    if len(share.buckets) == BUCKETS:
+        return () if share.has_new else (_FIRST_LOOK_IS_OVER,)
+    own = and_(FIRST_DIGITS.in_(beginnings(share.buckets)), _FIRST_LOOK_IS_OVER)
+    return (or_(own, ~_FIRST_LOOK_IS_OVER) if share.has_new else own,)

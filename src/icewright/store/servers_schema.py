@@ -1,8 +1,8 @@
-"""The tables of servers, of what they removed, and of submitters; see :mod:`icewright.store.schema`."""
+"""The tables of servers and their shares, of what they removed, and of submitters; see the module ``schema``."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import BigInteger, Column, Integer, PrimaryKeyConstraint, Table, Text
 
 from icewright.store.schema_access import Key, metadata
 
@@ -17,6 +17,39 @@ servers = Table(
     Column("seen_at", BigInteger, nullable=False),
     PrimaryKeyConstraint("server_id", name="pk_servers"),
 )
+
+# A server's sessions, one after the other: by that of the moment it holds buckets. What ended never begins again.
+server_sessions = Table(
+    "server_sessions",
+    metadata,
+    Column("session", BigInteger, nullable=False, autoincrement=False),
+    Column("server_id", Key, nullable=False),
+    Column("backend", BigInteger, nullable=False),  # of PostgreSQL, which serves the server's own connection
+    Column("joined_at", BigInteger, nullable=False),
+    Column("seen_at", BigInteger, nullable=False),
+    Column("ended_at", BigInteger),
+    Column("ended_by", Key),  # why; NULL where it has not ended
+    PrimaryKeyConstraint("session", name="pk_server_sessions"),
+)
+
+# Who looks at which tables: a row for each bucket from the first assignment on. The epoch is the version at which the
+# owner got it: no two owners have the same one.
+buckets = Table(
+    "buckets",
+    metadata,
+    Column("bucket", Integer, nullable=False, autoincrement=False),
+    Column("session", BigInteger),  # the owner's; NULL where there is none
+    Column("epoch", BigInteger, nullable=False),
+    Column("target", BigInteger),  # the session that the owner is to hand it over to; NULL where it keeps it
+    Column("moved_at", BigInteger, nullable=False),
+    Column("moved_by", Key, nullable=False),  # why
+    PrimaryKeyConstraint("bucket", name="pk_buckets"),
+)
+
+SESSION_NUMBER = "server_session"
+"""The counter that has the number of the latest session."""
+ASSIGNMENT = "assignment"
+"""The counter that has the version of the assignment: it grows with each change of ``buckets``."""
 
 prunings = Table(
     "prunings",

@@ -82,6 +82,7 @@ class PostgresLeaderElection:
         self._epoch: int | None = None
         self._has_lock = False
         self._renewed_s = 0.0
+        self._backend = 0
         self._session = self._join()
 
     def lead(self) -> Engine | None:
@@ -114,6 +115,11 @@ class PostgresLeaderElection:
     def epoch(self) -> int | None:
         """See the protocol."""
         return self._epoch
+
+    @property
+    def backend(self) -> int:
+        """The process of PostgreSQL that serves the session of this server: it ends with it."""
+        return self._backend
 
     def check(self) -> None:
         """See the protocol. A lock whose session has ended is taken again, as long as no other server has led since."""
@@ -149,6 +155,8 @@ class PostgresLeaderElection:
             session = _open(self._engine)
             try:
                 _patiently(self._tried_s, lambda: self._is_in(session))
+                # Asked, since what stands between may have told of a process of its own.
+                (self._backend,) = session.execute("SELECT pg_backend_pid()").fetchone() or (0,)
             except BaseException:
                 session.close()
                 raise

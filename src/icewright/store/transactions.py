@@ -5,15 +5,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, literal_column, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from icewright.core.clock import Clock
-from icewright.core.errors import InvalidMessage, OutcomeUnknown, StoreTaken, StoreUnavailable
+from icewright.core.errors import BucketLost, InvalidMessage, OutcomeUnknown, StoreTaken, StoreUnavailable
 from icewright.core.times import Instant
 from icewright.store.schema import SERVER_EPOCH, counters
+from icewright.store.servers_schema import buckets, server_sessions
 from icewright.store.write_lock import WriteLock
 
 WRITES = "icewright_writes"
@@ -22,6 +25,8 @@ EPOCH = "icewright_epoch"
 """The execution option of an engine that may write only as long as no other server leads."""
 FOLLOWS = "icewright_follows"
 """The execution option of an engine of a server that need not lead: it removes no files."""
+SHARES = "icewright_shares"
+"""The execution option of an engine that writes nothing but within :func:`holding`: that by which a follower looks."""
 LONG = "icewright_long"
 """The execution option of transactions that write for long while no server does: upgrades and restores."""
 TURNS = "icewright_turns"
@@ -39,6 +44,28 @@ _NOW = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a server writes by: its session, and a bucket in the epoch in which that is its own; None for no table."""
+
+    session: int
+    bucket: int | None = None
+    epoch: int = 0
+
+
+_HELD: ContextVar[Held | None] = ContextVar("icewright_held", default=None)
+
+
+@contextmanager
+def holding(held: Held) -> Iterator[None]:
+    """Write, within the block and in its thread, only as long as that is held."""
+    token = _HELD.set(held)
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
+
+
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """One transaction that sees one state of the database."""
@@ -51,14 +78,16 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """One transaction that may write; committed at the end, rolled back by any exception.
 
     One after the other, also of several processes: what it has read still holds when it writes.
-    Raises :class:`~icewright.core.errors.OutcomeUnknown` when the store went away in the middle of the commit, and
-    :class:`~icewright.core.errors.StoreTaken` when the engine is that of a server that was replaced.
+    Raises :class:`~icewright.core.errors.OutcomeUnknown` when the store went away in the middle of the commit,
+    :class:`~icewright.core.errors.StoreTaken` when the engine is that of a server that was replaced, and
+    :class:`~icewright.core.errors.BucketLost` when what is held (:func:`holding`) is another server's by now.
     """
     with translated(), _turn(engine), engine.connect() as connection:
         committing = False
         try:
             with connection.execution_options(**{WRITES: True}).begin():
                 _require_epoch(connection)
+                _require_held(connection)
                 yield connection
                 committing = True
         except DBAPIError as error:
@@ -90,6 +119,28 @@ def _require_epoch(connection: Connection) -> None:
     epoch = connection.get_execution_options().get(EPOCH)
     if epoch is not None and server_epoch(connection) != epoch:
         raise taken_over()
+
+
+def _require_held(connection: Connection) -> None:
+    """Fence off a server that lost a bucket: it may have read before the new owner wrote.
+
+    Writers take turns: no owner changes until the transaction has ended.
+    """
+    held = _HELD.get()
+    if held is None:
+        if connection.get_execution_options().get(SHARES, False):
+            raise RuntimeError("a server that follows writes for nothing that it holds")
+        return
+    if held.bucket is None:
+        own = select(server_sessions.c.session).where(
+            server_sessions.c.session == held.session, server_sessions.c.ended_at.is_(None)
+        )
+    else:
+        own = select(buckets.c.bucket).where(buckets.c.bucket == held.bucket, buckets.c.epoch == held.epoch)
+    if connection.scalar(own) is None:
+        raise BucketLost(
+            "the tables are another server's now", hint="nothing was written; that server continues with them"
+        )
 
 
 def require_lead(engine: Engine) -> None:

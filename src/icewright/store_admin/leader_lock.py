@@ -33,6 +33,10 @@ class LeaderElection(Protocol):
     def epoch(self) -> int | None:
         """The epoch in which this server leads; None while it follows, and where there is none (SQLite)."""
 
+    @property
+    def backend(self) -> int:
+        """The process of the database that serves the server's own connection; 0 where there is none (SQLite)."""
+
     def check(self) -> None:
         """Make sure that the server is still there, and still leads if it did; renew its lease.
 
@@ -51,6 +55,7 @@ class SqliteLeaderElection:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.epoch: int | None = None
+        self.backend = 0
 
     def lead(self) -> Engine | None:
         """See the protocol."""

@@ -40,7 +40,7 @@ from icewright.store.schema import (
     waiting_plans,
 )
 from icewright.store.schema_access import answers, login_codes, sessions, tokens
-from icewright.store.servers_schema import servers, submitters
+from icewright.store.servers_schema import ASSIGNMENT, SESSION_NUMBER, buckets, server_sessions, servers, submitters
 from icewright.store.transactions import now
 from icewright.work.store import task_queries as queries
 
@@ -74,7 +74,9 @@ def begin_anew(connection: Connection, clock: Clock | None = None) -> Restored:
         .values(value=func.coalesce(counters.c.value, 0) + TOKENS_AHEAD + given_out)
     )
     connection.execute(
-        update(counters).where(counters.c.name == SERVER_EPOCH).values(value=counters.c.value + EPOCHS_AHEAD)
+        update(counters)
+        .where(counters.c.name.in_([SERVER_EPOCH, SESSION_NUMBER, ASSIGNMENT]))
+        .values(value=counters.c.value + EPOCHS_AHEAD)
     )
     at = now(connection, clock)
     if connection.execute(update(counters).where(counters.c.name == RESTORED_AT).values(value=at)).rowcount == 0:
@@ -93,7 +95,7 @@ def begin_anew(connection: Connection, clock: Clock | None = None) -> Restored:
     # Which of them were revoked since the backup, nobody knows any more.
     connection.execute(update(tokens).where(tokens.c.revoked_at.is_(None)).values(revoked_at=at))
     # What was done since the backup is undone by it.
-    for forgotten in (sessions, login_codes, answers, servers, submitters):
+    for forgotten in (sessions, login_codes, answers, servers, server_sessions, buckets, submitters):
         connection.execute(delete(forgotten))
     record(connection, at, Act("store.restored", "the store", {"tokens": "revoked"}))
     return Restored(

@@ -34,6 +34,7 @@ class Follows:
 
     led: ControlPlane | None = None
     is_stuck = False
+    buckets: int | None = None
 
     def __init__(self, served: Served) -> None:
         self.served, self.book, self.is_there = served, SqlServers(served.engine, served.clock), True
@@ -43,6 +44,9 @@ class Follows:
 
     def servers(self) -> Sequence[SeenServer]:
         return self.book.present()
+
+    def assigned(self) -> None:
+        return None
 
     def ask_leader(self, question: Question) -> Answer:
         if not self.is_there:

@@ -15,11 +15,14 @@ from icewright.core.errors import StoreTaken, StoreUnavailable, Unavailable
 from icewright.core.servers import Server, leader_of
 from icewright.model.access.permissions import OWNER
 from icewright.model.events.feed import FactKind, FeedFilter
-from icewright.server.cluster.leadership import Leadership
+from icewright.server.cluster.coordinator import SqlCoordinator
+from icewright.server.cluster.leadership import Leadership, Sharing
 from icewright.server.cluster.leading import Question
 from icewright.server.cluster.peers import ask
 from icewright.server.cluster.servers_sql import SqlServers
+from icewright.server.cluster.share import Part, Share
 from icewright.server.control import ControlPlane
+from icewright.server.loop import Loop
 from tests.builders.lakehouse import Lakehouse
 from tests.lakes.stores import new_store
 
@@ -51,6 +54,8 @@ class FakeLeaderElection:
     store: Store
     epoch: int | None = None
     trouble: Exception | None = None
+    backend: int = 0
+    engine: Engine = ENGINE
 
     def lead(self) -> Engine | None:
         with self.store.lock:
@@ -58,7 +63,7 @@ class FakeLeaderElection:
                 return None
             self.store.leader, self.store.epoch = self, self.store.epoch + 1
             self.epoch = self.store.epoch
-            return ENGINE
+            return self.engine
 
     def check(self) -> None:
         if self.trouble is not None:
@@ -94,14 +99,19 @@ class Machine:
         self.election = FakeLeaderElection(self.store)
         self.leadership = Leadership(
             self.election,
-            lambda _engine: self.house.restart(),
+            lambda _engine, _part: self.house.restart(),
             self.book,
             Server(self.name, f"http://127.0.0.1:1/{self.name}", "0.1.0"),
             ask=lambda url, question: ask(url, "t" * 43, question),
             beside=(self.notify,),
             end=self.ended.set,
             poll_s=0.01,
+            sharing=self.sharing(),
         )
+
+    def sharing(self) -> Sharing | None:
+        """It is the only server that looks at tables while it leads."""
+        return None
 
     @contextmanager
     def notify(self, led: ControlPlane, _engine: Engine) -> Iterator[None]:
@@ -213,11 +223,11 @@ def test_what_cannot_be_begun_is_tried_again(machines: tuple[Machine, Machine]) 
     tries: list[int] = []
     build = first.leadership._build
 
-    def fails_once(engine: Engine) -> ControlPlane:
+    def fails_once(engine: Engine, part: Part) -> ControlPlane:
         tries.append(1)
         if len(tries) == 1:
             raise StoreUnavailable("while it was about to lead")
-        return build(engine)
+        return build(engine, part)
 
     first.leadership._build = fails_once
     with first.leadership:
@@ -232,3 +242,106 @@ def test_a_question_for_nobody_is_answered_so(machines: tuple[Machine, Machine])
     machines[0].book.beat(Server("server-2", "http://127.0.0.1:1", "0.1.0", epoch=1))
     with pytest.raises(Unavailable, match="the leading server does not answer"):
         machines[0].leadership.ask_leader(question)
+
+
+@dataclass
+class Sharer(Machine):
+    """One of the servers that share the looks; ``parts`` are those that it looked by as one that follows."""
+
+    shared: Engine = field(default_factory=new_store)
+    parts: list[Part] = field(default_factory=list)
+
+    def sharing(self) -> Sharing:
+        def looking(part: Part) -> ControlPlane:
+            self.parts.append(part)
+            return self.house.restart()
+
+        self.election.engine = self.shared
+        self.share = Share(SqlCoordinator(self.shared), self.name, lambda: 0)
+        return Sharing(self.share, looking)
+
+
+@pytest.fixture
+def sharers() -> tuple[Sharer, Sharer]:
+    store, engine = Store(), new_store()
+    book = SqlServers(engine)
+    first, second = (Sharer(f"server-{n}", store, book, Lakehouse(), shared=engine) for n in (1, 2))
+    return first, second
+
+
+def test_each_server_looks_at_its_share_and_who_is_left_at_all_of_it(sharers: tuple[Sharer, Sharer]) -> None:
+    first, second = sharers
+    with first.leadership:
+        soon(lambda: first.leads)
+        assert len(first.share.buckets) == 128, "it assigns before its loop turns"
+        with second.leadership:
+            soon(lambda: (len(first.share.buckets), len(second.share.buckets)) == (64, 64))
+            soon(lambda: second.parts)
+            assert ([part.leads for part in second.parts], first.parts) == ([False], [])
+            assigned = second.leadership.assigned()
+            assert assigned is not None
+            assert [one.server_id for one in assigned.sessions] == ["server-1", "server-2"]
+            looking = second.leadership._looking
+            assert looking is not None
+            soon(lambda: looking.control.loop.round_ended_at is not None)
+            second.leadership.wake()
+            session = second.share.session
+            first.leadership.__exit__()
+            soon(lambda: second.leads and len(second.share.buckets) == 128)
+            soon(lambda: not looking.thread.is_alive())
+            assert (second.parts[0].is_present, second.share.session) == (False, session)
+    assert SqlCoordinator(first.shared).assigned().sessions == ()
+    assert second.leadership._looking is None
+
+
+def test_a_server_that_was_declared_dead_begins_anew(sharers: tuple[Sharer, Sharer]) -> None:
+    first, second = sharers
+    with first.leadership:
+        soon(lambda: first.leads)
+        with second.leadership:
+            soon(lambda: second.parts)
+            before = second.leadership._looking
+            assert before is not None
+            first.share.coordinator.leave(before.session)
+            second.share._told = None  # its next heartbeat is now
+            soon(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)
+            assert second.share.session != before.session
+            soon(lambda: not before.thread.is_alive())
+
+
+def test_a_leader_that_was_declared_dead_leads_anew(sharers: tuple[Sharer, Sharer]) -> None:
+    first, _ = sharers
+    with first.leadership:
+        soon(lambda: first.leads)
+        led, session = first.leadership.led, first.share.session
+        first.share.coordinator.leave(session or 0)
+        first.share._told = None
+        soon(lambda: first.leadership.led not in (None, led))
+        soon(lambda: len(first.share.buckets) == 128)
+        assert first.share.session != session
+
+
+def test_a_loop_that_hangs_gives_its_tables_away(
+    sharers: tuple[Sharer, Sharer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = sharers
+    with first.leadership:
+        soon(lambda: first.leads)
+        with second.leadership:
+            soon(lambda: second.parts and len(second.share.buckets) == 64)
+            looking = second.leadership._looking
+            assert looking is not None
+            hangs, goes_on = threading.Event(), threading.Event()
+
+            def hang() -> None:
+                hangs.set()
+                goes_on.wait(WAIT_S)
+
+            monkeypatch.setattr(looking.control.loop, "turn", hang)
+            assert hangs.wait(WAIT_S)
+            monkeypatch.setattr(Loop, "silent_s", property(lambda loop: 1e9 * (loop is looking.control.loop)))
+            soon(lambda: second.leadership.is_stuck and len(first.share.buckets) == 128)
+            assert len(second.parts) == 1
+            goes_on.set()
+            looking.control.loop.stop()
+            soon(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)

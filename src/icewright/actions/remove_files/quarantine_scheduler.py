@@ -29,7 +29,6 @@ from icewright.model.actions.deletion import IntentState
 from icewright.model.actions.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
 from icewright.model.actions.undo import UNDO_WINDOW_MS, UndoExpiryFigures
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode, Policy
 from icewright.model.policy.time_windows import window_of
@@ -132,24 +131,26 @@ class QuarantineScheduler:
         self._left: dict[str, Instant] = {}
         """When it was tried last to let a run end."""
 
-    def want(self, metadata: TableMetadata, policy: Policy, limits: Thresholds, found: BeforeLook) -> Instant | None:
+    def want(
+        self, table_id: TableId, name: TableName, policy: Policy, limits: Thresholds, found: BeforeLook
+    ) -> Instant | None:
         """A table was looked at: remember it for what is due, if its owner lets us, and its window is open.
 
         ``limits`` are those of its breaker, ``found`` is what the look went by. Gives until when no other look at a
         table that stays as it is has anything to tell, None where one may at any time: files that an expiry left are
         due some time after it, and again where their search failed.
         """
-        if policy.mode is not Mode.AUTO or metadata.name.catalog not in self._remover.catalogs:
+        if policy.mode is not Mode.AUTO or name.catalog not in self._remover.catalogs:
             return NEVER
-        due_at = self._due_at(metadata.table_id, found) if policy.removes_orphan_files else NEVER
+        due_at = self._due_at(table_id, found) if policy.removes_orphan_files else NEVER
         orphans, leaves = due_at <= found.now, policy.removes_expired_files
         if (orphans or leaves) and closed(window_of(policy), found.now) is None:
             with self._lock:
-                self._limits[metadata.table_id] = limits
+                self._limits[table_id] = limits
                 if orphans:
-                    self._wanted.setdefault(metadata.table_id, metadata.name)
+                    self._wanted.setdefault(table_id, name)
                 if leaves:
-                    self._expired.setdefault(metadata.table_id, metadata.name)
+                    self._expired.setdefault(table_id, name)
         lately = [task for task in found.tasks if found.now - task.updated_at < UNDO_WINDOW_MS]
         expired = any(task.kind is ActionKind.EXPIRE_SNAPSHOTS for task in lately) or len(lately) >= TASKS_LOOKED_AT
         return None if orphans or (leaves and expired) else due_at

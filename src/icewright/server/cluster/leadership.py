@@ -1,8 +1,9 @@
-"""Of several servers of one store one leads: it turns the loop, and what goes beside it; the others serve and wait.
+"""Of several servers of one store one leads; each looks at its share of the tables, the leader at its own too.
 
 A server that comes to lead makes a control plane of its own for that time, over an engine whose writes the store
 refuses as soon as another server leads. So what was begun as the leader, and goes on in some thread, changes nothing
-any more; and nothing that was remembered then is believed later. Why so: ``docs/decisions``, 0049.
+any more; and nothing that was remembered then is believed later. So it is with what a server that follows looks at by
+a session that has ended. Why so: ``docs/decisions``, 0049 and 0075.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import structlog
@@ -28,11 +29,15 @@ from icewright.core.servers import (
     nobody_leads,
 )
 from icewright.model.events.feed import Fact, FactKind
+from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
+from icewright.server.cluster.coordinator import Assigned
 from icewright.server.cluster.leading import Answer, Question
 from icewright.server.cluster.servers_sql import SqlServers
+from icewright.server.cluster.share import ALL_TABLES, Part, Share
 from icewright.server.control import ControlPlane
 from icewright.store_admin.leader_lock import LeaderElection
+from icewright.work.store.table_store import SqlTableStore
 
 _log = structlog.get_logger("icewright.server")
 
@@ -50,6 +55,23 @@ Beside = Callable[[ControlPlane, Engine], AbstractContextManager[object]]
 """What begins when a server comes to lead, over its control plane and by its engine, and ends with that."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How this server shares the looks with others; ``build`` makes the control plane of one that follows."""
+
+    share: Share
+    build: Callable[[Part], ControlPlane]
+
+
+@dataclass(frozen=True, slots=True)
+class _Looking:
+    """A loop of a server that follows, and the session that it looks by."""
+
+    control: ControlPlane
+    thread: threading.Thread
+    session: int
+
+
 class Leadership:
     """This server's part: it leads whenever no other does. A :class:`~icewright.server.cluster.leading.Leading`.
 
@@ -59,7 +81,7 @@ class Leadership:
     def __init__(
         self,
         election: LeaderElection,
-        build: Callable[[Engine], ControlPlane],
+        build: Callable[[Engine, Part], ControlPlane],
         servers: SqlServers,
         own: Server,
         *,
@@ -68,8 +90,14 @@ class Leadership:
         end: Callable[[], None] = lambda: None,
         poll_s: float = POLL_S,
         lease_ms: int = LEADER_LEASE_MS,
+        sharing: Sharing | None = None,
     ) -> None:
-        """``build`` makes a control plane to lead by; ``ask`` asks the server at a URL."""
+        """``build`` makes a control plane to lead by, of the part that it looks at; ``ask`` asks the server at a URL.
+
+        Without ``sharing`` one server looks at all tables.
+        """
+        self._sharing = sharing
+        self._looking: _Looking | None = None
         self._silent_s_max = LEASES_WITHOUT_PROGRESS * lease_ms / 1000
         self._left: threading.Thread | None = None
         self._election, self._build, self._book, self._own = election, build, servers, own
@@ -88,6 +116,10 @@ class Leadership:
     def __exit__(self, *_: object) -> None:
         self._closing.set()
         self._thread.join()
+        self._look_no_more()
+        if self._sharing is not None:
+            with suppress(IcewrightError):  # the leader finds out, then
+                self._sharing.share.leave()
         with suppress(IcewrightError):  # forgotten after a day, then
             self._book.leave(self._own.server_id)
 
@@ -101,15 +133,26 @@ class Leadership:
         """See the protocol."""
         return self._left is not None and self._left.is_alive()
 
+    @property
+    def buckets(self) -> int | None:
+        """See the protocol."""
+        return None if self._sharing is None else len(self._sharing.share.buckets)
+
     def wake(self) -> None:
-        """Begin the next round at once, where the loop turns here."""
-        led = self._led
+        """Begin the next round at once, of the loop that turns here."""
+        led, looking = self._led, self._looking
         if led is not None:
             led.loop.wake()
+        elif looking is not None:
+            looking.control.loop.wake()
 
     def servers(self) -> Sequence[SeenServer]:
         """See the protocol."""
         return self._book.present()
+
+    def assigned(self) -> Assigned | None:
+        """See the protocol."""
+        return None if self._sharing is None else self._sharing.share.coordinator.assigned()
 
     def ask_leader(self, question: Question) -> Answer:
         """See the protocol."""
@@ -133,14 +176,61 @@ class Leadership:
             self._beat()
             if not self.is_stuck and (engine := self._election.lead()) is not None:
                 self._lead(engine)
+            elif not self.is_stuck and self._sharing is not None:
+                self._look(self._sharing)
         except (Unavailable, OutcomeUnknown) as error:
             _log.warning("store away", detail=error.message)
         finally:
             self._tried.set()
 
+    def _look(self, sharing: Sharing) -> None:
+        """Look at this server's share, as a server that follows, by a loop for each session."""
+        sharing.share.keep()
+        looking = self._looking
+        if looking is not None and looking.control.loop.silent_s > self._silent_s_max:
+            _log.error("the loop hangs, and its tables are given away", silent_s=round(looking.control.loop.silent_s))
+            self._left, self._looking = looking.thread, None
+            sharing.share.leave()
+            return
+        if looking is not None and not looking.thread.is_alive():
+            raise _loop_ended()
+        session = sharing.share.session
+        if looking is not None and looking.session != session:
+            self._look_no_more(wait_s=0)
+        if self._looking is None and session is not None:
+            control = sharing.build(sharing.share.part(leads=False))
+            loop = threading.Thread(target=control.loop.run, args=(LOOP_PAUSE_S,), name="looks", daemon=True)
+            self._looking = _Looking(control, loop, session)
+            loop.start()
+
+    def _look_no_more(self, wait_s: float = TIMEOUT_S) -> None:
+        """End the loop of a server that follows; what it is at goes on, and is fenced."""
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            looking.control.loop.stop()
+            looking.thread.join(wait_s)
+
+    def _part(self, engine: Engine) -> Part:
+        """What of all tables a server that begins to lead looks at; it assigns them first."""
+        self._look_no_more(wait_s=0)  # its part ends by that of the leader
+        if self._sharing is None:
+            return ALL_TABLES
+        share, tables = self._sharing.share, SqlTableStore(engine)
+        for _ in range(2):  # once more where its session had ended
+            share.keep()
+        share.assign(engine)
+        share.keep()
+
+        def is_new(name: TableName) -> bool:
+            record = tables.record_by_name(name)
+            return record is None or record.listed is None
+
+        return share.part(leads=True, is_new=is_new)
+
     def _lead(self, engine: Engine) -> None:
         try:
-            control = self._build(engine)
+            part = self._part(engine)
+            control = self._build(engine, part)
             with ExitStack() as ending:
                 loop = ending.enter_context(self._turning(control))
                 for service in self._beside:
@@ -148,7 +238,7 @@ class Leadership:
                 ending.callback(self._show, None)
                 self._show(control)
                 self._tell(control)
-                self._go_on(control, loop)
+                self._go_on(control, loop, engine, part)
         finally:
             self._election.resign()
             self._beat_at = None
@@ -158,19 +248,27 @@ class Leadership:
         self._led, self._beat_at = led, None
         self._tried.set()
 
-    def _go_on(self, control: ControlPlane, loop: threading.Thread) -> None:
+    def _go_on(self, control: ControlPlane, loop: threading.Thread, engine: Engine, part: Part) -> None:
         """Lead until this server ends or another one leads. Raises :class:`LoopEnded`."""
         while not self._closing.wait(self._poll_s):
             if not loop.is_alive():
-                raise LoopEnded("the loop of the server has ended unexpectedly", hint="see the log, and start it again")
+                raise _loop_ended()
             try:
                 if self._gives_up(control.loop.silent_s):
                     _log.error("the loop hangs, and the lead is given away", silent_s=round(control.loop.silent_s))
-                    self._election.resign()
                     self._left = loop
+                    self._election.resign()
+                    if self._sharing is not None:
+                        self._sharing.share.leave()
                     return
                 self._election.check()
                 self._beat()
+                if self._sharing is not None:
+                    self._sharing.share.keep()
+                    self._sharing.share.assign(engine)
+                    if not part.is_present:
+                        _log.error("this server leads, and was declared dead")
+                        return
             except StoreTaken as error:
                 _log.error("another server leads", epoch=self._election.epoch, detail=error.message)
                 return
@@ -224,3 +322,7 @@ class Leadership:
 
 class LoopEnded(IcewrightError):
     """A defect: the server would look well, and do nothing."""
+
+
+def _loop_ended() -> LoopEnded:
+    return LoopEnded("the loop of the server has ended unexpectedly", hint="see the log, and start it again")

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from icewright.core.servers import SeenServer, nobody_leads
 from icewright.model.access.permissions import Principal
+from icewright.server.cluster.coordinator import Assigned
 from icewright.server.control import ControlPlane
 
 
@@ -47,8 +48,15 @@ class Leading(Protocol):
     def is_stuck(self) -> bool:
         """Whether the loop of a former lead hangs here in a call, so that this server cannot lead again."""
 
+    @property
+    def buckets(self) -> int | None:
+        """Of how many buckets this server looks at the tables; None where it is the only one."""
+
     def servers(self) -> Sequence[SeenServer]:
         """All servers of the store. Raises ``Unavailable``."""
+
+    def assigned(self) -> Assigned | None:
+        """Which server looks at which tables; None where there is one alone. Raises ``Unavailable``."""
 
     def ask_leader(self, question: Question) -> Answer:
         """Have the leading server answer. Raises ``Unavailable``, ``OutcomeUnknown`` where it may have acted."""
@@ -60,10 +68,15 @@ class AlwaysLeads:
     def __init__(self, control: ControlPlane) -> None:
         self.led: ControlPlane | None = control
         self.is_stuck = False
+        self.buckets: int | None = None
 
     def servers(self) -> Sequence[SeenServer]:
         """See the protocol."""
         return ()
+
+    def assigned(self) -> Assigned | None:
+        """See the protocol."""
+        return None
 
     def ask_leader(self, question: Question) -> Answer:
         """See the protocol."""

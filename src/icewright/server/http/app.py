@@ -50,7 +50,7 @@ from icewright.recommendations import benefit_api as benefit
 from icewright.server.cluster.leading import AlwaysLeads, Leading
 from icewright.server.control import ControlPlane
 from icewright.server.http import catalog_check_api as catalog_checks
-from icewright.server.http import metrics, page, status
+from icewright.server.http import cluster_api, metrics, page, status
 from icewright.server.http import people_api as people
 from icewright.server.http.leader_proxy import LeaderProxy, LedRoute, led_routes
 from icewright.tables import api as tables
@@ -175,6 +175,7 @@ def _routes() -> _Routes:
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(refuse_unknown_parameters)])
     routers = (
         status,
+        cluster_api,
         identities,
         sessions,
         table_lists,

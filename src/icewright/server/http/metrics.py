@@ -73,7 +73,7 @@ OTHER_GROUPS: Final = "other"
 def show_metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) -> Response:
     """Figures in the text format of Prometheus, which asks with the token as any program does."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Figures(control, request.app.state.shown, led))
+    registry.register(Figures(control, request.app.state.shown, led, request.app.state.leading.buckets))
     text = generate_latest(registry) + generate_latest(PROCESS)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -81,14 +81,17 @@ def show_metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn
 class Figures:
     """What is asked for at the moment of asking."""
 
-    def __init__(self, control: ControlPlane, shown: Shown, led: ControlPlane) -> None:
-        self._control, self._shown, self._led = control, shown, led
+    def __init__(self, control: ControlPlane, shown: Shown, led: ControlPlane, buckets: int | None = None) -> None:
+        """``buckets`` are those of this server, None where it is the only one."""
+        self._control, self._shown, self._led, self._buckets = control, shown, led, buckets
 
     def collect(self) -> Iterator[Metric]:
         """All figures; those of the store only while it answers."""
         control = self._control
         yield _one("icewright_build_info", "The version of this server.", 1, {"version": __version__})
         yield from _of_server(control, self._led.loop)
+        if self._buckets is not None:
+            yield _one("icewright_buckets", "Of the server: buckets whose tables it looks at.", self._buckets)
         if self._shown.state_dir is not None:
             free_bytes = shutil.disk_usage(self._shown.state_dir).free
             yield _one("icewright_state_free_bytes", "Of the server: what is free where its own files are.", free_bytes)

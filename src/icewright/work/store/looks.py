@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 
 from icewright.core.clock import Clock
+from icewright.core.servers import TableShare
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.orphans import FinishedPass
@@ -68,6 +69,7 @@ from icewright.store.schema import (
     waiting_plans,
     worker_access,
 )
+from icewright.store.scope_filters import in_share
 from icewright.store.table_rows import record_of
 from icewright.store.transactions import reading, writing
 from icewright.work.optimizers.findings_schema import exclusion_rows, probes
@@ -206,10 +208,10 @@ class SqlLooks:
         """See the port."""
         return self._before_look(_BY_ID, _key(table_id))
 
-    def due(self, now: Instant, limit: int) -> Sequence[DueLook]:
+    def due(self, now: Instant, limit: int, share: TableShare | None = None) -> Sequence[DueLook]:
         """See the port."""
         with reading(self._engine) as connection:
-            rows = connection.execute(_DUE, {"until": now, "most": limit}).mappings()
+            rows = connection.execute(_DUE.where(*in_share(share)), {"until": now, "most": limit}).mappings()
             return [
                 DueLook(
                     TableId(row["catalog"], row["table_uuid"]),

@@ -1,0 +1,42 @@
+"""``icewright cluster``: which server looks at which tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from icewright.terminal import figures as text
+from icewright.terminal.invocation import Invocation, api_command
+from icewright.terminal.tables import headings
+
+if TYPE_CHECKING:
+    from icewright.model.iceberg.tables import Json
+    from icewright.terminal.cli import Terminal
+
+_SERVERS: Final = headings(
+    "server", "part", "#buckets", "#tables", "#coming", "seen", "url", drop=("coming",), below=("url",)
+)
+
+
+@api_command
+def cluster(invocation: Invocation) -> None:
+    """Say which server looks at which tables. With --json also each bucket, its owner, and why it moved."""
+    invocation.print_answer(invocation.client.cluster(), _print)
+
+
+def _print(terminal: Terminal, answer: Json) -> None:
+    if not answer["servers"]:
+        terminal.say("one server looks at all tables")
+        return
+    terminal.table(_SERVERS, [_row(server) for server in answer["servers"]])
+    without = sum(bucket["server_id"] is None for bucket in answer["buckets"])
+    if without:
+        terminal.say(f"{text.count(without, 'bucket')} without a server, for a moment", style="yellow")
+
+
+def _row(server: Json) -> tuple[str, ...]:
+    part = "leads" if server["leads"] else "follows"
+    if server["session"] is None:
+        part = f"{part}, looks at no tables"
+    seen = "" if server["seen_at"] is None else text.instant(server["seen_at"])
+    numbers = (f"{server[name]:,}" for name in ("buckets", "tables", "coming"))
+    return server["server_id"], part, *numbers, seen, server["url"]

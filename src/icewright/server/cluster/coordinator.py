@@ -1,0 +1,272 @@
+"""Sessions of servers and the assignment of buckets, in the store; see ``docs/decisions``, 0075.
+
+Each method is one transaction, and instants are by the database's clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, Engine, delete, func, insert, select, text, update
+
+from icewright.core.clock import Clock
+from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, bucket_of_digest
+from icewright.core.times import Instant
+from icewright.server.cluster.assignment import assign, is_balanced
+from icewright.store import transactions
+from icewright.store.schema import counters, tables
+from icewright.store.scope_filters import FIRST_DIGITS
+from icewright.store.servers_schema import ASSIGNMENT, SESSION_NUMBER, buckets, server_sessions
+from icewright.store.transactions import reading, writing
+
+GONE_S: Final = 5.0
+"""A server whose connection is gone for so long has died: one that lives makes a new one twice a second."""
+DIED: Final = "died"
+"""Its connection is gone."""
+SILENT: Final = "silent"
+"""It did not beat for too long."""
+LEFT: Final = "left"
+"""It ended in order, or its loop hangs."""
+JOINED: Final = "joined"
+"""Another server has come."""
+FIRST: Final = "first"
+"""Nobody had the bucket before."""
+
+_BACKENDS = text("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid = ANY(:pids)")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A server's session that has not ended."""
+
+    session: int
+    server_id: str
+    backend: int
+    joined_at: Instant
+    seen_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket, its owner's session in this ``epoch``, and the session that it is to be handed over to."""
+
+    bucket: int
+    session: int | None
+    epoch: int
+    target: int | None
+    moved_at: Instant
+    moved_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The assignment at ``now``, with how many tables each bucket has."""
+
+    now: Instant
+    version: int
+    sessions: tuple[Session, ...]
+    buckets: tuple[Bucket, ...]
+    tables: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    now: Instant
+    sessions: tuple[Session, ...]
+    buckets: Mapping[int, Bucket]
+    backends: frozenset[int]
+
+
+class SqlCoordinator:
+    """What servers agree on. ``clock`` stands in for the database's, and ``monotonic_s`` for the system's."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock | None = None,
+        *,
+        dead_ms: int = CLUSTER_DEAD_MS,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine, self._clock, self._dead_ms, self._monotonic_s = engine, clock, dead_ms, monotonic_s
+        self._gone_since: dict[int, float] = {}
+        """Since when the connections of sessions are gone."""
+        self._looked_s = monotonic_s()
+
+    def join(self, server_id: str, backend: int) -> int:
+        """Begin a session of a server, whose connection ``backend`` of the database serves."""
+        with writing(self._engine) as connection:
+            session, now = _next(connection, SESSION_NUMBER), self._now(connection)
+            row = {"session": session, "server_id": server_id, "backend": backend, "joined_at": now, "seen_at": now}
+            connection.execute(insert(server_sessions).values(row))
+            return session
+
+    def beat(self, session: int, backend: int) -> bool:
+        """Say that a server is there; whether its session has not ended."""
+        own = (server_sessions.c.session == session, server_sessions.c.ended_at.is_(None))
+        with writing(self._engine) as connection:
+            said = {"seen_at": self._now(connection), "backend": backend}
+            return connection.execute(update(server_sessions).where(*own).values(**said)).rowcount == 1
+
+    def leave(self, session: int, why: str = LEFT) -> None:
+        """End a session, and take all buckets from it. Harmless for one that has ended."""
+        with writing(self._engine) as connection:
+            self._end(connection, {session: why}, self._now(connection))
+
+    def now(self) -> Instant:
+        """By the database's clock."""
+        with reading(self._engine) as connection:
+            return self._now(connection)
+
+    def version(self) -> int:
+        """Of the assignment."""
+        with reading(self._engine) as connection:
+            return _version(connection)
+
+    def held(self, session: int) -> Sequence[Bucket]:
+        """The buckets of a session."""
+        with reading(self._engine) as connection:
+            found = connection.execute(select(buckets).where(buckets.c.session == session)).mappings()
+            return [Bucket(**row) for row in found]
+
+    def hand_over(self, session: int, handed: Iterable[Bucket]) -> None:
+        """Give buckets to those that they are to go to. Harmless for what is not the session's in that epoch."""
+        with writing(self._engine) as connection:
+            now, version = self._now(connection), _next(connection, ASSIGNMENT)
+            for one in handed:
+                own = (buckets.c.bucket == one.bucket, buckets.c.session == session, buckets.c.epoch == one.epoch)
+                said = {"session": buckets.c.target, "target": None, "epoch": version, "moved_at": now}
+                connection.execute(update(buckets).where(*own, buckets.c.target.is_not(None)).values(**said))
+
+    def assign(self, engine: Engine, own: int | None = None, *, since: Instant | None = None) -> Mapping[str, int]:
+        """End the sessions of the dead, and say where buckets are to be; how many that moved, by why.
+
+        ``engine`` is the leader's: what it writes is refused when another server leads. ``own`` is its session, and
+        ``since`` since when it hears of the store: what was before that tells of nobody's death.
+        """
+        with reading(engine) as connection:
+            state = self._state(connection)
+        dead = self._dead(state, own, since)
+        if not dead and _is_settled(state):
+            return {}
+        with writing(engine) as connection:
+            state = self._state(connection)
+            dead = self._dead(state, own, since)
+            self._end(connection, dead, state.now)
+            state = self._state(connection)
+            return _move(connection, state)
+
+    def assigned(self) -> Assigned:
+        """All of it, for people."""
+        with reading(self._engine) as connection:
+            state = self._state(connection)
+            weights = _tables(connection)
+            version = _version(connection)
+        found = tuple(state.buckets[bucket] for bucket in sorted(state.buckets))
+        return Assigned(state.now, version, state.sessions, found, weights)
+
+    def _now(self, connection: Connection) -> Instant:
+        return transactions.now(connection, self._clock)
+
+    def _state(self, connection: Connection) -> _State:
+        there = select(server_sessions).where(server_sessions.c.ended_at.is_(None)).order_by(server_sessions.c.session)
+        rows = connection.execute(there).mappings().all()
+        sessions = tuple(
+            Session(row["session"], row["server_id"], row["backend"], row["joined_at"], row["seen_at"]) for row in rows
+        )
+        found = {row["bucket"]: Bucket(**row) for row in connection.execute(select(buckets)).mappings()}
+        pids = [one.backend for one in sessions]
+        if connection.dialect.name == "postgresql":
+            pids = list(connection.scalars(_BACKENDS, {"pids": pids}))
+        return _State(self._now(connection), sessions, found, frozenset(pids))
+
+    def _dead(self, state: _State, own: int | None, since: Instant | None) -> Mapping[int, str]:
+        """Which sessions are those of dead servers, with why."""
+        now_s, dead = self._monotonic_s(), dict[int, str]()
+        if now_s - self._looked_s > GONE_S / 2:  # the database was away, and so were all connections
+            self._gone_since = {}
+        self._looked_s = now_s
+        gone = {one.session for one in state.sessions if one.backend not in state.backends} - {own}
+        self._gone_since = {session: self._gone_since.get(session, now_s) for session in gone}
+        for one in state.sessions:
+            heard_at = one.seen_at if since is None else max(one.seen_at, since)
+            if now_s - self._gone_since.get(one.session, now_s) >= GONE_S:
+                dead[one.session] = DIED
+            elif one.session != own and state.now - heard_at > self._dead_ms:
+                dead[one.session] = SILENT
+        return dead
+
+    def _end(self, connection: Connection, ended: Mapping[int, str], now: Instant) -> None:
+        for session, why in ended.items():
+            own = (server_sessions.c.session == session, server_sessions.c.ended_at.is_(None))
+            if connection.execute(update(server_sessions).where(*own).values(ended_at=now, ended_by=why)).rowcount:
+                lost = {"session": None, "epoch": _next(connection, ASSIGNMENT), "moved_at": now, "moved_by": why}
+                connection.execute(update(buckets).where(buckets.c.session == session).values(**lost))
+                connection.execute(update(buckets).where(buckets.c.target == session).values(target=None))
+        connection.execute(delete(server_sessions).where(server_sessions.c.ended_at < now - SERVERS_KEPT_MS))
+
+
+def _move(connection: Connection, state: _State) -> Mapping[str, int]:
+    """Bring the buckets where they should be, as far as that is not their owners' to do."""
+    live = {one.session for one in state.sessions}
+    if not live or _is_settled(state):
+        return {}
+    wanted = assign(_destinations(state), live, _tables(connection))
+    moved, version = Counter[str](), _next(connection, ASSIGNMENT)
+    for bucket, session in wanted.items():
+        found = state.buckets.get(bucket)
+        if found is None:
+            row = {"bucket": bucket, "session": session, "epoch": version, "moved_at": state.now, "moved_by": FIRST}
+            connection.execute(insert(buckets).values(row))
+            moved[FIRST] += 1
+        elif found.session not in live:
+            said = {"session": session, "target": None, "epoch": version, "moved_at": state.now}
+            connection.execute(update(buckets).where(buckets.c.bucket == bucket).values(**said))
+            moved[found.moved_by] += 1
+        else:
+            target = None if session == found.session else session
+            if target != found.target:
+                why = found.moved_by if target is None else JOINED
+                aimed = update(buckets).where(buckets.c.bucket == bucket).values(target=target, moved_by=why)
+                connection.execute(aimed)
+                moved[JOINED] += target is not None
+    return moved
+
+
+def _is_settled(state: _State) -> bool:
+    """Whether there is nothing to assign."""
+    live = {one.session for one in state.sessions}
+    where = _destinations(state)
+    has_owners = all(one.session in live for one in state.buckets.values())
+    return not live or (len(state.buckets) == BUCKETS and has_owners and is_balanced(where, live))
+
+
+def _destinations(state: _State) -> Mapping[int, int | None]:
+    """Where each bucket is, or is on its way to."""
+    live: Collection[int] = {one.session for one in state.sessions}
+    found: dict[int, int | None] = dict.fromkeys(range(BUCKETS))
+    for bucket, one in state.buckets.items():
+        found[bucket] = one.target if one.target in live else one.session if one.session in live else None
+    return found
+
+
+def _tables(connection: Connection) -> Mapping[int, int]:
+    """How many tables are in each bucket."""
+    query = select(FIRST_DIGITS, func.count()).where(tables.c.dropped_at.is_(None)).group_by(FIRST_DIGITS)
+    found = Counter[int]()
+    for digits, count in connection.execute(query):
+        found[bucket_of_digest(digits)] += count
+    return found
+
+
+def _next(connection: Connection, counter: str) -> int:
+    query = update(counters).where(counters.c.name == counter).values(value=counters.c.value + 1)
+    return int(connection.execute(query.returning(counters.c.value)).scalar_one())
+
+
+def _version(connection: Connection) -> int:
+    return int(connection.scalar(select(counters.c.value).where(counters.c.name == ASSIGNMENT)) or 0)

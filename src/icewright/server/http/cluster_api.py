@@ -1,0 +1,120 @@
+"""Which server looks at which tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Response
+
+from icewright.core.servers import SeenServer, leader_of
+from icewright.core.times import Instant
+from icewright.identity.authorization import On, needs
+from icewright.model.access.permissions import Permission
+from icewright.server.cluster.coordinator import Assigned
+from icewright.server.http.status import LeadingNow
+from icewright.web.messages import render
+from icewright.web.schema import operation
+
+router = APIRouter(tags=["server"])
+
+
+@dataclass(frozen=True, slots=True)
+class ServerShare:
+    """What a server looks at: its ``buckets``, and how many ``tables`` are in them.
+
+    ``coming`` is how many buckets others are about to hand over to it. Without a ``session`` it looks at none: it has
+    just come, or is dead. ``seen_at`` is when it last said that it looks at its tables.
+    """
+
+    server_id: str
+    url: str
+    leads: bool
+    session: int | None
+    joined_at: Instant | None
+    seen_at: Instant | None
+    buckets: int
+    tables: int
+    coming: int
+
+
+@dataclass(frozen=True, slots=True)
+class BucketView:
+    """A bucket, its owner since ``moved_at`` in this ``epoch``, and why it moved.
+
+    ``first`` is the first assignment; then a server ``joined`` or ``left``, ``died``, or was ``silent`` for too long.
+    ``moves_to`` is the server that it is about to be handed over to.
+    """
+
+    bucket: int
+    server_id: str | None
+    tables: int
+    epoch: int
+    moved_at: Instant
+    moved_by: str
+    moves_to: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Who looks at which tables at ``now``. All is empty where the store has one server alone, as on SQLite.
+
+    ``version`` grows with each change of the assignment.
+    """
+
+    now: Instant | None
+    version: int
+    servers: tuple[ServerShare, ...]
+    buckets: tuple[BucketView, ...]
+
+
+@router.get("/cluster", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(Cluster))
+def show_cluster(leading: LeadingNow) -> Response:
+    """Which server looks at which tables: servers, buckets, and what is on its way."""
+    found = leading.assigned()
+    if found is None:
+        return render(Cluster(None, 0, (), ()))
+    servers = tuple(_shares(found, {one.server.server_id: one for one in leading.servers()}))
+    names = {one.session: one.server_id for one in found.sessions}
+    buckets = tuple(
+        BucketView(
+            bucket=one.bucket,
+            server_id=None if one.session is None else names.get(one.session),
+            tables=found.tables.get(one.bucket, 0),
+            epoch=one.epoch,
+            moved_at=one.moved_at,
+            moved_by=one.moved_by,
+            moves_to=None if one.target is None else names.get(one.target),
+        )
+        for one in found.buckets
+    )
+    return render(Cluster(found.now, found.version, servers, buckets))
+
+
+def _shares(found: Assigned, known: dict[str, SeenServer]) -> Iterator[ServerShare]:
+    """First the servers that look at tables, then the others that are known."""
+    leader = leader_of(known.values())
+    leads = None if leader is None else leader.server.server_id
+    held, coming, tables = Counter[int | None](), Counter[int | None](), Counter[int | None]()
+    for one in found.buckets:
+        held[one.session] += 1
+        coming[one.target] += 1
+        tables[one.session] += found.tables.get(one.bucket, 0)
+    for session in found.sessions:
+        number, name = session.session, session.server_id
+        yield ServerShare(
+            server_id=name,
+            url=known[name].server.url if name in known else "",
+            leads=name == leads,
+            session=number,
+            joined_at=session.joined_at,
+            seen_at=session.seen_at,
+            buckets=held[number],
+            tables=tables[number],
+            coming=coming[number],
+        )
+    there = {session.server_id for session in found.sessions}
+    for name, one_known in known.items():
+        if name not in there:
+            yield ServerShare(name, one_known.server.url, name == leads, None, None, None, 0, 0, 0)

@@ -1,0 +1,102 @@
+"""Tables that other servers look at, as far as the leader has to act on them: it alone moves files and sets properties.
+
+A look tells the leader in its own process what a table's policy lets happen beside plans. Of the tables of others it
+finds that out by what the store knows of them, once an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from icewright.actions.remove_files.quarantine_scheduler import NEVER
+from icewright.core.clock import Clock
+from icewright.core.errors import IcewrightError
+from icewright.core.servers import BUCKETS
+from icewright.core.times import Instant
+from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.policy.policy import Mode, Policy
+from icewright.model.work.breaker import Thresholds, alarmed
+from icewright.observation.observer import Observer
+from icewright.policy.effective import policy_of
+from icewright.policy.source import PolicySource
+from icewright.ports.store import TableRecord, TableStore
+from icewright.ports.table_records import BeforeLook
+from icewright.recommendations.policy_acceptance import PolicyAcceptance
+from icewright.server.cluster.share import Part
+
+WALK_MS: Final = 3_600_000
+"""How long after one walk through all tables the next one begins."""
+TABLES_A_ROUND: Final = 200
+
+Want = Callable[[TableId, TableName, Policy, Thresholds, BeforeLook], Instant | None]
+
+
+class OthersTables:
+    """A step of the leader's loop."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        observer: Observer,
+        policies: PolicySource,
+        clock: Clock,
+        part: Part,
+        *,
+        want: Want,
+        acceptance: PolicyAcceptance,
+    ) -> None:
+        """``want`` is told of each table of which files may be removed."""
+        self._tables, self._observer, self._policies = tables, observer, policies
+        self._clock, self._part, self._want, self._acceptance = clock, part, want, acceptance
+        self._after: TableId | None = None
+        self._walked_at: Instant | None = None
+
+    def looked_at(
+        self, metadata: TableMetadata, policy: Policy, limits: Thresholds, found: BeforeLook
+    ) -> Instant | None:
+        """A table was looked at by this process, and may be acted on; gives until when that need not be told again.
+
+        A server that follows moves no file: the leader finds out by itself, however often it looks.
+        """
+        if not self._part.leads:
+            return NEVER
+        self._acceptance.consider(metadata, policy)
+        return self._want(metadata.table_id, metadata.name, policy, limits, found)
+
+    def consider_tables_of_others(self) -> None:
+        """Go on with the walk; nothing where there are no other servers."""
+        share, now = self._part.tables, self._clock.now()
+        if share is None or len(share.buckets) == BUCKETS:
+            return
+        if self._walked_at is not None and self._walked_at <= now < self._walked_at + WALK_MS:
+            return
+        page = self._tables.records(limit=TABLES_A_ROUND, after=self._after)
+        for record in page:
+            self._after = record.table_id
+            if record.listed is not None and not self._part.owns(record.name):
+                self._consider(record)
+        if len(page) < TABLES_A_ROUND:
+            self._after, self._walked_at = None, now
+
+    def _consider(self, record: TableRecord) -> None:
+        if record.properties is None:
+            return  # as long as nothing is known of its policy, nothing happens to it
+        policy = policy_of(record.name, record.properties, self._policies.present().rules)
+        if policy.mode is not Mode.AUTO or policy.problems:
+            return
+        limits = Thresholds.of(policy, record.unparked_at)
+        if policy.removes_orphan_files or policy.removes_expired_files:
+            found = self._tables.before_look_at(record.table_id)
+            if alarmed(found.tasks, found.now, limits) is None:
+                self._want(record.table_id, record.name, policy, limits, found)
+        if self._acceptance.is_open(record.table_id, policy) and (metadata := self._present(record)) is not None:
+            self._acceptance.consider(metadata, self._policies.policy(metadata))
+
+    def _present(self, record: TableRecord) -> TableMetadata | None:
+        """The table as it is, None where it cannot be read: the next walk tries again."""
+        try:
+            return self._observer.present(record)
+        except IcewrightError:
+            return None

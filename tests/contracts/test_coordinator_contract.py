@@ -1,0 +1,375 @@
+"""What servers agree on: sessions that end once, buckets with one owner each, and epochs by which writes are fenced."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+from sqlalchemy import Connection, Engine, text, update
+
+from icewright.core.errors import BucketLost, StoreTaken
+from icewright.core.reasons import Reason
+from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, TableShare
+from icewright.model.events.events import CommitEvent
+from icewright.model.iceberg.names import TableName
+from icewright.server.cluster.coordinator import DIED, FIRST, GONE_S, JOINED, LEFT, SILENT, Bucket, SqlCoordinator
+from icewright.store.schema import LISTED_CHANGED, counters
+from icewright.store.scope_filters import bucket_of
+from icewright.store.transactions import EPOCH, SHARES, Held, holding, reading, writing
+from tests.contracts.samples import record
+from tests.contracts.stores import Stores
+from tests.contracts.test_table_lists_contract import listed
+from tests.doubles.clock import ManualClock
+
+NAMES = [TableName("lake", ("db",), f"t{number}") for number in range(20)]
+
+
+@dataclass
+class Servers:
+    """The coordinator as the leader has it, and a way to be one more server."""
+
+    stores: Stores
+    clock: ManualClock
+    backends: Callable[[], int]
+    seconds: list[float] = field(default_factory=lambda: [0.0])
+
+    def __post_init__(self) -> None:
+        self.engine = self.stores.engine
+        self.coordinator = SqlCoordinator(self.engine, self.clock, monotonic_s=lambda: self.seconds[0])
+
+    def join(self, name: str) -> int:
+        return self.coordinator.join(name, self.backends())
+
+    def assign(self, own: int | None = None, since: int | None = None) -> dict[str, int]:
+        return dict(self.coordinator.assign(self.engine, own, since=since))
+
+    def owners(self) -> Counter[int | None]:
+        return Counter(one.session for one in self.buckets)
+
+    @property
+    def buckets(self) -> tuple[Bucket, ...]:
+        return self.coordinator.assigned().buckets
+
+    def hand_over(self, session: int) -> None:
+        self.coordinator.hand_over(session, [one for one in self.buckets if one.session == session])
+
+
+@pytest.fixture
+def servers(stores: Stores, clock: ManualClock) -> Iterator[Servers]:
+    """Each server has a connection of its own, where the database knows connections."""
+    opened: list[Connection] = []
+
+    def backend() -> int:
+        if stores.engine.dialect.name == "sqlite":
+            return 0
+        opened.append(stores.engine.connect())
+        return int(opened[-1].scalar(text("SELECT pg_backend_pid()")) or 0)
+
+    yield Servers(stores, clock, backend)
+    for one in opened:
+        one.close()
+
+
+def write(engine: Engine) -> None:
+    with writing(engine) as connection:
+        connection.execute(update(counters).where(counters.c.name == LISTED_CHANGED).values(value=counters.c.value + 1))
+
+
+def written(engine: Engine) -> int:
+    with reading(engine) as connection:
+        return int(connection.scalar(text("SELECT value FROM counters WHERE name = :name"), {"name": LISTED_CHANGED}))
+
+
+def held(one: Bucket) -> Held:
+    return Held(one.session or 0, one.bucket, one.epoch)
+
+
+def test_the_only_server_has_all_buckets_and_a_second_one_gets_half_of_them_handed_over(servers: Servers) -> None:
+    first = servers.join("server-1")
+    assert servers.assign() == {FIRST: BUCKETS}
+    assert servers.owners() == {first: BUCKETS}
+    assert servers.assign() == {}
+    second = servers.join("server-2")
+    assert servers.assign() == {JOINED: 64}
+    assert servers.owners() == {first: BUCKETS}, "the owner gives them away itself, when it has ended what it is at"
+    assert servers.assign() == {}
+    servers.hand_over(first)
+    assert servers.owners() == {first: 64, second: 64}
+    assert servers.assign() == {}
+    assert {one.target for one in servers.buckets} == {None}
+    assert {one.bucket for one in servers.coordinator.held(second)} == {
+        one.bucket for one in servers.buckets if one.session == second
+    }
+
+
+def test_a_handed_over_bucket_has_a_new_epoch_and_is_handed_over_once(servers: Servers) -> None:
+    first = servers.join("server-1")
+    servers.assign()
+    second = servers.join("server-2")
+    servers.assign()
+    before = [one for one in servers.buckets if one.target is not None]
+    servers.coordinator.hand_over(first, before)
+    after = servers.buckets
+    servers.coordinator.hand_over(first, before)
+    assert servers.buckets == after
+    moved = {one.bucket: one.epoch for one in after if one.session == second}
+    assert all(moved[one.bucket] > one.epoch for one in before)
+
+
+def test_what_is_not_to_go_anywhere_is_not_handed_over(servers: Servers) -> None:
+    first = servers.join("server-1")
+    servers.assign()
+    servers.hand_over(first)
+    assert servers.owners() == {first: BUCKETS}
+
+
+def test_a_silent_server_is_dead_and_its_session_does_not_come_back(servers: Servers, clock: ManualClock) -> None:
+    first, second = servers.join("server-1"), servers.join("server-2")
+    servers.assign(second)
+    clock.advance(CLUSTER_DEAD_MS)
+    assert servers.coordinator.beat(second, servers.backends())
+    assert servers.assign(second) == {}, "not silent for longer than that"
+    clock.advance(1)
+    assert servers.assign(second) == {SILENT: 64}
+    assert servers.owners() == {second: BUCKETS}
+    assert not servers.coordinator.beat(first, servers.backends())
+    again = servers.join("server-1")
+    assert again > second
+    assert servers.assign(second) == {JOINED: 64}
+
+
+def test_the_leader_is_not_dead_for_itself(servers: Servers, clock: ManualClock) -> None:
+    first = servers.join("server-1")
+    servers.assign(first)
+    clock.advance(2 * CLUSTER_DEAD_MS)
+    assert servers.assign(first) == {}
+
+
+def test_what_was_while_the_store_was_away_tells_of_nobodys_death(servers: Servers, clock: ManualClock) -> None:
+    first, second = servers.join("server-1"), servers.join("server-2")
+    servers.assign(first)
+    clock.advance(10 * CLUSTER_DEAD_MS)
+    assert servers.assign(first, since=clock.now()) == {}
+    back_at = clock.now()
+    clock.advance(CLUSTER_DEAD_MS + 1)
+    assert servers.assign(first, since=back_at) == {SILENT: 64}
+    assert not servers.coordinator.beat(second, servers.backends())
+
+
+def test_a_server_whose_connection_is_gone_for_some_seconds_has_died(servers: Servers) -> None:
+    first = servers.join("server-1")
+    second = servers.coordinator.join("server-2", 2**22 + 1)  # more than any system has processes
+    servers.assign(first)
+    assert servers.owners() == {first: 64, second: 64}
+    if servers.engine.dialect.name == "sqlite":  # it has no connections that others could look at
+        for _ in range(4):
+            servers.seconds[0] += GONE_S / 2
+            assert servers.assign(first) == {}
+        return
+    servers.seconds[0] += GONE_S / 2
+    assert servers.assign(first) == {}
+    assert servers.coordinator.beat(second, servers.backends())  # it has a new connection
+    servers.seconds[0] += GONE_S / 2
+    assert servers.assign(first) == {}
+    assert servers.coordinator.beat(second, 2**22 + 1)
+    assert servers.assign(first) == {}
+    servers.seconds[0] += 2 * GONE_S
+    assert servers.assign(first) == {}, "nobody looked meanwhile: the database may have been away"
+    for _ in range(2):
+        assert servers.assign(first) == {}
+        servers.seconds[0] += GONE_S / 2
+    assert servers.assign(first) == {DIED: 64}
+    assert servers.owners() == {first: BUCKETS}
+
+
+def test_who_leaves_in_order_is_replaced_at_once(servers: Servers) -> None:
+    first, second = servers.join("server-1"), servers.join("server-2")
+    servers.assign(first)
+    servers.coordinator.leave(second)
+    servers.coordinator.leave(second)
+    assert servers.owners() == {first: 64, None: 64}
+    assert servers.assign(first) == {LEFT: 64}
+    assert servers.owners() == {first: BUCKETS}
+
+
+def test_a_bucket_on_its_way_to_a_server_that_dies_stays_where_it_is(servers: Servers) -> None:
+    first = servers.join("server-1")
+    servers.assign(first)
+    second = servers.join("server-2")
+    servers.assign(first)
+    servers.coordinator.leave(second)
+    servers.hand_over(first)
+    assert servers.owners() == {first: BUCKETS}
+    assert servers.assign(first) == {}
+
+
+def test_without_any_server_nothing_is_assigned_and_nobody_has_what_the_last_one_had(servers: Servers) -> None:
+    assert servers.assign() == {}
+    first = servers.join("server-1")
+    servers.assign()
+    servers.coordinator.leave(first)
+    assert servers.assign() == {}
+    assert servers.owners() == {None: BUCKETS}
+
+
+def test_sessions_that_ended_are_forgotten_after_a_day(servers: Servers, clock: ManualClock) -> None:
+    first = servers.join("server-1")
+    servers.coordinator.leave(first)
+    clock.advance(SERVERS_KEPT_MS + 1)
+    servers.coordinator.leave(servers.join("server-2"))
+    with reading(servers.engine) as connection:
+        assert connection.scalar(text("SELECT COUNT(*) FROM server_sessions")) == 1
+
+
+def test_a_bucket_that_was_lost_writes_nothing(servers: Servers) -> None:
+    first = servers.join("server-1")
+    servers.assign(first)
+    own = servers.buckets[0]
+    with holding(held(own)):
+        write(servers.engine)
+    second = servers.join("server-2")
+    servers.assign(first)
+    kept = next(one for one in servers.buckets if one.target is None)
+    given = next(one for one in servers.buckets if one.target == second)
+    with holding(held(given)):
+        write(servers.engine)  # it ends what it is at
+    servers.hand_over(first)
+    before = written(servers.engine)
+    with holding(held(given)), pytest.raises(BucketLost):
+        write(servers.engine)
+    assert written(servers.engine) == before
+    with holding(held(kept)):
+        write(servers.engine)
+    now = next(one for one in servers.buckets if one.bucket == given.bucket)
+    with holding(held(now)):
+        write(servers.engine)
+    assert written(servers.engine) == before + 2
+
+
+def test_a_bucket_that_came_back_is_not_written_by_what_was_begun_before(servers: Servers) -> None:
+    """Asleep while another server had it, and lost it again."""
+    first, second = servers.join("server-1"), servers.join("server-2")
+    servers.assign(first)
+    before = next(one for one in servers.buckets if one.session == first)
+    servers.coordinator.leave(second)
+    servers.assign(first)
+    third = servers.join("server-3")
+    servers.coordinator.assign(servers.engine)
+    with writing(servers.engine) as connection:  # there and back
+        connection.execute(
+            text("UPDATE buckets SET target = :to WHERE bucket = :bucket"),
+            {
+                "to": third,
+                "bucket": before.bucket,
+            },
+        )
+    servers.coordinator.hand_over(first, [before])
+    with writing(servers.engine) as connection:
+        connection.execute(
+            text("UPDATE buckets SET target = :to WHERE bucket = :bucket"),
+            {
+                "to": first,
+                "bucket": before.bucket,
+            },
+        )
+    servers.hand_over(third)
+    now = next(one for one in servers.buckets if one.bucket == before.bucket)
+    assert now.session == first
+    with holding(held(before)), pytest.raises(BucketLost):
+        write(servers.engine)
+    with holding(held(now)):
+        write(servers.engine)
+
+
+def test_a_server_whose_session_has_ended_writes_nothing(servers: Servers) -> None:
+    first = servers.join("server-1")
+    servers.assign(first)
+    with holding(Held(first)):
+        write(servers.engine)
+    own = servers.buckets[0]
+    servers.coordinator.leave(first)
+    for lease in (Held(first), held(own)):
+        with holding(lease), pytest.raises(BucketLost):
+            write(servers.engine)
+
+
+def test_a_server_that_follows_writes_nothing_that_it_does_not_hold(servers: Servers) -> None:
+    engine = servers.engine.execution_options(**{SHARES: True})
+    with pytest.raises(RuntimeError, match="for nothing that it holds"):
+        write(engine)
+    first = servers.join("server-1")
+    with holding(Held(first)):
+        write(engine)
+
+
+def test_i15_a_leader_of_before_assigns_nothing(servers: Servers) -> None:
+    servers.join("server-1")
+    led = servers.engine.execution_options(**{EPOCH: -1})
+    with pytest.raises(StoreTaken):
+        servers.coordinator.assign(led)
+    assert servers.buckets == ()
+
+
+def test_the_server_with_most_tables_gives_the_bucket_with_most_away(servers: Servers) -> None:
+    tables = servers.stores.tables()
+    for number, name in enumerate(NAMES):
+        tables.save_record(record(number, name=name))
+    first = servers.join("server-1")
+    servers.assign(first)
+    assigned = servers.coordinator.assigned()
+    assert assigned.tables == Counter(map(bucket_of, NAMES))
+    assert (assigned.now, [one.server_id for one in assigned.sessions]) == (servers.clock.now(), ["server-1"])
+    second = servers.join("server-2")
+    servers.assign(first)
+    servers.hand_over(first)
+    found = Counter(one.session for name in NAMES for one in servers.buckets if one.bucket == bucket_of(name))
+    assert abs(found[first] - found[second]) <= max(assigned.tables.values())
+
+
+class TestShares:
+    """Which tables are whose, asked of the store."""
+
+    @pytest.fixture
+    def known(self, stores: Stores) -> Stores:
+        tables = stores.tables()
+        for number, name in enumerate(NAMES):
+            tables.save_record(record(number, name=name, listed=listed(90) if number >= 5 else None))
+        return stores
+
+    @pytest.mark.parametrize("has_new", [False, True])
+    def test_each_table_is_due_in_its_bucket_alone_once_its_first_look_is_over(
+        self, known: Stores, *, has_new: bool
+    ) -> None:
+        due = partial(known.tables().due, 2**60, 99)
+        for bucket in range(BUCKETS):
+            expected = {name for name in NAMES[5:] if bucket_of(name) == bucket} | set(NAMES[:5] if has_new else [])
+            found = due(share=TableShare(frozenset({bucket}), has_new=has_new))
+            assert {one.name for one in found} == expected
+        everything = TableShare(frozenset(range(BUCKETS)), has_new=has_new)
+        assert {one.name for one in due(share=everything)} == set(NAMES[0 if has_new else 5 :])
+        assert {one.name for one in due(share=TableShare(frozenset(), has_new=has_new))} == set(
+            NAMES[:5] if has_new else []
+        )
+
+    @pytest.mark.parametrize("tried", [False, True])
+    def test_each_event_is_of_the_owner_of_its_table_and_of_names_without_a_record_the_leaders(
+        self, known: Stores, clock: ManualClock, *, tried: bool
+    ) -> None:
+        tables, strange = known.tables(), TableName("lake", ("db",), "strange")
+        tables.receive(*(CommitEvent(name, 1) for name in (*NAMES, strange)))
+        if tried:
+            tables.tried([one.event_id for one in tables.inbox(99)], Reason("any", "any"))
+            clock.advance(10**9)
+        whole = frozenset(range(BUCKETS))
+        told = partial(tables.reported_tables, 99, tried=tried)
+        assert set(told(share=TableShare(whole))) == set(NAMES[5:])
+        assert set(told(share=TableShare(whole, has_new=True))) == {*NAMES, strange}
+        assert set(told(share=TableShare(frozenset(), has_new=True))) == {*NAMES[:5], strange}
+        assert set(told(share=TableShare(whole, has_new=True), known=True)) == set(NAMES)
+        assert told(share=TableShare(frozenset())) == []
+        for bucket in sorted({bucket_of(name) for name in NAMES}):
+            mine = {name for name in NAMES[5:] if bucket_of(name) == bucket}
+            assert set(told(share=TableShare(frozenset({bucket})), known=True)) == mine

@@ -1,0 +1,245 @@
+"""Loops that share the work: each on its own tables, and what must be one's by the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+
+from icewright.core.errors import Unavailable
+from icewright.core.servers import TableShare
+from icewright.feed.publisher import OUTAGE_REPORTED_MS
+from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.events.feed import FactKind, FeedFilter
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.tasks import TaskState
+from icewright.ports.store import AT_ONCE
+from icewright.server.cluster.share import Part
+from icewright.server.control import ControlPlane
+from icewright.server.others_tables import WALK_MS
+from icewright.store.scope_filters import bucket_of
+from tests.builders.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
+from tests.builders.worker import Worker
+
+OTHER = TableName("lake", ("db",), "other")
+
+
+class Own(Part):
+    """The part of a server that has these tables."""
+
+    def __init__(self, house: Lakehouse, names: Collection[TableName], *, leads: bool) -> None:
+        self.house, self.names, self.leads = house, set(names), leads
+
+    @property
+    def tables(self) -> TableShare | None:
+        return TableShare(frozenset(map(bucket_of, self.names)), has_new=self.leads)
+
+    def owns(self, name: TableName) -> bool:
+        return name in self.names
+
+    def working(self, name: TableName) -> AbstractContextManager[bool]:
+        record = self.house.tables.record_by_name(name)
+        is_new = record is None or record.listed is None
+        return nullcontext(name in self.names or (self.leads and is_new))
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    return Lakehouse()
+
+
+def server(house: Lakehouse, *names: TableName, leads: bool = False) -> ControlPlane:
+    house.part = Own(house, names, leads=leads)
+    return house.restart()
+
+
+def looked_at(house: Lakehouse, name: TableName) -> int:
+    return house.record(name).observed_at
+
+
+def test_the_buckets_of_these_tests_differ() -> None:
+    assert bucket_of(NAME) != bucket_of(OTHER)
+
+
+def test_the_first_look_is_the_leaders_whoevers_the_bucket_is_and_the_next_ones_are_the_owners(
+    house: Lakehouse,
+) -> None:
+    house.ready_table()
+    leader, follower = server(house, leads=True), server(house, NAME)
+    follower.loop.round()
+    assert house.tables.record_by_name(NAME) is None
+    leader.loop.round()
+    first = looked_at(house, NAME)
+    house.pass_time(2 * HOUR_MS)
+    leader.loop.round()
+    assert looked_at(house, NAME) == first
+    follower.loop.round()
+    assert looked_at(house, NAME) > first
+
+
+def test_events_are_worked_on_by_the_owner_of_the_table_and_of_unknown_names_by_the_leader(house: Lakehouse) -> None:
+    for name in (NAME, OTHER):
+        house.ready_table(name)
+    leader, follower = server(house, OTHER, leads=True), server(house, NAME)
+    leader.loop.round()
+    before = {name: looked_at(house, name) for name in (NAME, OTHER)}
+    house.pass_time(SECOND_MS)
+    for name in (NAME, OTHER):
+        house.notify(house.append(1, name=name), name)
+    follower.loop.round()
+    assert (looked_at(house, NAME) > before[NAME], looked_at(house, OTHER) > before[OTHER]) == (True, False)
+    assert [one.event.table_name for one in house.tables.inbox(9)] == [OTHER]
+    leader.loop.round()
+    assert house.tables.inbox(9) == []
+    new = TableName("lake", ("db",), "new")
+    house.ready_table(new)
+    house.notify(house.append(1, name=new), new)
+    server(house, NAME, new).loop.round()
+    assert house.tables.record_by_name(new) is None
+    leader.loop.round()
+    assert house.tables.record_by_name(new) is not None
+
+
+def test_who_wishes_for_a_look_gets_it_from_the_owner(house: Lakehouse) -> None:
+    house.ready_table()
+    leader, follower = server(house, leads=True), server(house, NAME)
+    leader.loop.round()
+    house.tables.look_at_once(NAME)
+    leader.loop.round()
+    assert [record.name for record in house.tables.due(AT_ONCE, 9)] == [NAME]
+    follower.loop.round()
+    assert house.tables.due(AT_ONCE, 9) == []
+
+
+def test_a_commit_of_an_optimizer_is_verified_by_the_owner_of_the_table(house: Lakehouse) -> None:
+    house.ready_table()
+    leader, follower = server(house, leads=True), server(house, NAME)
+    leader.loop.round()
+    task = Worker(house).carry_out()
+    assert task.state is TaskState.COMMITTED
+    leader.loop.round()
+    assert house.tasks.get(task.task_id).state is TaskState.COMMITTED
+    follower.loop.round()
+    assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED
+
+
+def test_what_the_server_carries_out_itself_is_the_leaders_and_the_look_behind_it_the_owners(house: Lakehouse) -> None:
+    house.ready_table()
+    leader, follower = server(house, leads=True), server(house, NAME)
+    leader.loop.round()
+    plan = follower.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
+    task = follower.dispatcher.apply(plan.plan_id)
+    follower.loop.round()
+    assert house.tasks.get(task.task_id).state is TaskState.QUEUED
+    leader.loop._keep_house()
+    follower.loop.round()
+    assert house.tasks.get(task.task_id).state is TaskState.COMMITTED
+    leader.loop.round()
+    assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED
+    assert [record.name for record in house.tables.due(AT_ONCE, 9)] == [NAME]
+    follower.loop.round()
+    assert house.tables.due(AT_ONCE, 9) == []
+
+
+def test_a_server_that_follows_ends_no_lease_and_forgets_nothing(house: Lakehouse) -> None:
+    house.ready_table()
+    leader, follower = server(house, leads=True), server(house, NAME)
+    leader.loop.round()
+    spec = Worker(house).claimed()
+    house.clock.advance(2 * LEASE_MS)
+    follower.loop.round()
+    assert house.tasks.get(spec.task_id).state is TaskState.RUNNING
+    leader.loop.round()
+    assert house.tasks.get(spec.task_id).state is TaskState.IN_DOUBT
+
+
+def test_a_catalog_that_is_away_is_told_of_by_the_leader_who_also_tells_that_it_is_back(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.ready_table()
+    leader, follower = server(house, leads=True), server(house, NAME)
+    leader.loop.round()
+
+    def away(_name: TableName) -> None:
+        raise Unavailable("it is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(house.catalog, "load", away)
+        for _ in range(3):
+            house.pass_time(max(OUTAGE_REPORTED_MS, 2 * HOUR_MS))
+            follower.loop.round()
+        assert follower.loop.paused_until("lake") is not None
+    told = house.tasks.feed.after(0, 99, FeedFilter()).told
+    assert FactKind.CATALOG_AWAY not in {one.fact.fact for one in told}
+
+
+class TestTablesOfOthers:
+    @pytest.fixture
+    def house(self) -> Lakehouse:
+        return Lakehouse(has_files=True)
+
+    def test_files_of_tables_that_others_look_at_are_looked_for_by_the_leader(self, house: Lakehouse) -> None:
+        house.ready_table(properties={**AUTO, "icewright.remove-orphan-files.enabled": "true"})
+        leader, follower = server(house, leads=True), server(house, NAME)
+        leader.loop.turn()
+        wanted = leader.removal_rounds._wanted
+        wanted.clear()
+        follower.loop.turn()
+        leader.loop.turn()
+        assert list(wanted) == [], "within the hour"
+        house.clock.advance(WALK_MS)
+        follower.loop.turn()
+        assert list(follower.removal_rounds._wanted) == [], "who follows moves no file"
+        leader.loop.turn()
+        assert list(wanted) == [house.record().table_id]
+        wanted.clear()
+        leader.loop.turn()
+        assert list(wanted) == [], "once a walk"
+
+    def test_what_its_owner_does_not_let_happen_is_not_looked_for(self, house: Lakehouse) -> None:
+        wrong = {"icewright.not-a-setting": "1"}
+        third = TableName("lake", ("db",), "third")
+        for name, more in (
+            (NAME, {"icewright.mode": "manual"}),
+            (OTHER, {"icewright.mode": "observe"}),
+            (third, wrong),
+        ):
+            house.ready_table(name, {**AUTO, "icewright.remove-orphan-files.enabled": "true", **more})
+        leader = server(house, leads=True)
+        leader.loop.turn()
+        leader.removal_rounds._wanted.clear()
+        house.clock.advance(WALK_MS)
+        leader.loop.turn()
+        assert list(leader.removal_rounds._wanted) == []
+
+    def test_a_table_of_ones_own_is_left_to_its_looks(self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+        house.ready_table(properties={**AUTO, "icewright.remove-orphan-files.enabled": "true"})
+        leader = server(house, NAME, leads=True)
+        leader.loop.turn()
+        leader.removal_rounds._wanted.clear()
+        house.clock.advance(MINUTE_MS)
+        monkeypatch.setattr(house.tables, "due", lambda *_: [])
+        house.clock.advance(WALK_MS)
+        leader.loop.turn()
+        assert list(leader.removal_rounds._wanted) == []
+
+
+def test_kinds_that_the_server_carries_out_are_not_the_owners_to_verify() -> None:
+    """By this the leader and the owners part the tasks: a new kind is on one side of it."""
+    own = {kind for kind in ActionKind if kind.traits.runs_on != "optimizer"}
+    assert ActionKind.EXPIRE_SNAPSHOTS in own
+    assert ActionKind.REWRITE_DATA_FILES not in own
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_the_threads_beside_the_loop_are_the_leaders(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch, *, leads: bool
+) -> None:
+    """They carry out the server's own tasks and move files."""
+    loop, named = server(house, NAME, leads=leads).loop, set[str]()
+    monkeypatch.setattr(loop, "_keep_on", lambda name, *_: named.add(name))
+    monkeypatch.setattr(loop, "turn", loop.stop)
+    loop.run(0.01)
+    assert named == ({"housekeeper", "removals"} if leads else set())

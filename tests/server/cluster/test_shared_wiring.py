@@ -1,0 +1,81 @@
+"""The control plane of a server that follows and looks: what it may write, and what it has no hands for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from icewright.config.model import Config
+from icewright.configuration.load import load_config
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.names import TableName
+from icewright.server.cluster.coordinator import SqlCoordinator
+from icewright.server.control_wiring import open_control_plane
+from icewright.server.server import _sharing
+from icewright.store.transactions import FOLLOWS
+from tests.lakes.sqlite import make_lake
+from tests.lakes.stores import postgres_store
+from tests.servers.postgres import PostgresServer
+
+NAME = TableName("lake", ("db",), "events")
+_CONFIG = """
+[[catalogs]]
+name = "lake"
+type = "sql"
+uri = "{uri}"
+warehouse = "{warehouse}"
+
+[cluster]
+heartbeat_ms = 1000
+dead_ms = 3000
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    entry = make_lake(tmp_path)
+    (tmp_path / "icewright.toml").write_text(_CONFIG.format(uri=entry.uri, warehouse=entry.warehouse))
+    return load_config(None, {"HOME": str(tmp_path)}, tmp_path)
+
+
+def test_a_store_on_sqlite_has_one_server_that_shares_nothing(config: Config) -> None:
+    with open_control_plane(config, {}) as opened:
+        assert not opened.is_shared
+        assert _sharing(opened, "server-1") is None
+        store = opened.follow().registry.book().store
+        assert store is not None
+        assert not store.is_shared
+
+
+def test_a_server_that_looks_writes_within_what_it_holds_alone_and_moves_no_file(
+    config: Config, postgres: PostgresServer
+) -> None:
+    url = postgres_store(postgres)
+    config = replace(config, server=replace(config.server, store_url=url))
+    with open_control_plane(config, {}) as opened:
+        sharing = _sharing(opened, "server-1")
+        assert sharing is not None
+        share = sharing.share
+        share.keep()
+        led = opened.election.lead()
+        assert led is not None
+        share.assign(led)
+        share.keep()
+        looks = sharing.build(part := share.part(leads=False))
+        with pytest.raises(RuntimeError, match="for nothing that it holds"):
+            looks.tables.look_at_once(NAME)
+        with part.working(NAME) as may:
+            assert may
+            looks.tables.look_at_once(NAME)
+        store = looks.registry.book().store
+        assert store is not None
+        assert store.is_shared
+        assert looks.removal_rounds._remover.catalogs == frozenset()
+        engine = looks.tables._engine  # type: ignore[attr-defined]  # of the store on SQL
+        assert engine.get_execution_options()[FOLLOWS]
+        assert ActionKind.EXPIRE_SNAPSHOTS not in looks.loop._housekeeper._carriers
+        dead = SqlCoordinator(opened.engine, dead_ms=config.cluster.dead_ms)
+        assert [one.backend for one in dead.assigned().sessions] == [opened.election.backend]
+    postgres.drop(url)

@@ -1,0 +1,86 @@
+"""``GET /cluster`` and ``icewright cluster``: which server looks at which tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from icewright.app.cluster import _print
+from icewright.core.servers import Server
+from icewright.server.cluster.coordinator import SqlCoordinator
+from icewright.server.cluster.leading import AlwaysLeads
+from icewright.server.cluster.servers_sql import SqlServers
+from icewright.terminal.cli import Terminal
+from tests.builders.served import V1, Served, problem
+
+
+@dataclass
+class Shared:
+    """Two servers that look at tables, and one that does not yet."""
+
+    served: Served
+
+    def __post_init__(self) -> None:
+        engine, clock = self.served.engine, self.served.clock
+        self.coordinator, book = SqlCoordinator(engine, clock), SqlServers(engine, clock)
+        for number, epoch in ((1, 7), (2, None), (3, None)):
+            book.beat(Server(f"server-{number}", f"http://10.0.0.{number}:7077", "0.1.0", epoch))
+        self.first = self.coordinator.join("server-1", 0)
+        self.coordinator.assign(engine)
+        self.second = self.coordinator.join("server-2", 0)
+        self.coordinator.assign(engine)
+        leading = AlwaysLeads(self.served.control)
+        leading.assigned = self.coordinator.assigned  # type: ignore[method-assign]  # of this test
+        leading.servers = book.present  # type: ignore[method-assign]  # of this test
+        leading.buckets = 64
+        self.served.app.state.leading = leading
+
+
+@pytest.fixture
+def served() -> Served:
+    return Served()
+
+
+def test_where_there_is_one_server_alone_it_says_so(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    found = served.get("/cluster")
+    assert found == {"now": None, "version": 0, "servers": [], "buckets": []}
+    assert "icewright_buckets" not in served.http.get(f"{V1}/metrics").text
+    _print(Terminal(as_json=False), found)
+    assert capsys.readouterr().out == "one server looks at all tables\n"
+
+
+def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served.table()
+    shared = Shared(served)
+    found = served.get("/cluster")
+    assert found["version"] == shared.coordinator.version()
+    shown = [
+        (one["server_id"], one["leads"], one["session"], one["buckets"], one["coming"]) for one in found["servers"]
+    ]
+    assert shown == [
+        ("server-1", True, shared.first, 128, 0),
+        ("server-2", False, shared.second, 0, 64),
+        ("server-3", False, None, 0, 0),
+    ]
+    assert [one["tables"] for one in found["servers"]] == [1, 0, 0]
+    assert len(found["buckets"]) == 128
+    assert {(one["server_id"], one["moves_to"], one["moved_by"]) for one in found["buckets"]} == {
+        ("server-1", None, "first"),
+        ("server-1", "server-2", "joined"),
+    }
+    assert sum(one["tables"] for one in found["buckets"]) == 1
+    _print(Terminal(as_json=False), found)
+    out = capsys.readouterr().out
+    assert "http://10.0.0.2:7077" in out
+    assert "follows, looks at no tables" in out
+    assert "icewright_buckets 64.0" in served.http.get(f"{V1}/metrics").text
+    shared.coordinator.leave(shared.first)
+    _print(Terminal(as_json=False), served.get("/cluster"))
+    assert "128 buckets without a server" in capsys.readouterr().out
+
+
+def test_strangers_hear_of_no_server(served: Served) -> None:
+    problem(served.client().get(f"{V1}/cluster"), 401, "unauthenticated")
