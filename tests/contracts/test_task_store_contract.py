@@ -898,6 +898,7 @@ class TestReading:
         assert ids(TaskFilter(), before=found[1].attempt.fencing_token) == ["task-1"]
         assert ids(TaskFilter(table_id=table_id(1))) == ["task-3", "task-1"]
         assert ids(TaskFilter(), states=frozenset({AttemptState.CONFLICT})) == ["task-1"]
+        assert ids(TaskFilter(table_id=table_id(1)), among=2) == ["task-3"]
 
     def test_folding_the_history_gives_the_present_state(self, store: TaskStore, clock: ManualClock) -> None:
         store.enqueue(new_task("task-1"))

@@ -355,6 +355,7 @@ class MemoryTaskStore:
         states: frozenset[AttemptState] | None = None,
         limit: int,
         before: int | None = None,
+        among: int | None = None,
     ) -> Sequence[AttemptOfTask]:
         """See the port."""
         with self._lock:
@@ -370,6 +371,7 @@ class MemoryTaskStore:
                 for task in self.tasks(only, limit=len(self._tasks))
                 for one in self._attempts.get(task.task_id, ())
                 if (states is None or one.state in states) and (before is None or one.fencing_token < before)
+                if among is None or one.fencing_token > self._fencing_token - among
             ]
         return sorted(found, key=lambda one: -one.attempt.fencing_token)[:limit]
 

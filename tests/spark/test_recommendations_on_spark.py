@@ -139,7 +139,7 @@ def test_a_layout_is_recommended_accepted_and_carried_out(
     assert opened(loop, events) <= said.chosen.test.files_opened.high + 1
 
 
-def test_sizes_are_predicted_from_rows_of_some_files_with_all_columns(
+def test_sizes_are_predicted_from_rows_of_some_files_with_all_columns_that_count(
     loop: SparkLoop, events: TableName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark, full = loop.spark, sql_name(events)
@@ -155,7 +155,7 @@ def test_sizes_are_predicted_from_rows_of_some_files_with_all_columns(
     send(loop, lookups(loop, events, "user_id", 400))
     said = analyze(loop, events).recommendation
     files, whole = given[2], given[4].whole
-    assert whole.column_names == ["user_id", "amount", "note", "odd.name", "_file"]
+    assert whole.column_names == ["user_id", "amount", "note", "_file"]  # not the new ones, which take no room
     paths = pc.unique(whole["_file"]).to_pylist()
     assert len(paths) <= analyze_queries.WHOLE_FILES_MAX < files.num_rows
     assert len(paths) > analyze_queries.WHOLE_FILES_MAX / 2

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 from icewright.core.errors import InvalidConfiguration
@@ -60,6 +60,20 @@ def resolve_entry(entry: CatalogEntry, environ: Mapping[str, str]) -> CatalogEnt
     )
     resolved.check()
     return resolved
+
+
+def named_variables(of: object) -> Iterator[str]:
+    """The environment variables that the references in a configuration, or a part of one, name."""
+    if isinstance(of, str):
+        if of.startswith("env:"):
+            yield of.removeprefix("env:")
+    elif is_dataclass(of):
+        yield from named_variables([getattr(of, one.name) for one in fields(of)])
+    elif isinstance(of, Mapping):
+        yield from named_variables(list(of.values()))
+    elif isinstance(of, tuple | list):  # and of nothing else that can be iterated: a network has all its addresses
+        for one in of:
+            yield from named_variables(one)
 
 
 def without_password(uri: str) -> str:

@@ -189,10 +189,12 @@ class TaskStore(Admissions, Protocol):
         states: frozenset[AttemptState] | None = None,
         limit: int,
         before: int | None = None,
+        among: int | None = None,
     ) -> Sequence[AttemptOfTask]:
         """Tries of the tasks that a filter lets through, those that began last first.
 
-        ``before`` is the fencing token of the one that the last page ended with.
+        ``before`` is the fencing token of the one that the last page ended with. ``among`` is how many of the last
+        tries of all tasks are looked through, None for all: what asks again and again must not read all that is kept.
         """
 
     def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:

@@ -34,6 +34,7 @@ from icewright_spark.iceberg.scan_tasks import tasks_of_files
 from icewright_spark.session.driver_cost import DriverCost, jvm_thread_clock
 from icewright_spark.trials.measure import Snapshots, measure
 from icewright_spark.trials.recommend import Options, recommend
+from icewright_spark.trials.sizes import shares_of_columns
 from icewright_spark.trials.table_sample import BYTES, FILE, METRICS, PARTITION, PATH, ROWS, SPEC
 
 QUERIES_MAX: Final = 50_000
@@ -179,15 +180,20 @@ def _sample(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries, columns
 
 
 def _whole(spark: SparkSession, table: SparkTable, spec: TaskSpec, action: AnalyzeQueries, files: Any) -> Any:
-    """Rows with all plain columns of some files, each file's in their order; None where there are no files."""
+    """Rows of some files with all plain columns by which sizes are predicted, each file's rows in their order.
+
+    None where there are no such columns, or no files. There are at most a hundred columns, however many the table has.
+    """
     paths, records = _some_files(files)
-    if not paths:
-        return None
+    shares = shares_of_columns(files)
+    plain = [field for field in table.schema_fields() if isinstance(field["type"], str)]
     names = [
         str(field["name"])
-        for field in table.schema_fields()
-        if isinstance(field["type"], str) and not field["type"].startswith(_NOT_READ)
+        for field in plain
+        if (str(field["name"]),) in shares and not field["type"].startswith(_NOT_READ)
     ]
+    if not paths or not names:
+        return None
     tasks = tasks_of_files(table, action.base_snapshot_id, paths)
     with staged(spark, table, f"{spec.task_id}-{spec.attempt}-whole", tasks) as inputs:
         rows, share = inputs.rows_file_by_file(), min(1.0, WHOLE_ROWS / max(1, records))

@@ -15,7 +15,7 @@ import numpy as np
 
 from icewright.model.iceberg.names import TableName
 from icewright.model.queries.queries import QueryRecord, TableRead
-from icewright.model.queries.recommendations import AGGREGATIONS_MAX, AggregationCandidate
+from icewright.model.queries.recommendations import AGGREGATIONS_MAX, RECORDED_NAME_LENGTH_MAX, AggregationCandidate
 from icewright_spark.trials.distinct import combined, distinct_among
 from icewright_spark.trials.predicates import Columns, Path
 from icewright_spark.trials.table_sample import TableSample
@@ -44,9 +44,9 @@ def aggregating_reads(queries: Sequence[QueryRecord], table: TableName) -> Itera
 
 
 def dimensions(read: TableRead, columns: Columns) -> tuple[Path, ...] | None:
-    """The columns that a read groups or filters by; None where one of them is none of the table's."""
+    """The columns that a read groups or filters by; None where one is none of the table's, or too long to record."""
     paths = {columns.find(name) for name in (*read.group_by, *(one.column for one in read.filters))}
-    found = sorted(path for path in paths if path is not None)
+    found = sorted(path for path in paths if path is not None and len(".".join(path)) <= RECORDED_NAME_LENGTH_MAX)
     return tuple(found) if found and len(found) == len(paths) <= DIMENSIONS_MAX else None
 
 

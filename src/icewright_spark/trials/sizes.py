@@ -86,12 +86,8 @@ class Sizes:
     @classmethod
     def of(cls, whole: Any, files: Any) -> Sizes | None:
         """From rows with all columns and :data:`FILE`, and the list of files; None where it says no column's size."""
-        if METRICS not in files.column_names:
-            return None
-        flat, said = flat_columns(whole), _column_bytes(files[METRICS].combine_chunks())
-        total = sum(said.values())
-        shares = {path: size / total for path, size in said.items() if size > _SMALL * total and path in flat}
-        known = {path: share for path, share in shares.items() if has_order(flat[path].type)}
+        flat, shares = flat_columns(whole), shares_of_columns(files)
+        known = {path: share for path, share in shares.items() if path in flat and has_order(flat[path].type)}
         return cls(table_sample(flat, files.drop_columns([METRICS]), known, {}), known) if known else None
 
     def ratio(self, layout: LayoutExpression, counts: Codes, changed: Flags) -> float:
@@ -244,6 +240,15 @@ def _entropy(text: bytes) -> float:
     shares = counts[counts > 0] / max(len(text), 1)
     found = -(shares * np.log2(shares)).sum() + (len(shares) - 1) / (2 * max(len(text), 1) * math.log(2))
     return float(min(8.0, found))
+
+
+def shares_of_columns(files: Any) -> dict[Path, float]:
+    """What share of the bytes each column has, without those of a hundredth or less; none where files do not say."""
+    if METRICS not in files.column_names:
+        return {}
+    said = _column_bytes(files[METRICS].combine_chunks())
+    total = sum(said.values())
+    return {path: size / total for path, size in said.items() if size > _SMALL * total}
 
 
 def _column_bytes(metrics: Any) -> dict[Path, float]:

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 from icewright.model.iceberg.names import TableName
 from icewright.model.queries.queries import Filter, QueryRecord, TableRead
-from icewright.model.queries.recommendations import AGGREGATIONS_MAX, AggregationCandidate, Verdict
+from icewright.model.queries.recommendations import (
+    AGGREGATIONS_MAX,
+    RECORDED_NAME_LENGTH_MAX,
+    AggregationCandidate,
+    Verdict,
+)
 from icewright_spark.trials.aggregations import AGGREGATE_LENGTH_MAX, AGGREGATES_MAX
 from icewright_spark.trials.distinct import combined, distinct_among
 from icewright_spark.trials.recommend import recommend
@@ -82,6 +87,15 @@ def test_what_is_recorded_is_bounded() -> None:
     found = recommend(TABLE, wide.sample(80), wide.listed(), [query for some in several for query in some]).aggregations
     assert len(found) == AGGREGATIONS_MAX
     assert all(len(candidate.dimensions) == 1 for candidate in found)
+
+
+def test_a_column_of_a_name_that_is_too_long_is_not_recorded() -> None:
+    """The server would refuse the whole answer, each time."""
+    fits, long = "f" * RECORDED_NAME_LENGTH_MAX, "l" * (RECORDED_NAME_LENGTH_MAX + 1)
+    table = in_files({name: np.arange(200) % 3 for name in (fits, long)}, 2)
+    several = asked(3, group_by=(fits,)) + asked(3, group_by=(long,))
+    found = recommend(TABLE, table.sample(80), table.listed(), several).aggregations
+    assert [one.dimensions for one in found] == [(fits,)]
 
 
 def test_it_is_recorded_beside_a_change_too_and_changes_no_verdict() -> None:

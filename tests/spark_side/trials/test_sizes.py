@@ -18,7 +18,7 @@ from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpressio
 from icewright_spark.executors.sort.cells import cells_of
 from icewright_spark.trials.predicates import flat_columns
 from icewright_spark.trials.simulation import Ends, Simulation
-from icewright_spark.trials.sizes import MISSED, Sizes, layout_by_place
+from icewright_spark.trials.sizes import MISSED, Sizes, layout_by_place, shares_of_columns
 from icewright_spark.trials.table_sample import table_sample
 from tests.spark_side.trials.trial_tables import FILE_BYTES, Made, in_files
 
@@ -176,6 +176,17 @@ def test_where_nothing_is_known_rows_take_as_much_room(table: Made, now: dict[st
     assert nowhere is not None
     assert without.ratio(by, *everywhere(table)) == few.ratio(by, *everywhere(table)) == 1.0
     assert nowhere.ratio(by, np.array([table.files]), np.array([False])) == 1.0
+
+
+def test_no_more_columns_count_than_have_a_hundredth_of_the_bytes(table: Made, now: dict[str, int]) -> None:
+    """Else rows with all of 2,000 columns would be read, and need more memory than the driver has, for nothing."""
+    assert sum(shares_of_columns(listed(table, now)).values()) == pytest.approx(1, abs=0.02)
+    assert shares_of_columns(listed(table).drop_columns(["readable_metrics"])) == {}
+    size = {"column_size": 10}
+    wide = {f"c{number}": size for number in range(2_000)}
+    assert shares_of_columns(pa.table({"readable_metrics": [wide]})) == {}
+    one = pa.table({"readable_metrics": [{**wide, "note": {"column_size": 20_000}}]})
+    assert shares_of_columns(one) == {("note",): 0.5}
 
 
 def test_columns_of_all_types_with_nulls_have_a_size() -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from icewright.configuration.load import load_config
-from icewright.core.codec import from_json
+from icewright.core.codec import from_json, to_json
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.iceberg.names import TableName
-from icewright.model.policy.resource_groups import Queue
+from icewright.model.policy.policies import NewRevision, Policies
+from icewright.model.policy.resource_groups import Queue, ResourceGroup
 from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, Failed, OptimizerHello, TaskReport, TaskSpec
 from icewright.model.work.optimizers import Submitter, Submitting
+from icewright.work.autotune import watch
 from icewright.work.autotune.model import DecisionState, Move, TuneDecision
 from icewright.work.autotune.service import Autotune
 from icewright.work.autotune.wiring import build_autotune
@@ -62,6 +64,14 @@ class Advised:
             for one in live:
                 self.served.post("/optimizers", one)
             self.autotune.turn()
+
+    def define(self, group: ResourceGroup) -> None:
+        """Apply a policy with this group alone."""
+        policies = self.served.http.get("/api/v1/policies")
+        new = NewRevision(Policies((), groups=(group,)), "Ada")
+        headers = {"If-Match": policies.headers["etag"]}
+        answer = self.served.http.post("/api/v1/policies", json=to_json(new), headers=headers)
+        assert answer.is_success, answer.text
 
     def decisions(self) -> list[TuneDecision]:
         return list(reversed(self.served.control.autotune.store.list(limit=100)))
@@ -187,3 +197,31 @@ def test_trouble_with_one_turn_stops_no_later_one(advised: Advised, monkeypatch:
     run: Callable[..., None] = advised.autotune.run
     run(Stops())
     assert len(turns) == 2
+
+
+def test_what_waits_behind_the_cap_of_optimizers_starts_nothing(advised: Advised) -> None:
+    """One more could not claim anything, and would never count as unneeded, since tasks wait."""
+    advised.define(ResourceGroup("default", optimizers_max=1))
+    advised.after(one())
+    for name in TABLES:
+        advised.served.control.maintainer.look(name)
+    advised.claim(one())
+    advised.after(one(), turns=10)
+    assert advised.said() == []
+    advised.define(ResourceGroup("default", optimizers_max=2))
+    advised.after(one(), turns=4)
+    assert advised.said() == [(NORMAL, Move.START, OPEN)]
+
+
+def test_no_look_reads_all_that_was_ever_tried(advised: Advised, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a group with few attempts the last 500 are behind all those of the others."""
+    monkeypatch.setattr(watch, "AMONG_MAX", 2)
+    advised.after(one())
+    for name in TABLES:
+        advised.served.control.maintainer.look(name)
+        advised.run_out(advised.claim(one()))
+    advised.after(one())
+    assert advised.said() == []  # of three attempts two are looked at
+    monkeypatch.setattr(watch, "AMONG_MAX", 3)
+    advised.after(one())
+    assert (NORMAL, Move.MORE_MEMORY, OPEN) in advised.said()

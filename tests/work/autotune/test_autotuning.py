@@ -22,7 +22,7 @@ from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.resource_groups import Queue
-from icewright.model.work.optimizers import OptimizerSettings
+from icewright.model.work.optimizers import OptimizerSettings, TuneMode
 from icewright.model.work.tasks import TaskState
 from icewright.terminal.address import ServerAddress, write_address
 from icewright.work.autotune.model import DecisionState, Move, NewDecision, TuneDecision
@@ -76,6 +76,7 @@ while not stopped or held:
         del held[spec.task_id]
     time.sleep(0.02)
 """
+SAYS_NOTHING = "import sys, time; sys.stdin.read(); time.sleep(600)"
 DIES = "import sys; sys.stdin.read(); sys.exit(3)"
 
 
@@ -306,6 +307,16 @@ def test_three_out_of_memory_in_a_row_raise_the_memory_of_the_next_one(tuned: Tu
     assert tuned.said().count((NORMAL, Move.MORE_MEMORY, DONE)) == 1
 
 
+def test_memory_that_was_decided_under_another_maximum_is_within_the_present_one(tuned: Tuned) -> None:
+    store = tuned.served.control.autotune.store
+    new = NewDecision("default", NORMAL, Move.MORE_MEMORY, 2 << 30, 32 << 30, Reason("out-of-memory", "thrice"))
+    store.make(TuneDecision("tune-0", new, TuneMode.ACT, "", tuned.now))
+    store.end("tune-0", DONE, Reason("carried-out", "optimizers start with 32 GiB"))
+    tuned.after(1, turns=3)
+    tuned.introduced(1)
+    assert [one["memory"] for one in tuned.starts] == ["16384m"]
+
+
 def test_nothing_is_ended_at_work(tuned: Tuned) -> None:
     with_one(tuned)
     tuned.tasks(1)
@@ -382,6 +393,26 @@ def test_an_optimizer_that_cannot_start_is_tried_ever_more_rarely(tuned: Tuned) 
     effect = tuned.decisions()[0].effect
     assert effect is not None
     assert effect.code == "not-started"
+
+
+@pytest.mark.parametrize("tuned", [(SAYS_NOTHING, "")], indirect=True)
+def test_an_optimizer_that_never_introduces_itself_does_not_keep_its_queue_for_ever(tuned: Tuned) -> None:
+    tuned.served.clock.advance(MINUTE_MS)
+    tuned.autotune.turn()
+    for _ in range(17):
+        tuned.served.clock.advance(MINUTE_MS)
+        tuned.autotune.turn()
+    assert tuned.said() == [(NORMAL, Move.START, BEGUN)]
+    for _ in range(2):
+        tuned.served.clock.advance(MINUTE_MS)
+        tuned.autotune.turn()
+    assert tuned.said() == [(NORMAL, Move.START, FAILED)]
+    until(lambda: not tuned.running)
+    for _ in range(20):
+        tuned.served.clock.advance(MINUTE_MS)
+        tuned.autotune.turn()
+    assert tuned.said()[1:] == [(NORMAL, Move.START, BEGUN)]
+    assert len(tuned.launcher.started) == 2
 
 
 def test_a_program_that_is_not_there_fails_the_decision(tuned: Tuned) -> None:

@@ -103,6 +103,18 @@ def test_decisions_of_a_queue_are_a_cool_down_apart(rested_ms: int, expected: Mo
     assert move(facts, kept(START, NOW - rested_ms)) is expected
 
 
+@each_case(("cap_gib", "expected_gib"), [(None, 6), (5, 5), (4, None), (3, None)])
+def test_memory_grows_no_further_than_tasks_of_the_group_can_be_started(
+    cap_gib: int | None, expected_gib: int | None
+) -> None:
+    """Behind a cap of its group an optimizer that has grown could claim nothing more, for ever."""
+    cycles = tuple(Cycle("lake.db.t rewrite_data_files", NOW - 10, NOW - 9 + number, True) for number in range(3))
+    cap_bytes = None if cap_gib is None else cap_gib * GIB
+    found = one(replace(FACTS, optimizers=BUSY, cycles=cycles, memory_cap_bytes=cap_bytes))
+    assert not isinstance(found, Ended)
+    assert (None if found is None else found.after) == (None if expected_gib is None else expected_gib * GIB)
+
+
 def test_each_end_within_a_day_doubles_how_long_the_next_one_has_to_be_idle() -> None:
     def needed(ends: int) -> int:
         past = [kept(END, NOW - (number + 1) * 60 * MINUTE_MS) for number in range(ends)]

@@ -19,6 +19,7 @@ from icewright.model.queries.measurements import MEASURED_QUERIES_MAX, FileSums,
 from icewright.model.queries.recommendations import (
     AGGREGATIONS_MAX,
     FREQUENT_MAX,
+    RECORDED_NAME_LENGTH_MAX,
     AggregationCandidate,
     Candidate,
     Evidence,
@@ -62,8 +63,6 @@ ANSWER_LENGTH_MAX: Final = 512 * 1024
 """Of an answer as JSON: each is kept for years."""
 TRIALS_MAX: Final = 100
 COLUMNS_MAX: Final = 50
-NAME_LENGTH_MAX: Final = 1_000
-"""Of a column or a sum in what is recorded."""
 BLOOM_PREFIX: Final = "write.parquet.bloom-filter-enabled.column."
 """How the only properties begin that may be recommended, all of them ``true``: a report is believed in nothing else."""
 REVERTIBLE: Final = frozenset({"icewright.layout", "icewright.layout.cuts", "icewright.level-1.size-bytes"})
@@ -119,8 +118,15 @@ def _of_another_task(
 
 def _can_be(recorded: AggregationCandidate) -> bool:
     names = (*recorded.dimensions, *recorded.aggregates)
-    is_short = len(recorded.dimensions) > 0 and len(names) <= COLUMNS_MAX and max(map(len, names)) <= NAME_LENGTH_MAX
-    return is_short and recorded.queries > 0 and recorded.bytes_read >= 0 and 0 < recorded.cells <= recorded.rows
+    are_few = len(recorded.dimensions) > 0 and len(names) <= COLUMNS_MAX
+    is_short = all(len(name) <= RECORDED_NAME_LENGTH_MAX for name in names)
+    return (
+        are_few
+        and is_short
+        and recorded.queries > 0
+        and recorded.bytes_read >= 0
+        and 0 < recorded.cells <= recorded.rows
+    )
 
 
 def _of_another_time(evidence: Evidence, action: AnalyzeQueries) -> Iterator[str]:

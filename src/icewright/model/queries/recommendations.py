@@ -252,6 +252,8 @@ class JudgedQuery:
 
 
 AGGREGATIONS_MAX: Final = 10
+RECORDED_NAME_LENGTH_MAX: Final = 1_000
+"""Of a column, or of a sum, in what is recorded."""
 
 
 @dataclass(frozen=True, slots=True)

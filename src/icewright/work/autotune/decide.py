@@ -62,10 +62,11 @@ class TuneLimits:
     oom_cycles: int = 3
     quiet_cycles: int = 50
 
-    def more(self, memory_bytes: int) -> int:
-        """One step up, within the maximum; the same where there is no room."""
+    def more(self, memory_bytes: int, cap_bytes: int | None = None) -> int:
+        """One step up, within the maximum and the cap; the same where there is no room."""
         wanted = memory_bytes + self.step_bytes if self.step_bytes else int(memory_bytes * self.step_factor)
-        return max(memory_bytes, _whole(min(wanted, self.memory_max_bytes)))
+        most = self.memory_max_bytes if cap_bytes is None else min(self.memory_max_bytes, cap_bytes)
+        return max(memory_bytes, _whole(min(wanted, most)))
 
     def less(self, memory_bytes: int, default_bytes: int) -> int:
         """One step down, or down to the default at once; never below the default."""
@@ -105,7 +106,8 @@ class QueueFacts:
 
     ``backlog`` are tasks that one more optimizer could start now, for ``waited_ms`` without a break; for ``calm_ms``
     there were none. For ``short_ms`` there are fewer optimizers than ``least``. ``ending`` optimizers claim nothing
-    more and have not ended. ``memory_bytes`` is what each optimizer has, None where that is not known.
+    more and have not ended. ``memory_bytes`` is what each optimizer has, None where that is not known; with more than
+    ``memory_cap_bytes``, where the group has such a cap, one could not start any task.
     """
 
     group: str
@@ -121,6 +123,7 @@ class QueueFacts:
     memory_bytes: int | None = None
     default_bytes: int = 0
     cycles: tuple[Cycle, ...] = ()
+    memory_cap_bytes: int | None = None
 
     @property
     def free(self) -> int:
@@ -273,7 +276,7 @@ class _Memory(_Rule):
         if memory is None:
             return
         streak, table = self._streak()
-        more, less = limits.more(memory), limits.less(memory, facts.default_bytes)
+        more, less = limits.more(memory, facts.memory_cap_bytes), limits.less(memory, facts.default_bytes)
         if streak >= limits.oom_cycles and more > memory:
             text = f"{wording.count(streak, 'attempt')} in a row ran out of memory, with {wording.size(memory)} each"
             figures: dict[str, int | float | str] = {"cycles": streak, "memory_bytes": memory, "last_table": table}

@@ -17,6 +17,7 @@ from icewright.core import wording
 from icewright.core.clock import Ids
 from icewright.core.errors import Conflict, NotFound, OutcomeUnknown, Rejected, Unavailable
 from icewright.core.reasons import Reason
+from icewright.core.times import Instant
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import TuneMode
 from icewright.ports.store import TableStore, TaskStore
@@ -24,12 +25,14 @@ from icewright.work.autotune.decide import MIB_BITS, SPOILED_MS, Ended, QueueFac
 from icewright.work.autotune.model import DECISION, About, DecisionState, Move, NewDecision, TuneDecision
 from icewright.work.autotune.own_optimizers import NOBODY, OwnOptimizers
 from icewright.work.autotune.sql import SqlDecisions
-from icewright.work.autotune.watch import QueueWatch, memory_of
+from icewright.work.autotune.watch import QueueWatch
 
 _log = structlog.get_logger("icewright.autotune")
 
 TURN_S: Final = 10.0
 """How often it is looked: optimizers say hello that often."""
+START_MS: Final = 15 * 60_000
+"""How long an optimizer that was started may take until it introduces itself: Spark may load packages first."""
 
 
 class Autotune:
@@ -53,6 +56,8 @@ class Autotune:
         self._ids, self._limits, self._own = ids, limits, own
         self._mode = TuneMode.ADVISE if own is None else TuneMode.ACT
         self._has_begun = False
+        self._unheard: dict[str, Instant] = {}
+        """Since when optimizers that were started are seen not to have introduced themselves, by their ids."""
 
     def run(self, stop: threading.Event, pause_s: float = TURN_S) -> None:
         """Turn until stopped. The optimizers are drained then."""
@@ -88,7 +93,7 @@ class Autotune:
                 text = f"there is no group {known.new.group} any more, or applications are submitted for it"
                 self._decisions.end(known.decision_id, DecisionState.LAPSED, Reason("group-gone", text))
         if self._own is not None:
-            self._carry_out_all(self._own, {key: one.default_bytes for key, one in facts.items()})
+            self._carry_out_all(self._own, facts)
 
     def _past(self) -> Sequence[TuneDecision]:
         return self._decisions.past(self._tasks.now() - SPOILED_MS)
@@ -102,7 +107,9 @@ class Autotune:
 
     def _settle(self) -> None:
         """See whether what was begun has taken effect."""
-        begun = [one for one in self._past() if one.state is DecisionState.BEGUN]
+        begun, now = [one for one in self._past() if one.state is DecisionState.BEGUN], self._tasks.now()
+        starting = {one.new.optimizer_id or "" for one in begun if one.new.move is Move.START}
+        self._unheard = {one: self._unheard.get(one, now) for one in starting}
         if not begun or self._own is None:
             return
         heard_of = {one.hello.optimizer_id for one in self._tables.optimizers()}
@@ -113,6 +120,10 @@ class Autotune:
                 self._done(one, f"{optimizer_id} has started, and takes tasks")
             elif one.new.move is Move.START and not runs:
                 text = f"{optimizer_id} ended before it took tasks: the log of the server says why"
+                self._decisions.end(one.decision_id, DecisionState.FAILED, Reason("not-started", text))
+            elif one.new.move is Move.START and now - self._unheard[optimizer_id] >= START_MS:
+                self._own.drain(optimizer_id)
+                text = f"{optimizer_id} has not introduced itself for {wording.about(START_MS)}, and ends"
                 self._decisions.end(one.decision_id, DecisionState.FAILED, Reason("not-started", text))
             elif one.new.move is Move.END and not runs:
                 self._done(one, f"{optimizer_id} has ended")
@@ -129,19 +140,19 @@ class Autotune:
         if self._decisions.make(made):
             _log.info("decided", decision=made.decision_id, move=verdict.move.value, reason=verdict.reason.text)
 
-    def _carry_out_all(self, own: OwnOptimizers, begins: Mapping[tuple[str, Queue], int]) -> None:
-        """Carry out what stands; ``begins`` is the memory with which optimizers of each queue begin."""
+    def _carry_out_all(self, own: OwnOptimizers, facts: Mapping[tuple[str, Queue], QueueFacts]) -> None:
+        """Carry out what stands about these queues, and look after the optimizers that run."""
         standing = [one for one in self._past() if one.state is DecisionState.OPEN and one.hold is None]
         for about in (About.MEMORY, About.OPTIMIZERS):
-            wanted = self._wanted(begins)
+            wanted = self._wanted(facts)
             for one in standing:
                 if one.subject.about is about and _queue_of(one) in wanted:
                     self._carry_out(one, own, wanted[_queue_of(one)])
-        own.look_after(self._wanted(begins))
+        own.look_after(self._wanted(facts))
 
-    def _wanted(self, begins: Mapping[tuple[str, Queue], int]) -> Mapping[tuple[str, Queue], int]:
+    def _wanted(self, facts: Mapping[tuple[str, Queue], QueueFacts]) -> Mapping[tuple[str, Queue], int]:
         past = self._past()
-        return {key: max(memory_of(past, *key) or 0, least) for key, least in begins.items()}
+        return {key: self._watch.memory(past, *key, one.memory_cap_bytes) or 0 for key, one in facts.items()}
 
     def _carry_out(self, decision: TuneDecision, own: OwnOptimizers, memory_bytes: int) -> None:
         new = decision.new

@@ -28,6 +28,8 @@ LIVE_MS: Final = 60_000
 """How lately an optimizer must have said hello to count as live; it does so every 10 seconds."""
 CYCLES_MAX: Final = 500
 """Attempts of a group that are looked at, the last ones."""
+AMONG_MAX: Final = 20_000
+"""Of all groups, among which these are: a group that has few must not have the whole history read at each look."""
 _REPORTS_MAX: Final = 10_000
 """Attempts of which it is remembered whether they ran out of memory."""
 _ENDS: Final = (AttemptState.COMMITTED, AttemptState.FAILED)
@@ -40,6 +42,18 @@ class NewOptimizer:
     slots: int
     cores: int | None
     memory_bytes: int | None
+    memory_max_bytes: int
+
+    def memory(self, decided_bytes: int | None, cap_bytes: int | None) -> int | None:
+        """What one has that the server starts: what was decided last, within the bounds that are configured now."""
+        if decided_bytes is None:
+            return self.memory_bytes
+        most = self.memory_max_bytes if cap_bytes is None else min(self.memory_max_bytes, cap_bytes)
+        return max(min(decided_bytes, most), self.memory_bytes or 0)
+
+    def cap_of(self, group: ResourceGroup) -> int | None:
+        """With how much memory one can still start a task within the caps of a group."""
+        return None if group.memory_bytes is None else group.memory_bytes * self.slots
 
 
 @dataclass
@@ -87,17 +101,21 @@ class QueueWatch:
             if submitters_of(self._tables, name, now):
                 continue
             of_group = [one for one in records if one.hello.resource_group == name and one.hello.is_resident]
-            attempts = self._tasks.latest_attempts(TaskFilter(resource_group=name), limit=CYCLES_MAX)
+            attempts = self._tasks.latest_attempts(TaskFilter(resource_group=name), limit=CYCLES_MAX, among=AMONG_MAX)
             look = _GroupLook(group, of_group, attempts, self._tasks_of(name), own, now)
             for queue in Queue:
                 yield self._of_queue(look, queue, past, mode)
+
+    def memory(self, past: Sequence[TuneDecision], group: str, queue: Queue, cap_bytes: int | None) -> int | None:
+        """What each optimizer of a queue has that the server starts."""
+        return self._sizes[queue].memory(memory_of(past, group, queue), cap_bytes)
 
     def _of_queue(self, look: _GroupLook, queue: Queue, past: Sequence[TuneDecision], mode: TuneMode) -> QueueFacts:
         group, now = look.group, look.now
         key = (group.name, queue.value)
         least, most = group.optimizers_of(queue)
         live = tuple(self._live(look, queue))
-        backlog = self._backlog(group.name, queue)
+        backlog = self._backlog(group, queue, past)
         ending = sum(one.is_ending for one in look.own_of(queue))
         memory_bytes, default_bytes = self._bytes(look, queue, past, mode)
         return QueueFacts(
@@ -114,6 +132,7 @@ class QueueWatch:
             memory_bytes,
             default_bytes,
             tuple(self._cycles(look, queue)),
+            self._sizes[queue].cap_of(group),
         )
 
     def _tasks_of(self, group: str) -> Mapping[str, int]:
@@ -142,12 +161,12 @@ class QueueWatch:
             idle_ms = min(idle_ms, max(0, look.now - worked_at))
         return LiveOptimizer(optimizer_id, slots, tasks, idle_ms, is_own)
 
-    def _backlog(self, group: str, queue: Queue) -> int:
+    def _backlog(self, group: ResourceGroup, queue: Queue, past: Sequence[TuneDecision]) -> int:
         """How many tasks one more optimizer of the queue could start now."""
         size = self._sizes[queue]
-        each = task_holding(Holding(size.cores, size.memory_bytes), size.slots)
-        asked = BacklogRequest(group, each.cores, each.memory_bytes, (queue,), None, OPTIMIZER_ACTIONS)
-        return self._backlogs.of(asked, self._catalogs).tasks
+        each = task_holding(Holding(size.cores, self.memory(past, group.name, queue, size.cap_of(group))), size.slots)
+        asked = BacklogRequest(group.name, each.cores, each.memory_bytes, (queue,), None, OPTIMIZER_ACTIONS)
+        return self._backlogs.of(asked, self._catalogs, is_resident=True).tasks
 
     def _bytes(
         self, look: _GroupLook, queue: Queue, past: Sequence[TuneDecision], mode: TuneMode
@@ -156,7 +175,7 @@ class QueueWatch:
         begins = self._sizes[queue].memory_bytes
         present = memory_of(past, look.group.name, queue)
         if mode is TuneMode.ACT:
-            return (begins if present is None else max(present, begins or 0)), begins or 0
+            return self.memory(past, look.group.name, queue, self._sizes[queue].cap_of(look.group)), begins or 0
         said = [one.hello.memory_bytes for one in look.records if look.is_live(one) and queue_of(one.hello) is queue]
         if not said:
             return (begins if present is None else present), begins or 0

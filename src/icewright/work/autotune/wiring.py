@@ -6,10 +6,13 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from icewright.config.autotune import AT_ONCE
+from icewright.config.layers import ENVIRONMENT_PREFIX
 from icewright.config.model import AutotuneConfig, Config
+from icewright.config.secrets import named_variables
 from icewright.core.extras import require_extra
 from icewright.core.system_clock import SystemIds
 from icewright.model.policy.resource_groups import Queue
@@ -30,6 +33,7 @@ from icewright.work.optimizers.backlog import Backlogs
 
 _END_S: Final = 10.0
 """How long the end of the server waits for a turn; what it has begun, the next server gives up."""
+_PASSWORD_OF_LIBPQ: Final = "PGPASSWORD"  # noqa: S105 - the name of a variable
 _LARGE_SLOTS: Final = 1
 """An optimizer of a large queue has all its memory for one task."""
 
@@ -74,22 +78,33 @@ def build_autotune(
     ids, sizes = SystemIds(), _sizes(config)
     catalogs = frozenset(entry.name for entry in config.catalogs)
     watch = QueueWatch(tasks, tables, backlogs, groups, catalogs, sizes)
-    own = OwnOptimizers(
-        settings, launcher or ResidentLauncher(), lambda: ids.new("optimizer"), lambda queue: sizes[queue].slots
-    )
+    launcher = launcher or ResidentLauncher(environ=environ_of_optimizers(config, environ))
+    own = OwnOptimizers(settings, launcher, lambda: ids.new("optimizer"), lambda queue: sizes[queue].slots)
     limits, is_local = tune_limits(config.autotune), config.optimizer.master.startswith("local")
     return Autotune(decisions, watch, tasks, tables, ids, limits, own if acts else None, is_local=is_local)
+
+
+def environ_of_optimizers(config: Config, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment of the server without its own secrets: that of the store, of log-ins and of receivers.
+
+    What optimizers need of the configuration comes to them through a pipe.
+    """
+    own = {_PASSWORD_OF_LIBPQ, *named_variables(replace(config, catalogs=()))}
+    return {
+        name: value for name, value in environ.items() if name not in own and not name.startswith(ENVIRONMENT_PREFIX)
+    }
 
 
 def _sizes(config: Config) -> Mapping[Queue, NewOptimizer]:
     """With what optimizers of each queue begin."""
     optimizer, found = config.optimizer, dict[Queue, NewOptimizer]()
+    memory_max = size_bytes(config.autotune.memory_max) or 0
     for queue, slots, memory in (
         (Queue.NORMAL, optimizer.slots, optimizer.memory),
         (Queue.LARGE, _LARGE_SLOTS, config.autotune.large_memory),
     ):
         size = size_of(optimizer.master, memory, optimizer.spark_conf, os.cpu_count() or 1)
-        found[queue] = NewOptimizer(slots, size.cores, size.memory_bytes)
+        found[queue] = NewOptimizer(slots, size.cores, size.memory_bytes, memory_max)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -47,15 +47,18 @@ class ResidentApplication:
 
 
 class ResidentLauncher:
-    """Starts optimizers as child processes; ``command`` gets this process's id as its last argument."""
+    """Starts optimizers as child processes; ``command`` gets this process's id as its last argument.
 
-    def __init__(self, command: Sequence[str] = COMMAND) -> None:
-        self._command = command
+    They get ``environ``, None for the environment of this process.
+    """
+
+    def __init__(self, command: Sequence[str] = COMMAND, environ: Mapping[str, str] | None = None) -> None:
+        self._command, self._environ = command, environ
 
     def start(self, settings: OptimizerSettings) -> ResidentApplication:
         """See the port. Settings go through a pipe."""
         spark_settings(settings)
-        process = LeadingProcess([*self._command, str(os.getpid())], stdin=subprocess.PIPE)
+        process = LeadingProcess([*self._command, str(os.getpid())], stdin=subprocess.PIPE, environ=self._environ)
         fault(Fault.SUPERVISOR_STARTED)
         pipe = process.process.stdin
         if pipe is not None:

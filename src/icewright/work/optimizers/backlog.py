@@ -34,14 +34,17 @@ class Backlogs:
         self._tasks, self._tables, self._access, self._groups = tasks, tables, access, groups
         self._catalog_names = frozenset(catalog_names)
 
-    def of(self, asked: BacklogRequest, catalogs: frozenset[str]) -> Backlog:
-        """What waits right now for applications that reach these catalogs and may start, as claims would say."""
+    def of(self, asked: BacklogRequest, catalogs: frozenset[str], *, is_resident: bool = False) -> Backlog:
+        """What waits right now for applications that reach these catalogs and may start, as claims would say.
+
+        ``is_resident`` says that they stay, as optimizers do that the group has a cap for.
+        """
         group, now = asked.resource_group, self._tasks.now()
         self._note(asked, self._catalog_names & catalogs, now)
         halted = [halt.part for halt in self._tasks.halts.present()]
         reached = catalogs_going_on(halted, group, self._catalog_names & catalogs)
         seen = [one for one in self._tables.optimizers() if one.hello.resource_group == group]
-        holding = Holding(asked.cores, asked.memory_bytes, is_resident=False)
+        holding = Holding(asked.cores, asked.memory_bytes, is_resident)
         since_at, terms = now - SEEN_MS, self._groups.terms(group, holding, frozenset(asked.queues), self._tasks.now)
         terms = replace(terms, understood=understood_in(self._tables, group, self._tasks.now, asked.actions))
         return Backlog(

@@ -58,6 +58,8 @@ LATEST_ATTEMPTS: Final = (
     .order_by(attempts.c.fencing_token.desc())
 )
 """Tries with what their tasks are, the last one first; without reports, which may have a line for each group."""
+LAST_TOKEN: Final = select(counters.c.value).where(counters.c.name == FENCING_TOKEN).scalar_subquery()
+"""Of the try that began last; each that begins takes the next number."""
 _NEXT_TOKENS: Final = (
     update(counters)
     .where(counters.c.name == FENCING_TOKEN)

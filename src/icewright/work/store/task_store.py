@@ -296,9 +296,12 @@ class SqlTaskStore:
         states: frozenset[AttemptState] | None = None,
         limit: int,
         before: int | None = None,
+        among: int | None = None,
     ) -> Sequence[AttemptOfTask]:
         """See the port."""
         query = queries.LATEST_ATTEMPTS.where(*queries.matches(only, None)).limit(limit)
+        if among is not None:
+            query = query.where(attempts.c.fencing_token > queries.LAST_TOKEN - among)
         if states is not None:
             query = query.where(attempts.c.state.in_(sorted(state.value for state in states)))
         if before is not None:
