@@ -11,7 +11,7 @@ from icewright.core.completeness import Complete
 from icewright.model.iceberg.names import TableName
 from icewright.ownership.claim_book import ClaimBook
 from icewright.ownership.claims_sql import SqlClaims
-from icewright.ownership.model import Claim, SeenClaim
+from icewright.ownership.model import Claim, GoneUuid, SeenClaim
 from icewright.ownership.reachable_folders import AlreadyRead
 from icewright.ownership.registry import Registry
 from tests.doubles.catalog import MemoryCatalog
@@ -32,10 +32,11 @@ class World:
             self.lake.create(name)
         self.pond.create(AGAIN)
         self.catalogs = {"lake": self.lake, "pond": self.pond}
-        self.leader, self.follower = self.registry(), self.registry()
+        self.leader, self.follower = self.registry(), self.registry(declares=False)
 
-    def registry(self, *, is_shared: bool = True) -> Registry:
-        return Registry(self.catalogs, self.clock, None, SqlClaims(self.engine, is_shared=is_shared))
+    def registry(self, *, is_shared: bool = True, declares: bool = True) -> Registry:
+        claims = SqlClaims(self.engine, is_shared=is_shared, declares=declares)
+        return Registry(self.catalogs, self.clock, None, claims)
 
     def look(self, registry: Registry, name: TableName) -> None:
         """A look at a table, and the end of the round that it was taken in."""
@@ -102,6 +103,10 @@ class TestBooks:
 
         return book(), book()
 
+    @pytest.fixture
+    def follower(self, store: Engine) -> ClaimBook:
+        return ClaimBook(SqlClaims(store, is_shared=True, declares=False))
+
     @staticmethod
     def seen(at: int, metadata: str = "m1", **more: object) -> SeenClaim:
         return SeenClaim(Claim(T, "u", ("s3://b/t/",), **more), metadata, at)  # type: ignore[arg-type]  # of a claim
@@ -150,3 +155,88 @@ class TestBooks:
         other.keep()
         mine.take_over()
         assert not mine.is_lost(T, "m2")
+
+    @staticmethod
+    def looked(book: ClaimBook, at: int) -> None:
+        """A look at the table, and the end of its round: the registry keeps what was said of a table."""
+        before = book.get(T)
+        assert before is not None
+        book.put(replace(before, seen_at=at))
+        book.keep()
+
+    @pytest.mark.parametrize("is_known", [True, False])
+    def test_what_people_declared_is_not_changed_by_a_look_of_who_was_not_told(
+        self, books: tuple[ClaimBook, ClaimBook], follower: ClaimBook, *, is_known: bool
+    ) -> None:
+        """Or files would go that a table needs of which a person withdrew that it is lost, or gone."""
+        leader, next_leader = books
+        unplaced, gone = self.seen(1, unplaced=("relative",)), GoneUuid("g", 7, "ada", ("s3://b/t/",))
+        leader.put(unplaced)
+        leader.keep()
+        if not is_known:
+            follower.load(lambda _: True)
+        leader.put(replace(unplaced, lost_at="m1", lost_by="ada", gone=(gone,)))
+        leader.keep()
+        if is_known:
+            follower.load(lambda _: True)
+        self.looked(follower, 2)
+        leader.take_over()
+        next_leader.load(lambda _: True)
+        for one in (leader, next_leader):
+            assert one.is_lost(T, "m1")
+            assert _of(one).gone == (gone,)
+        withdrawn = replace(gone, declared_at=0)
+        leader.put(replace(_of(leader), lost_at=None, lost_by="", gone=(withdrawn,)))
+        leader.keep()
+        self.looked(follower, 3)
+        leader.take_over()
+        after = ClaimBook(leader.store)
+        after.load(lambda _: True)
+        for one in (leader, after):
+            assert (_of(one).seen_at, _of(one).lost_at, _of(one).gone) == (3, None, (withdrawn,))
+            assert one.withdrawn("u") == (withdrawn,)
+
+    def test_a_claim_that_was_written_before_a_person_spoke_does_not_undo_that(
+        self, books: tuple[ClaimBook, ClaimBook], follower: ClaimBook
+    ) -> None:
+        leader, next_leader = books
+        gone = GoneUuid("g", 0, "ada", ("s3://b/t/",))
+        follower.put(self.seen(2))
+        follower.keep()
+        leader.put(replace(self.seen(1), gone=(gone,)), is_news=False)
+        leader._dirty.clear()  # as while it is being written
+        leader.take_over()
+        assert _of(leader).gone == (gone,)
+        leader.keep()
+        next_leader.load(lambda _: True)
+        assert _of(next_leader).gone == (gone,)
+
+    def test_what_was_gone_from_the_place_of_another_table_is_not_of_the_present_one(
+        self, books: tuple[ClaimBook, ClaimBook], follower: ClaimBook
+    ) -> None:
+        leader, _ = books
+        leader.put(replace(self.seen(1), gone=(GoneUuid("g", 7, "ada", ("s3://b/t/",)),)))
+        leader.keep()
+        follower.put(replace(self.seen(2), claim=Claim(T, "v", ("s3://b/t/",))))
+        follower.keep()
+        leader.take_over()
+        assert _of(leader).gone == ()
+
+    def test_what_was_withdrawn_of_a_table_is_so_under_its_new_name(
+        self, books: tuple[ClaimBook, ClaimBook], follower: ClaimBook
+    ) -> None:
+        leader, gone = books[0], GoneUuid("g", 7, "ada", ("s3://b/t/",))
+        leader.put(replace(self.seen(1), gone=(replace(gone, declared_at=0),)))
+        leader.keep()
+        follower.put(replace(self.seen(2), claim=Claim(U, "u", ("s3://b/t/",)), gone=(gone,)))
+        follower.keep()
+        leader.take_over()
+        found = leader.get(U)
+        assert found is not None
+        assert found.gone == leader.withdrawn("u") == (replace(gone, declared_at=0),)
+
+
+def _of(book: ClaimBook) -> SeenClaim:
+    found = book.get(T)
+    assert found is not None
+    return found

@@ -12,7 +12,7 @@ from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName
 from icewright.ownership.claims_sql import SqlClaims
-from icewright.ownership.model import Claim, GoneUuid, Missing, SeenClaim
+from icewright.ownership.model import Claim, GoneUuid, Missing, SeenClaim, as_declared
 
 SEEN_AGAIN_MS: Final = 600_000
 """How often it is noted that a pointer is where it was."""
@@ -223,24 +223,25 @@ class ClaimBook:
     def take_over(self) -> tuple[TableName, ...]:
         """Take over what other servers saw later than this one, where there are others. Raises ``Unavailable``.
 
-        What was declared lost at a pointer is so, whoever saw it there: as :meth:`is_lost`.
+        What people declared of a table is as this server knows it where they tell it: see :func:`.model.as_declared`.
         """
         if self.store is None or not self.store.is_shared:
             return ()
         changed, number = self.store.changed_since(self._read_to)
         with self.lock:
-            taken = [self._with_lost(seen) for seen in changed if self._is_later(seen)]
-            for seen in taken:
-                self._kept_at[seen.claim.name] = seen.seen_at
-                self.put(seen, is_news=False)
+            later = [seen for seen in changed if self._is_later(seen)]
+            for seen in later:
+                name = seen.claim.name
+                self._kept_at[name] = seen.seen_at
+                declared = self._as_declared(seen) if self.store.declares else seen
+                self.put(declared, is_news=declared != seen)
             self._read_to = max(self._read_to, number)
-            return tuple(seen.claim.name for seen in taken)
+            return tuple(seen.claim.name for seen in later)
 
-    def _with_lost(self, seen: SeenClaim) -> SeenClaim:
-        mine = self._seen.get(seen.claim.name)
-        if mine is None or mine.lost_at != seen.metadata_location or not seen.claim.unplaced:
-            return seen
-        return replace(seen, lost_at=mine.lost_at, lost_by=mine.lost_by)
+    def _as_declared(self, seen: SeenClaim) -> SeenClaim:
+        uuid = seen.claim.uuid
+        gone = () if uuid is None else self._gone.get(uuid, ())
+        return as_declared(replace(seen, gone=gone), self._seen.get(seen.claim.name))
 
     def _is_later(self, seen: SeenClaim) -> bool:
         mine = self._seen.get(seen.claim.name)

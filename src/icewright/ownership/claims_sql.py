@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from sqlalchemy import Engine, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Engine, bindparam, delete, insert, select, update
 
 from icewright.model.iceberg.names import TableName
-from icewright.ownership.model import SeenClaim
+from icewright.ownership.model import SeenClaim, as_declared
 from icewright.store.documents import digest, dump, load
 from icewright.store.schema import CLAIMS_CHANGED, claims, counters
+from icewright.store.table_rows import is_one_of
 from icewright.store.transactions import reading, writing
 
 FETCH_ROWS = 1_000
 """Rows read at a time; each is some 500 bytes."""
+_NAMES_AT_ONCE: Final = 400
+"""Names that one query asks for: every database allows two parameters for each."""
 
 
 class SqlClaims:
@@ -22,9 +26,12 @@ class SqlClaims:
     Raises :class:`~icewright.core.errors.Unavailable` when the store does not answer.
     """
 
-    def __init__(self, engine: Engine, *, is_shared: bool = False) -> None:
-        """``is_shared``: other servers keep claims here as well."""
-        self._engine, self.is_shared = engine, is_shared
+    def __init__(self, engine: Engine, *, is_shared: bool = False, declares: bool = True) -> None:
+        """``is_shared``: other servers keep claims here as well.
+
+        ``declares``: people tell this server which tables are lost or gone; what another one keeps changes none of it.
+        """
+        self._engine, self.is_shared, self.declares = engine, is_shared, declares
 
     def claims(self) -> Iterator[SeenClaim]:
         """All claims, one after the other, in no particular order.
@@ -55,19 +62,35 @@ class SqlClaims:
 
         Forgetting what is not there is harmless.
         """
-        rows = [{**_key(one.claim.name), "claim": dump(one)} for one in {one.claim.name: one for one in seen}.values()]
-        gone = [_key(name) for name in forget] + [_key(one.claim.name) for one in seen]
+        by_name = {one.claim.name: one for one in seen}
+        gone = [_key(name) for name in (*forget, *by_name)]
         if not gone:
             return
         same = (claims.c.catalog == bindparam("key_catalog"), claims.c.name_digest == bindparam("key_name_digest"))
         counter = update(counters).where(counters.c.name == CLAIMS_CHANGED).values(value=counters.c.value + 1)
         with writing(self._engine) as connection:
             changed = connection.execute(counter.returning(counters.c.value)).scalar_one()
+            if not self.declares:
+                before = _kept(connection, by_name)
+                by_name = {name: as_declared(one, before.get(name)) for name, one in by_name.items()}
+            rows = [{**_key(name), "claim": dump(one)} for name, one in by_name.items()]
             connection.execute(
                 delete(claims).where(*same), [{f"key_{name}": value for name, value in key.items()} for key in gone]
             )
             if rows:
                 connection.execute(insert(claims), [{**row, "changed": changed} for row in rows])
+
+
+def _kept(connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, SeenClaim]:
+    """The claims of these names as they are kept."""
+    columns, found = (claims.c.catalog, claims.c.name_digest), dict[TableName, SeenClaim]()
+    keys = [tuple(_key(name).values()) for name in names]
+    for start in range(0, len(keys), _NAMES_AT_ONCE):
+        some = keys[start : start + _NAMES_AT_ONCE]
+        for text in connection.scalars(select(claims.c.claim).where(is_one_of(columns, some))):
+            one = load(SeenClaim, text)
+            found[one.claim.name] = one
+    return found
 
 
 def _key(name: TableName) -> dict[str, str]:

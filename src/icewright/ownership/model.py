@@ -85,6 +85,19 @@ class SeenClaim:
     gone: tuple[GoneUuid, ...] = ()
 
 
+def as_declared(seen: SeenClaim, before: SeenClaim | None) -> SeenClaim:
+    """A claim with what people have declared of the table, as it stands in ``before``: a look may go by older words.
+
+    A loss counts at its pointer alone; what was declared gone from the table's place goes with its uuid.
+    """
+    if before is None:
+        return replace(seen, lost_at=None, lost_by="")
+    is_lost = before.lost_at == seen.metadata_location and bool(seen.claim.unplaced)
+    lost_at, lost_by = (before.lost_at, before.lost_by) if is_lost else (None, "")
+    gone = before.gone if before.claim.uuid == seen.claim.uuid else seen.gone
+    return replace(seen, lost_at=lost_at, lost_by=lost_by, gone=gone)
+
+
 def key_of(snapshot: Snapshot) -> int:
     """What a snapshot and its manifests are known by, from 0 to 2^64: its id and where its manifest list is.
 

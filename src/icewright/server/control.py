@@ -271,7 +271,16 @@ def build_control_plane(
     )
     benefit = Benefit(recommendations, tables, tasks, queries, clock)
     acceptance = PolicyAcceptance(accepting, clock)
-    others = OthersTables(tables, observer, source, clock, part, want=rounds.want, acceptance=acceptance)
+    others = OthersTables(
+        tables,
+        observer,
+        source,
+        clock,
+        part,
+        want=rounds.want,
+        acceptance=acceptance,
+        answers=lambda catalog: loop.paused_until(catalog) is None,
+    )
     loop = Loop(
         catalogs,
         tables,

@@ -181,7 +181,7 @@ class Opened:
             keeping=Keeping(config.server.retention, SqlAudit(engine), SqlPrunings(engine), history),
             expiries=expiries,
             places=self._places,
-            claims=SqlClaims(engine, is_shared=self.is_shared),
+            claims=SqlClaims(engine, is_shared=self.is_shared, declares=part.leads),
             rollbacks=rollbacks,
             properties=properties,
             recommendations=SqlRecommendations(engine),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 
 import pytest
 
@@ -15,7 +16,8 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.tasks import TaskState
-from icewright.ports.store import AT_ONCE
+from icewright.ports.store import AT_ONCE, TableRecord
+from icewright.recommendations.policy_acceptance import PolicyAcceptance
 from icewright.server.cluster.share import Part
 from icewright.server.control import ControlPlane
 from icewright.server.others_tables import WALK_MS
@@ -224,6 +226,68 @@ class TestTablesOfOthers:
         house.clock.advance(WALK_MS)
         leader.loop.turn()
         assert list(leader.removal_rounds._wanted) == []
+
+    def test_a_window_that_is_open_between_two_walks_is_used(self, house: Lakehouse) -> None:
+        opens_at = house.clock.now() // HOUR_MS * HOUR_MS + 2 * HOUR_MS
+        at = datetime.fromtimestamp(opens_at / 1000, UTC)
+        window = {
+            "icewright.maintenance-window.cron": f"{at.minute} {at.hour} * * *",
+            "icewright.maintenance-window.duration": "PT20M",
+            "icewright.maintenance-window.time-zone": "UTC",
+        }
+        house.ready_table(properties={**AUTO, "icewright.remove-orphan-files.enabled": "true", **window})
+        leader = server(house, leads=True)
+        leader.loop.turn()
+        house.clock.advance(opens_at - 5 * MINUTE_MS - house.clock.now())
+        leader.loop.turn()
+        wanted = leader.removal_rounds._wanted
+        assert list(wanted) == []
+        house.clock.advance(20 * MINUTE_MS)
+        leader.loop.turn()
+        assert list(wanted) == [house.record().table_id]
+        wanted.clear()
+        leader.loop.turn()
+        assert list(wanted) == [], "once a window"
+
+    def test_a_catalog_that_hangs_keeps_the_loop_no_longer_than_one_answer(
+        self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A loop that is silent for two minutes would give the lead away."""
+        names = [NAME, OTHER, TableName("lake", ("db",), "third")]
+        for name in names:
+            house.ready_table(name, AUTO)
+        leader, asked = server(house, leads=True), list[TableName]()
+        leader.loop.turn()
+        house.clock.advance(WALK_MS)
+
+        def hangs(record: TableRecord) -> None:
+            asked.append(record.name)
+            house.clock.advance(4 * SECOND_MS)
+            raise Unavailable("no answer")
+
+        monkeypatch.setattr(PolicyAcceptance, "is_open", lambda *_: True)
+        monkeypatch.setattr(leader.observer, "present", hangs)
+        for count in (1, 2, 3, 3):
+            leader.loop.turn()
+            assert len(asked) == count
+        assert sorted(asked) == sorted(names)
+
+    def test_a_catalog_that_is_left_alone_is_not_asked(self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+        house.ready_table(properties=AUTO)
+        leader, asked = server(house, leads=True), list[TableName]()
+        leader.loop.turn()
+        house.clock.advance(WALK_MS)
+        monkeypatch.setattr(PolicyAcceptance, "is_open", lambda *_: True)
+        monkeypatch.setattr(leader.observer, "present", lambda record: asked.append(record.name))
+        with monkeypatch.context() as away:
+            away.setattr(house.catalog, "tables", _away)
+            leader.loop.turn()
+        assert leader.loop.paused_until("lake") is not None
+        assert asked == []
+
+
+def _away() -> None:
+    raise Unavailable("it is away")
 
 
 def test_kinds_that_the_server_carries_out_are_not_the_owners_to_verify() -> None:

@@ -71,7 +71,7 @@ def test_a_server_that_looks_writes_within_what_it_holds_alone_and_moves_no_file
             looks.tables.look_at_once(NAME)
         store = looks.registry.book().store
         assert store is not None
-        assert store.is_shared
+        assert (store.is_shared, store.declares) == (True, False)
         assert looks.removal_rounds._remover.catalogs == frozenset()
         engine = looks.tables._engine  # type: ignore[attr-defined]  # of the store on SQL
         assert engine.get_execution_options()[FOLLOWS]
