@@ -15,6 +15,8 @@ from icewright.core.errors import StoreTaken, StoreUnavailable, Unavailable
 from icewright.core.servers import Server, leader_of
 from icewright.model.access.permissions import OWNER
 from icewright.model.events.feed import FactKind, FeedFilter
+from icewright.model.iceberg.names import TableName
+from icewright.server.cluster import leadership
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.leadership import Leadership, Sharing
 from icewright.server.cluster.leading import Question
@@ -23,10 +25,12 @@ from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.cluster.share import Part, Share
 from icewright.server.control import ControlPlane
 from icewright.server.loop import Loop
+from icewright.store.scope_filters import bucket_of
 from tests.builders.lakehouse import Lakehouse
 from tests.lakes.stores import new_store
 
 WAIT_S = 30.0
+NAMES = [TableName("lake", ("db",), f"t{number}") for number in range(1_000)]
 ENGINE = create_engine("sqlite://")
 """Nothing here writes by it."""
 
@@ -319,6 +323,38 @@ def test_a_leader_that_was_declared_dead_leads_anew(sharers: tuple[Sharer, Share
         soon(lambda: first.leadership.led not in (None, led))
         soon(lambda: len(first.share.buckets) == 128)
         assert first.share.session != session
+
+
+def test_a_table_at_which_a_loop_hangs_is_looked_at_by_the_leader_that_its_server_becomes(
+    sharers: tuple[Sharer, Sharer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = sharers
+    monkeypatch.setattr(leadership, "LOOK_END_S", 0.01)
+    hangs, goes_on = threading.Event(), threading.Event()
+    with first.leadership:
+        soon(lambda: first.leads)
+        with second.leadership:
+            soon(lambda: second.parts and len(second.share.buckets) == 64)
+            looking, session = second.leadership._looking, second.share.session
+            assert looking is not None
+            name = next(one for one in NAMES if bucket_of(one) in second.share.buckets)
+
+            def hang() -> None:
+                with second.parts[0].working(name) as is_ours:
+                    assert is_ours
+                    hangs.set()
+                    goes_on.wait(WAIT_S)
+
+            monkeypatch.setattr(looking.control.loop, "turn", hang)
+            assert hangs.wait(WAIT_S)
+            first.leadership.__exit__()
+            soon(lambda: second.leads and len(second.share.buckets) == 128)
+            part = second.share._present
+            assert part is not None
+            with part.working(name) as is_ours:
+                assert is_ours
+            assert second.share.session != session
+            goes_on.set()
 
 
 def test_a_loop_that_hangs_gives_its_tables_away(

@@ -48,6 +48,8 @@ LOOP_PAUSE_S: Final = 1.0
 TIMEOUT_S: Final = 30.0
 """How long it is waited for the loop to end its round; then it is left behind, as a server that dies leaves it."""
 
+LOOK_END_S: Final = 2.0
+"""How long a server that comes to lead waits for the look that it is at as one that follows."""
 TRIED_S: Final = 5.0
 """How long the start of a server waits until it leads or knows that another one does."""
 
@@ -203,19 +205,22 @@ class Leadership:
             self._looking = _Looking(control, loop, session)
             loop.start()
 
-    def _look_no_more(self, wait_s: float = TIMEOUT_S) -> None:
-        """End the loop of a server that follows; what it is at goes on, and is fenced."""
+    def _look_no_more(self, wait_s: float = TIMEOUT_S) -> bool:
+        """End the loop of a server that follows, and tell whether it has; what it is at goes on, and is fenced."""
         looking, self._looking = self._looking, None
-        if looking is not None:
-            looking.control.loop.stop()
-            looking.thread.join(wait_s)
+        if looking is None:
+            return True
+        looking.control.loop.stop()
+        looking.thread.join(wait_s)
+        return not looking.thread.is_alive()
 
     def _part(self, engine: Engine) -> Part:
         """What of all tables a server that begins to lead looks at; it assigns them first."""
-        self._look_no_more(wait_s=0)  # its part ends by that of the leader
         if self._sharing is None:
             return ALL_TABLES
         share, tables = self._sharing.share, SqlTableStore(engine)
+        if not self._look_no_more(LOOK_END_S):
+            share.leave()  # or nobody would look at the table that it is at, for as long as that hangs
         for _ in range(2):  # once more where its session had ended
             share.keep()
         share.assign(engine)
