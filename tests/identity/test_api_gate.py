@@ -49,6 +49,7 @@ def routes(served: Served) -> Iterator[tuple[str, str]]:
             "plan_id",
             "task_id",
             "recommendation_id",
+            "decision_id",
             "message_id",
             "session_id",
             "optimizer_id",

@@ -141,6 +141,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/queue"): (READERS, SOME),
     ("GET", "/groups"): (READERS, ALL),
     ("GET", "/autotune"): (READERS, ALL),
+    ("GET", "/cluster"): (READERS, ALL),
     ("GET", "/autotune/{decision}"): (READERS, ALL),
     ("POST", "/autotune/{decision}/hold"): (OPERATORS, ALL),
     ("POST", "/autotune/{decision}/release"): (OPERATORS, ALL),

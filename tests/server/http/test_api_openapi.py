@@ -380,6 +380,7 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
         yield "POST", f"{V1}/autotune/{{decision_id}}/{verb}", served.http.post(url, json={"why": "not now"})
     yield "GET", f"{V1}/autotune/{{decision_id}}", served.http.get(f"{V1}/autotune/tune-1")
     yield "GET", f"{V1}/autotune", served.http.get(f"{V1}/autotune")
+    yield "GET", f"{V1}/cluster", served.http.get(f"{V1}/cluster")
     yield "GET", f"{V1}/groups/{{name}}", served.http.get(f"{V1}/groups/default")
     yield "POST", f"{V1}/queue/resume", served.http.post(f"{V1}/queue/resume", json=to_json(part))
 
