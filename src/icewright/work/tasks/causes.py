@@ -36,6 +36,7 @@ CAUSES: Final[Mapping[type[IcewrightError], Cause]] = MappingProxyType(
         errors.ServerUnavailable: Cause.AWAY,
         errors.StoreUnavailable: Cause.AWAY,
         errors.StoreTaken: Cause.AWAY,
+        errors.BucketLost: Cause.AWAY,
         errors.InboxFull: Cause.AWAY,
         errors.TooManyRequests: Cause.AWAY,
         errors.InboxShareFull: Cause.AWAY,
