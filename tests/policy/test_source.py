@@ -85,19 +85,24 @@ def test_applying_brings_the_next_looks_forward_of_the_tables_in_question_alone(
     assert house.record().next_look_at == house.clock.now()
 
 
-def test_x3_policies_that_are_applied_during_a_look_have_another_one_follow(
+def test_x3_policies_that_are_applied_during_a_look_count_in_it(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The look by the policies of before is lost, and another one follows at once."""
     house.control.maintainer.look(NAME)
-    save = house.tables.save_plan
+    save, modes = house.tables.save_plan, list[Mode]()
 
     def saved_and_applied(plan: Plan, *, is_present: bool = True) -> None:
         save(plan, is_present=is_present)
-        house.control.policies.apply(new("auto", "lake.db.**"), 0)
+        modes.append(plan.mode)
+        if len(modes) == 1:
+            house.control.policies.apply(new("auto", "lake.db.**"), 0)
 
     monkeypatch.setattr(house.tables, "save_plan", saved_and_applied)
-    house.control.maintainer.look(NAME, plan_anew=True)
-    assert house.record().next_look_at == house.clock.now()
+    looked = house.control.maintainer.look(NAME, plan_anew=True)
+    assert modes == [Mode.OBSERVE, Mode.AUTO]
+    assert (looked.plan.mode, looked.enqueued is not None) == (Mode.AUTO, True)
+    assert house.record().plan_id == looked.plan.plan_id
 
 
 def test_rules_are_read_once_per_revision() -> None:

@@ -37,7 +37,7 @@ from icewright.store.schema import (
     worker_access,
 )
 from icewright.store.schema_access import answers, audit, audit_start, login_codes, sessions, tokens
-from icewright.store.servers_schema import prunings, servers, submitters
+from icewright.store.servers_schema import buckets, prunings, server_sessions, servers, submitters
 from icewright.store.transactions import reading, writing
 from icewright.work.autotune.schema import decisions
 from icewright.work.halts.schema import halts
@@ -105,6 +105,8 @@ BOUNDED: Final[Mapping[Table, str]] = {
     event_cursors: "one row for each log that is configured, or was; those of spools go with sums of queries",
     receivers: "one row for each receiver that is configured, or was",
     servers: "a server that is not heard of is removed by the next one that says it is there",
+    server_sessions: "those that ended more than a day ago are removed when one ends",
+    buckets: "one row for each bucket",
     submitters: "a submitter that is not heard of is removed by the next one that asks",
     sessions: "ended ones are deleted when the next one begins",
     login_codes: "expired ones are deleted when the next one is made",
