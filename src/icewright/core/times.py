@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Instant: TypeAlias = int
 """Milliseconds since the Unix epoch, UTC."""
+NEVER: Final[Instant] = 2**62
+"""Later than all that is compared with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from icewright.actions.rewrite_data_files.triggers.triggers import unworthy_file
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, IcewrightError, LookLost, NotFound, Rejected, TableReplaced, Unreadable
 from icewright.core.reasons import lasting
-from icewright.core.times import Instant
+from icewright.core.times import NEVER, Instant
 from icewright.feed.publisher import FeedPublisher
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.dispatch.late_commits import LateCommits
@@ -27,7 +27,7 @@ from icewright.maintenance.planner import Planner
 from icewright.maintenance.quiet_tables import QuietTables, quiet_until
 from icewright.maintenance.registry.planning import effect_of
 from icewright.maintenance.registry.services import plan_asked
-from icewright.maintenance.upkeep import NEVER, NOTHING_KEPT_UP, KeptUp, Look, Upkeep
+from icewright.maintenance.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableId, TableName

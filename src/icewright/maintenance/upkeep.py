@@ -16,7 +16,7 @@ from icewright.actions.expire_data.plan import NOTHING_EXPIRES
 from icewright.actions.expire_snapshots.expirer import holds_of_tasks
 from icewright.actions.expire_snapshots.plan import automatic_rule
 from icewright.actions.rewrite_manifests.due import may_be_in_danger
-from icewright.core.times import Instant, Window
+from icewright.core.times import NEVER, Instant, Window
 from icewright.inventory.snapshot_retention import retained_snapshots
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.first_run_approval import FirstRunApproval
@@ -49,7 +49,6 @@ from icewright.ports.table_records import BeforeLook
 
 LOOKED_LATELY: Final = "looked-lately"
 """The code of a reason that says: it was passed over, since nothing can have become due."""
-NEVER: Final[Instant] = 2**62
 _REMEMBERED_MAX: Final = 200_000
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from icewright.actions.remove_files.quarantine_scheduler import NEVER
 from icewright.core.clock import Clock
 from icewright.core.errors import IcewrightError
 from icewright.core.servers import BUCKETS
-from icewright.core.times import Instant
+from icewright.core.times import NEVER, Instant
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Mode, Policy

@@ -23,7 +23,7 @@ from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.remove_files.service import Remover
 from icewright.approvals.service import RESTORED_SINCE, Approvals
 from icewright.core.errors import IcewrightError, NotFound, StoreUnavailable
-from icewright.core.times import Instant
+from icewright.core.times import NEVER, Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import IntentState
 from icewright.model.actions.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
@@ -43,7 +43,6 @@ from icewright.ports.table_records import BeforeLook
 
 _log = structlog.get_logger("icewright.removals")
 
-NEVER: Final[Instant] = 2**62
 PASS_INTERVAL_MS: Final = 20 * 3_600_000
 """How often orphan files of a table are looked for by itself, from the end of one pass on: once a day, also within a
 window that opens a day after it did last."""

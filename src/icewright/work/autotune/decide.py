@@ -7,6 +7,7 @@ decisions a day is bounded whatever happens.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -156,7 +157,7 @@ def decide(facts: QueueFacts, past: Sequence[TuneDecision], limits: TuneLimits, 
     return tuple(verdict for rule in rules if (verdict := rule.verdict()) is not None)
 
 
-class _Rule:
+class _Rule(ABC):
     """What the two subjects of a queue have in common."""
 
     def __init__(self, facts: QueueFacts, past: Sequence[TuneDecision], limits: TuneLimits, now: Instant) -> None:
@@ -176,17 +177,17 @@ class _Rule:
             return Ended(standing, DecisionState.LAPSED, Reason(LAPSED, "the reason has gone"))
         return None
 
-    def _needs(self) -> Iterator[NewDecision]:
-        raise NotImplementedError
+    @abstractmethod
+    def _needs(self) -> Iterator[NewDecision]: ...
 
-    def _may_follow(self, need: NewDecision) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _may_follow(self, need: NewDecision) -> bool: ...
 
-    def _came_true(self, standing: TuneDecision) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _came_true(self, standing: TuneDecision) -> bool: ...
 
-    def _is_called_for(self, standing: TuneDecision) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _is_called_for(self, standing: TuneDecision) -> bool: ...
 
     def _rested(self, span_ms: int) -> bool:
         """Whether the last decision is so long ago."""
