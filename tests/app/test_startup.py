@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +13,7 @@ from icewright.core.extras import EXTRAS
 from tests.builders.command_line import COMMAND, icewright
 from tests.cases import each_case
 
-# typer itself reads values with pydantic, so that one is loaded as soon as there is an argument.
-HEAVY = ("pyiceberg", "pyarrow", "pyspark", "fastapi", "sqlalchemy", "uvicorn", "httpx2", "structlog")
+HEAVY = ("pyiceberg", "pyarrow", "pyspark", "fastapi", "sqlalchemy", "uvicorn", "httpx2", "structlog", "pydantic")
 
 SCRIPT = """
 import sys
@@ -26,14 +26,27 @@ print("LOADED", sorted({{one for name in sys.modules for one in (name, name.spli
 """
 
 
-def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+def python(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - our own words
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=cwd)  # noqa: S603 - our own words
 
 
 @each_case("arguments", [["--help"], ["scan", "--help"], ["table", "--help"], ["version"], ["config", "path"]])
 def test_nothing_heavy_is_loaded_without_need(arguments: list[str]) -> None:
     done = python("-c", SCRIPT.format(arguments=arguments, heavy=HEAVY))
+    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
+
+
+@each_case("arguments", [["tables", "list"], ["cluster"], ["-c", "icewright.toml", "approvals", "list"]])
+def test_commands_that_ask_the_server_load_neither_catalogs_nor_pydantic(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "icewright.toml").write_text("", encoding="utf-8")
+    heavy = (*(one for one in HEAVY if one != "httpx2"), "icewright.store.engine")
+    done = python("-c", SCRIPT.format(arguments=arguments, heavy=heavy), cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "LOADED [] 1"  # no server is running
+
+
+def test_help_loads_no_policies() -> None:
+    done = python("-c", SCRIPT.format(arguments=["--help"], heavy=("icewright.config.model", "icewright.model.policy")))
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
 
 

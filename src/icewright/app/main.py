@@ -18,6 +18,7 @@ from icewright import __version__
 from icewright.core.errors import IcewrightError
 from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import ConfigReader, Invocation
+from icewright.terminal.parameters import read_quickly
 
 
 class Entry(NamedTuple):
@@ -219,6 +220,7 @@ class Commands(TyperGroup):
             raise typer.Exit(ctx.obj.terminal.problem(error)) from error
 
 
+read_quickly()
 app = typer.Typer(
     name="icewright",
     cls=Commands,

@@ -48,12 +48,13 @@ def client_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def trusted(url: str) -> ssl.SSLContext | bool:
+def trusted(url: str) -> ssl.SSLContext:
     """What a server's certificate is verified by: ``SSL_CERT_FILE``, ``SSL_CERT_DIR`` or the machine's certificates.
 
-    httpx2 leaves these variables out along with those for proxies, which must not see the token.
+    httpx2 leaves these variables out along with those for proxies, which must not see the token. For ``http://`` it
+    trusts no certificate: there is none, and to read those of the machine takes time.
     """
-    return ssl.create_default_context() if url.startswith("https://") else True
+    return ssl.create_default_context() if url.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def is_public_url(url: str) -> bool:

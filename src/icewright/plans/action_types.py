@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
-from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import NotAllowed
 from icewright.core.times import Instant
@@ -23,10 +22,11 @@ from icewright.model.policy.policy import Policy
 from icewright.model.queries.templates import TemplateWeek
 from icewright.model.work.tasks import Outcome, Task
 from icewright.plans.due import Due
-from icewright.ports.store import TableStore
 
 if TYPE_CHECKING:
+    from icewright.catalogs.port import Catalog
     from icewright.plans.evidence.measures import Measured
+    from icewright.ports.store import TableStore
 
 A = TypeVar("A")
 Q = TypeVar("Q")

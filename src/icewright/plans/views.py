@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionFigures, ActionKind, Executor
@@ -15,7 +16,9 @@ from icewright.model.plans.plans import Migration, Plan, Prediction, Reason, Ver
 from icewright.model.policy.policy import Mode
 from icewright.model.work.admission import Lane
 from icewright.model.work.tasks import Lease, ListedTask, Outcome, Progress, Task, TaskState
-from icewright.ports.store import WaitingPlan
+
+if TYPE_CHECKING:
+    from icewright.ports.store import WaitingPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from icewright.config.model import Config, ServerConfig
 from icewright.config.secrets import resolve
 from icewright.core.errors import NotFound, Rejected, Unavailable
 from icewright.terminal.address import ServerAddress, read_address
+
+if TYPE_CHECKING:
+    from icewright.config.model import Config, ServerConfig
 
 TOKEN_VARIABLE: Final = "ICEWRIGHT_TOKEN"  # noqa: S105 - the name of a variable
 URL_VARIABLE: Final = "ICEWRIGHT_URL"

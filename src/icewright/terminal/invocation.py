@@ -18,7 +18,6 @@ import typer
 from icewright.core.codec import from_json
 from icewright.core.errors import IcewrightError, InvalidConfiguration, NotFound, Rejected, Unavailable
 from icewright.model.iceberg.names import TableName
-from icewright.model.policy.policies import PolicyRevision
 from icewright.terminal.cli import Terminal
 from icewright.terminal.found_server import found_server
 from icewright.terminal.tables import Column
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from icewright.config.layers import Given, Key
     from icewright.config.model import Config
     from icewright.model.iceberg.tables import Json
-    from icewright.model.policy.policies import Rule
+    from icewright.model.policy.policies import PolicyRevision, Rule
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -137,6 +136,8 @@ class Invocation:
     @cached_property
     def applied(self) -> PolicyRevision | None:
         """The policies that are applied, as the server says; None where none runs here and none is configured."""
+        from icewright.model.policy.policies import PolicyRevision  # noqa: PLC0415 - `--help` stays quick
+
         try:
             with _connection(self, show_api=False) as client:
                 return from_json(PolicyRevision, client.policies())
