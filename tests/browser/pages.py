@@ -79,7 +79,7 @@ def addresses(served: Served, table: str, plan_id: str, tasks: Sequence[str]) ->
         "/ui/policies?tab=edit",
         *(
             f"/ui/administration?tab={tab}"
-            for tab in ("system", "optimizers", "quarantine", "notifications", "audit", "people")
+            for tab in ("system", "servers", "optimizers", "quarantine", "notifications", "audit", "people")
         ),
         "/ui/reference?schema=PlanView",
         "/ui/no/such/page",

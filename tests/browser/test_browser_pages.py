@@ -491,7 +491,7 @@ def test_who_has_a_plan_open_that_somebody_approves_is_told_of_its_task(
     page.get_by_role("button", name="Approve").click()
     served.post(f"/plans/{waiting['plan_id']}/approve", {"approved_by": "Bob"})
     dialog = page.get_by_role("dialog", name="Approve this plan")
-    dialog.get_by_text("Somebody approved this plan meanwhile").wait_for()
+    dialog.get_by_text("This plan has been approved meanwhile").wait_for()
     assert dialog.get_by_role("button", name="Approve", exact=True).is_disabled()
     dialog.get_by_role("link").click()
     page.get_by_text("queued").first.wait_for()
@@ -704,7 +704,7 @@ def test_what_happens_is_told_once(chromium: Any, served: Served, url: str) -> N
 def test_what_needs_somebody_stands_at_the_top(chromium: Any, served: Served, url: str) -> None:
     opened = Opened(chromium)
     page = opened.log_in(url)
-    troubles = page.get_by_role("region", name="Trouble: this needs somebody")
+    troubles = page.get_by_role("region", name="Trouble: this needs a person")
     assert troubles.count() == 0
     served.lake.available = False
     served.control.loop.round()
@@ -792,7 +792,7 @@ def test_a_catalog_that_hangs_is_told_of_beside_what_is_stored_and_keeps_no_othe
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0], size
         page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
         page.get_by_role("link", name="Snapshots", exact=True).click()
-        eventually(page, page.get_by_role("alert").filter(has_text="This page asks again by itself.").count, 2)
+        eventually(page, page.get_by_role("alert").filter(has_text="This page keeps asking.").count, 2)
         page.get_by_role("link", name="Fleet").click()
         row(page, "orders").wait_for()
         assert page.locator("#connection").inner_text() == "live"

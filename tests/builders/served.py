@@ -40,6 +40,7 @@ from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.history import HistoryProgress
 from icewright.retention.pruning import Keeping
 from icewright.retention.prunings_sql import SqlPrunings
+from icewright.server.cluster.leading import Leading
 from icewright.server.control import ControlPlane, build_control_plane
 from icewright.server.http import page
 from icewright.server.http.app import create_app
@@ -190,11 +191,11 @@ def hello(optimizer_id: str = "optimizer-1", *, protocol_version: int = PROTOCOL
 
 
 @contextmanager
-def at_a_port(control: ControlPlane, port: int = 0) -> Iterator[str]:
+def at_a_port(control: ControlPlane, port: int = 0, leading: Leading | None = None) -> Iterator[str]:
     """The control plane behind a real socket, for programs of their own; its URL. The token is :data:`TOKEN`."""
     with listen("127.0.0.1", port) as listening:
         taken = int(listening.getsockname()[1])
-        app = create_app(control, access(new_store(), control.clock, "127.0.0.1", taken))
+        app = create_app(control, access(new_store(), control.clock, "127.0.0.1", taken), leading=leading)
         web = web_server(app)
         app.state.streams.is_ending = lambda: web.should_exit  # else a page that is open keeps it for three seconds
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from icewright.app.cluster import _print
-from icewright.core.servers import Server
-from icewright.server.cluster.coordinator import SqlCoordinator
-from icewright.server.cluster.leading import AlwaysLeads
-from icewright.server.cluster.servers_sql import SqlServers
 from icewright.terminal.cli import Terminal
 from tests.builders.served import V1, Served, problem
-
-
-@dataclass
-class Shared:
-    """Two servers that look at tables, and one that does not yet."""
-
-    served: Served
-
-    def __post_init__(self) -> None:
-        engine, clock = self.served.engine, self.served.clock
-        self.coordinator, book = SqlCoordinator(engine, clock), SqlServers(engine, clock)
-        for number, epoch in ((1, 7), (2, None), (3, None)):
-            book.beat(Server(f"server-{number}", f"http://10.0.0.{number}:7077", "0.1.0", epoch))
-        self.first = self.coordinator.join("server-1", 0)
-        self.coordinator.assign(engine)
-        self.second = self.coordinator.join("server-2", 0)
-        self.coordinator.assign(engine)
-        leading = AlwaysLeads(self.served.control)
-        leading.assigned = self.coordinator.assigned  # type: ignore[method-assign]  # of this test
-        leading.servers = book.present  # type: ignore[method-assign]  # of this test
-        leading.buckets = 64
-        self.served.app.state.leading = leading
+from tests.builders.shared_servers import SharedServers
 
 
 @pytest.fixture
@@ -54,7 +27,7 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
     served: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
     served.table()
-    shared = Shared(served)
+    shared = SharedServers(served)
     found = served.get("/cluster")
     assert found["version"] == shared.coordinator.version()
     shown = [

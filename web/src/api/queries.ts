@@ -388,6 +388,12 @@ export const readiness = queryOptions({
   refetchInterval: NOW_AND_THEN,
 });
 
+export const cluster = queryOptions({
+  queryKey: ["cluster"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/cluster", { signal })),
+  refetchInterval: NOW_AND_THEN,
+});
+
 const LIST = { params: { query: { limit: 200 } } } as const;
 
 export const audit = queryOptions({

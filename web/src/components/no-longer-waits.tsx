@@ -19,7 +19,7 @@ export function NoLongerWaits({ plan }: { plan: Waited }) {
     <div role="alert" className="rounded-lg border border-fair p-3">
       {task ? (
         <p>
-          Somebody approved this plan meanwhile: <TaskLink id={task.task_id} />.
+          This plan has been approved meanwhile: <TaskLink id={task.task_id} />.
         </p>
       ) : newer ? (
         <>

@@ -59,7 +59,7 @@ export function RefuseDialog({
         }}
       >
         <p>
-          Nothing is done to <Name className="font-medium">{plan.table}</Name> by this plan, and nobody can approve it
+          Nothing is done to <Name className="font-medium">{plan.table}</Name> by this plan, and it cannot be approved
           any more. A plan of this kind waits again when the policy changes, for data files when the table does, and in
           a week at the latest.
         </p>

@@ -140,7 +140,7 @@ function Banner({ status }: { status: queries.Status | undefined }) {
   return (
     <div className="mb-4 flex flex-col gap-3">
       {found.length > 0 ? (
-        <Card title="Trouble: this needs somebody" className="border-bad">
+        <Card title="Trouble: this needs a person" className="border-bad">
           <ul className="flex flex-col gap-1 text-sm">
             {found.slice(0, 10).map(({ kind, name, until, text }) => (
               <li key={`${kind} ${name}`}>
@@ -218,7 +218,7 @@ function Who() {
       <Button onClick={() => out.mutate()} disabled={out.isPending}>
         Log out
       </Button>
-      {out.error ? <span className="text-bad">Nobody was logged out.</span> : null}
+      {out.error ? <span className="text-bad">You are still logged in.</span> : null}
     </div>
   );
 }
@@ -251,9 +251,7 @@ function LogInPage() {
   return (
     <main className="mx-auto flex max-w-2xl flex-col gap-4 p-6">
       <h1 className="text-xl font-semibold">Log in to icewright</h1>
-      <p>
-        Nobody is logged in here. A log-in ends after twelve hours, and when nobody has done anything for half an hour.
-      </p>
+      <p>You are not logged in. A log-in ends after twelve hours, and after half an hour without activity.</p>
       {hasProvider() ? (
         <Card title="With your organization's account">
           <a
@@ -267,8 +265,8 @@ function LogInPage() {
       ) : null}
       <Card title="With a link">
         <p>
-          <Code>icewright login</Code> prints a link on the machine of <Code>icewright serve</Code>, and wherever
-          somebody has logged in to it with a token. Each link works once, and soon.
+          <Code>icewright login</Code> prints a link on the machine of <Code>icewright serve</Code>, and on each machine
+          that is logged in to it with a token. A link works once, for a short time.
         </p>
       </Card>
       <p className="text-sm text-soft">

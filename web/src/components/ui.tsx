@@ -163,12 +163,12 @@ export function Trouble({ error, again }: { error: Error; again?: () => void }) 
       ? "The server does not answer."
       : error instanceof Refused
         ? error.message
-        : "This page has failed. Load it anew.";
+        : "This page has failed. Load it again.";
   return (
     <div role="alert" className="rounded-lg border border-bad bg-card p-4">
       <p className="text-bad [overflow-wrap:anywhere]">{visible(said)}</p>
       {again && isAway(error) ? (
-        <p className="text-sm">This page asks again by itself.</p>
+        <p className="text-sm">This page keeps asking.</p>
       ) : error instanceof Refused && error.hint ? (
         <p className="text-sm">{visible(error.hint)}</p>
       ) : null}

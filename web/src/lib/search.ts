@@ -133,7 +133,15 @@ export function policySearch(raw: Raw): {
   };
 }
 
-export const ADMIN_TABS = ["system", "optimizers", "quarantine", "notifications", "audit", "people"] as const;
+export const ADMIN_TABS = [
+  "system",
+  "servers",
+  "optimizers",
+  "quarantine",
+  "notifications",
+  "audit",
+  "people",
+] as const;
 
 export function adminSearch(raw: Raw): { tab?: (typeof ADMIN_TABS)[number] | undefined } {
   return { tab: oneOf(raw, "tab", ADMIN_TABS) };

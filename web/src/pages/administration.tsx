@@ -4,9 +4,11 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { answer, api, type Schemas } from "../api/client";
 import * as queries from "../api/queries";
+import { Cluster } from "../components/cluster";
 import { type Column, DataTable } from "../components/data-table";
 import { Tabs } from "../components/links";
 import { Badge, Button, Card, Empty, Loaded, Name, PageHeading, Time, Trouble } from "../components/ui";
+import { readsEverything } from "../lib/cluster";
 import { count, plural } from "../lib/format";
 import { useNow } from "../lib/now";
 import { ADMIN_TABS } from "../lib/search";
@@ -22,6 +24,7 @@ type Tab = (typeof ADMIN_TABS)[number];
 
 const NAMES: Record<Tab, string> = {
   system: "System",
+  servers: "Servers",
   optimizers: "Optimizers",
   quarantine: "Quarantine",
   notifications: "Notifications",
@@ -37,6 +40,7 @@ export function AdministrationPage() {
   const { tab = "system" } = administrationRoute.useSearch();
   const me = useQuery(queries.me);
   const tabs = ADMIN_TABS.filter((each) => {
+    if (each === "servers") return me.data !== undefined && readsEverything(me.data.grants);
     const needed = NEEDS[each];
     return needed === undefined || me.data?.permissions.some((one) => one === needed);
   });
@@ -65,6 +69,7 @@ export function AdministrationPage() {
         )}
       />
       {shown === "system" ? <System /> : null}
+      {shown === "servers" ? <Cluster /> : null}
       {shown === "optimizers" ? <Optimizers /> : null}
       {shown === "quarantine" ? <Quarantine /> : null}
       {shown === "notifications" ? <Notifications /> : null}
@@ -100,26 +105,10 @@ function System() {
         {(value) => (
           <>
             <Catalogs catalogs={value.catalogs} />
-            <Card title="Servers">
-              {value.servers.length === 0 ? (
-                <p className="text-soft">This one alone, version {value.version}.</p>
-              ) : null}
-              <ul className="flex flex-col gap-1 text-sm">
-                {value.servers.map((each) => (
-                  <li key={each.server_id} className="flex flex-wrap items-baseline gap-2">
-                    <Badge tone={each.is_silent ? "bad" : "good"}>
-                      {each.is_silent ? "silent" : each.leads ? "leads" : "stands by"}
-                    </Badge>
-                    <Name className="font-medium">{each.server_id}</Name>
-                    <Name>{each.url}</Name>
-                    <span className="text-soft">
-                      version {each.version}, heard of <Time at={each.seen_at} relative />
-                    </span>
-                  </li>
-                ))}
-              </ul>
-            </Card>
             <Card title="What the server is doing">
+              {value.doing.length === 0 ? (
+                <p className="text-sm text-soft">It looks at tables. No commit and no removal of its own runs.</p>
+              ) : null}
               <ul className="flex flex-col gap-1 text-sm">
                 {value.doing.map((each) => (
                   <li key={each.thread} className="flex flex-wrap items-baseline gap-2">
@@ -212,7 +201,7 @@ function Notifications() {
       <Loaded query={receivers} what="receivers">
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>Nobody is told anything yet: receivers are part of the server's configuration.</Empty>
+            <Empty>No receiver is configured: receivers are part of the server's configuration.</Empty>
           ) : (
             <Card title="Receivers">
               <ul className="flex flex-col gap-2 text-sm">

@@ -18,7 +18,7 @@ export function InboxPage() {
   return (
     <>
       <PageHeading title="Inbox" />
-      <p className="mb-3 text-soft">Plans that nothing carries out before somebody approves them.</p>
+      <p className="mb-3 text-soft">Plans that wait for a person's approval.</p>
       <Loaded query={waiting} what="what waits">
         {() =>
           items.length === 0 ? (

@@ -179,7 +179,7 @@ function Decide({ plan, isWaiting }: { plan: queries.Plan; isWaiting: boolean })
           <Refuse onOpen={() => setOpen("refuse")} />
         </>
       );
-    if (isWaiting) return <Badge tone="fair">waits for somebody who may approve it</Badge>;
+    if (isWaiting) return <Badge tone="fair">waits for an approver</Badge>;
     if (plan.can_apply && may.includes("operate"))
       return (
         <Button look="main" onClick={() => setOpen("apply")}>

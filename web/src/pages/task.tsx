@@ -79,9 +79,9 @@ function TaskView({ document, tag }: { document: queries.TaskDocument; tag: stri
               </p>
             ) : null}
             {task.state === "in_doubt" ? (
-              <p>Nobody heard whether its attempt committed: the table is asked next.</p>
+              <p>Whether its attempt committed is unknown: the table is asked next.</p>
             ) : null}
-            {task.cancel_requested ? <p>Somebody asked to cancel it.</p> : null}
+            {task.cancel_requested ? <p>It is to be cancelled.</p> : null}
             {halt && isHeld ? (
               <p className="text-bad">
                 <Name>{haltWords(halt)}</Name>
@@ -260,7 +260,7 @@ const ASKS: Record<Ask, { name: string; said: string; permission: "operate" | "u
   },
   cancel: {
     name: "Cancel",
-    said: "It ends, and what it has committed stays. Its table is planned anew at the next look.",
+    said: "It ends, and what it has committed stays. Its table is planned again at the next look.",
     permission: "operate",
     states: ["queued", "running", "in_doubt"],
   },

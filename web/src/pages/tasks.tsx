@@ -119,7 +119,7 @@ export function TasksPage() {
                 `No task is ${words(state)}.`
               ) : (
                 <>
-                  No tasks yet. Plans of tables in mode <code>auto</code> are queued by themselves; those that wait for
+                  No tasks yet. Plans of tables in mode <code>auto</code> are queued automatically; those that wait for
                   a person are in the Inbox.
                 </>
               )}

@@ -13,6 +13,7 @@ from icewright import __version__
 from icewright.core.errors import Forbidden, IcewrightError, Unavailable
 from icewright.core.servers import SeenServer, leader_of
 from icewright.core.times import Instant
+from icewright.core.wording import instant
 from icewright.identity.authentication import Gate
 from icewright.identity.authorization import PUBLIC, On, needs
 from icewright.identity.gate import has_token
@@ -205,11 +206,13 @@ def _parts(control: ControlPlane, led: ControlPlane) -> Iterator[Part]:
     for name in sorted(control.catalogs):
         until = loop.paused_until(name)
         detail = (
-            "it answers, as far as is known" if until is None else f"it did not answer and is left alone until {until}"
+            "it answers, as far as is known"
+            if until is None
+            else f"it did not answer and is left alone until {instant(until)}"
         )
         yield Part(f"catalog {name}", is_required=False, is_well=until is None, detail=detail)
     ended_at, stalled = loop.round_ended_at, loop.stalled_since is not None
-    turns = "it turns on the server that leads" if ended_at is None else f"its last round ended at {ended_at}"
+    turns = "it turns on the server that leads" if ended_at is None else f"its last round ended at {instant(ended_at)}"
     yield Part("loop", is_required=True, is_well=not stalled, detail=turns)
     silent = [one.thread for one in loop.doing if one.is_silent]
     yield Part("threads", is_required=True, is_well=not silent, detail=f"silent: {', '.join(silent) or 'none'}")
