@@ -52,6 +52,7 @@ def test_its_first_minutes_play_in_the_browser_and_ctrl_c_leaves_nothing_running
             look_at_a_table(opened.page)
             decide_and_take_it_back(opened.page, folder)
             said_by(demo, log, re.compile("(everything runs until Ctrl-C)"))  # also of who decides before it is through
+            see_what_queries_open(opened.page, log)
             meet_a_writer(opened.page, folder, orders)
             take_it_to_your_own(opened.page, folder, tmp_path / "report.html")
             assert opened.troubles == []
@@ -121,6 +122,20 @@ def decide_and_take_it_back(page: Any, folder: Path) -> None:
     page.get_by_role("heading", level=1).filter(has_text="Plan of demo.nyc.delays").wait_for()
     let_it_go(page, "Apply")
     assert files_and_rows(folder) == (DELAYS_DAYS, rows)
+
+
+def see_what_queries_open(page: Any, log: Path) -> None:
+    """The same queries open fewer files than when there were many small ones, and are shown by their columns."""
+    each = [float(found) for found in re.findall(r"queries of demo.nyc.flights open ([0-9.,]+) of", log.read_text())]
+    assert len(each) == 2
+    assert each[1] < each[0]
+    page.get_by_role("link", name="Fleet").click()
+    page.get_by_role("link", name=f"demo.{FLIGHTS}", exact=True).first.click()
+    page.get_by_role("link", name="Queries", exact=True).click()
+    page.get_by_role("table", name="Columns of filters").get_by_role("cell", name="tailnum", exact=True).wait_for()
+    templates = page.get_by_role("table", name="Queries that differ in their values alone").get_by_role("row")
+    assert templates.count() == 1 + 4
+    assert page.locator("dl > div").filter(has_text="Queries").first.inner_text().startswith("Queries\n20")
 
 
 def meet_a_writer(page: Any, folder: Path, orders: Path) -> None:

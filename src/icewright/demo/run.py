@@ -20,6 +20,7 @@ from rich.console import Console
 from icewright.api_client.client import Client
 from icewright.core.errors import IcewrightError, NotFound, Unreadable
 from icewright.core.extras import EXTRAS, require_extra
+from icewright.demo import readers
 from icewright.demo.flights_writer import DELAYS, FLIGHTS
 from icewright.demo.folder import DemoFolder
 from icewright.demo.narrator import Narrator
@@ -93,6 +94,7 @@ def _play(options: DemoOptions, folder: DemoFolder, processes: Processes, consol
         if options.browser:
             webbrowser.open(link)
         _tell_until_settled(narrator, client, processes, folder)
+        _ask(narrator, client, folder, "last")
         narrator.partitions(files_committed(folder))
         checks = check_promises(folder, options.days, partial(_is_decided_by_now, narrator))
         _tell_checks(narrator, checks)
@@ -118,6 +120,7 @@ def _tell_until_settled(narrator: Narrator, client: Client, processes: Processes
         if not overview_told and files >= _OVERVIEW_FILES:
             overview_told = True
             narrator.overview()
+            _ask(narrator, client, folder, "first")
         if not processes.is_started("spark-writer"):
             _start_spark_writer(narrator, client, processes, folder, begun_s)
             continue
@@ -128,6 +131,14 @@ def _tell_until_settled(narrator: Narrator, client: Client, processes: Processes
             raise DemoFailed(f"the tables did not settle within {_SETTLE_S_MAX:.0f} s after the last commit")
         if narrator.is_idle and _all_known(narrator, folder) and _nothing_to_do(client, narrator):
             return
+
+
+def _ask(narrator: Narrator, client: Client, folder: DemoFolder, asked: str) -> None:
+    """Ask the demo's questions, and say what they open."""
+    opened = readers.ask(folder, asked)
+    client.send_queries(opened.records)
+    each = f"{len(opened.records)} queries of {folder.entry.name}.{FLIGHTS}"
+    narrator.say("queries", f"{each} open {opened.files / len(opened.records):,.1f} of {opened.there:,} files each")
 
 
 def _start_spark_writer(

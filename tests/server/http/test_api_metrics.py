@@ -259,7 +259,11 @@ def test_a_ready_server_says_so_part_by_part(served: Served) -> None:
 def test_a_catalog_that_is_away_is_told_and_is_no_reason_to_be_unready(served: Served) -> None:
     served.lake.available = False
     served.control.loop.round()
+    served.control.loop._round_ended_at = served.clock.now()
     told = served.get("/readyz")
+    details = {part["name"]: part["detail"] for part in told["parts"]}
+    assert re.fullmatch(r"it did not answer and is left alone until \d{4}-\d\d-\d\d .* UTC", details["catalog lake"])
+    assert re.fullmatch(r"its last round ended at \d{4}-\d\d-\d\d .* UTC", details["loop"])
     assert told["status"] == "ready"
     assert [part["name"] for part in told["parts"] if not part["is_well"]] == ["catalog lake", "optimizers"]
     assert value(families(served), "icewright_catalog_paused", catalog="lake") == 1

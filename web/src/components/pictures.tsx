@@ -63,9 +63,6 @@ function tip(colours: Palette): EChartsOption["tooltip"] {
 
 const GRID = { left: 8, right: 16, top: 28, bottom: 8, containLabel: true };
 
-const LABEL_WIDTH_MIN = 36;
-const OUT_OF_SIGHT = -1000;
-
 interface Leaf {
   data: { name?: string; value: number; health?: number | null };
 }
@@ -114,8 +111,7 @@ export function FleetMap({
                 return data.health == null ? name : `${name}\n${data.health}`;
               },
             },
-            // A number that is cut off would be another number: 100 would be 1.
-            labelLayout: ({ rect }) => (rect.width < LABEL_WIDTH_MIN ? { x: OUT_OF_SIGHT, y: OUT_OF_SIGHT } : {}),
+            labelLayout: ({ rect }) => pictures.labelPlace(rect),
             upperLabel: { show: true, height: 20, color: colours.ink },
             itemStyle: { borderColor: colours.card, borderWidth: 1, gapWidth: 1 },
             levels: [

@@ -412,3 +412,8 @@ test("what is not known is not said to be zero, and a loss is below it", () => {
     "-3 B",
   ]);
 });
+
+test("a label of the map is shown whole, or not at all", () => {
+  expect(pictures.labelPlace({ width: 36 })).toEqual({});
+  expect(pictures.labelPlace({ width: 35 }).x).toBeLessThan(0);
+});

@@ -655,3 +655,11 @@ export function signed(value: number | null | undefined, show: (value: number) =
   if (value === null || value === undefined) return "not known";
   return value < 0 ? `-${show(Math.round(-value))}` : show(Math.round(value));
 }
+
+const LABEL_WIDTH_MIN = 36;
+const OUT_OF_SIGHT = -1000;
+
+/** Where a label goes that has this much room: out of sight where a number would be cut off, since 100 would read 1. */
+export function labelPlace(room: { width: number }): { x?: number; y?: number } {
+  return room.width < LABEL_WIDTH_MIN ? { x: OUT_OF_SIGHT, y: OUT_OF_SIGHT } : {};
+}
