@@ -709,6 +709,8 @@ def test_what_needs_somebody_stands_at_the_top(chromium: Any, served: Served, ur
     served.lake.available = False
     served.control.loop.round()
     troubles.wait_for()
+    page.reload()  # parts are asked for now and then
+    page.get_by_role("link", name="not well: catalog lake").wait_for()
     (until,) = {one["paused_until"] for one in served.get("/status")["catalogs"]} - {None}
     assert "it does not answer, and is left alone until" in troubles.inner_text()
     shown = troubles.locator("time").get_attribute("datetime")

@@ -3,6 +3,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
+import { Refused } from "../api/client";
 import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
 import { TableLink, TaskLink } from "../components/links";
@@ -22,7 +23,8 @@ import {
   Select,
   Time,
 } from "../components/ui";
-import { bytes, count, words } from "../lib/format";
+import { readsEverything } from "../lib/cluster";
+import { bytes, count, plural, words } from "../lib/format";
 import { haltOver, haltWords } from "../lib/halts";
 import { treeOf } from "../lib/pictures";
 import { type FleetSearch, MODES, TABLE_SORTS } from "../lib/search";
@@ -33,6 +35,7 @@ import { fleetRoute } from "../router";
 const SORTABLE = ["name", "health", "bytes", "files", "small_files", "delete_files", "last_look", "last_task"] as const;
 const POOR = 69;
 const LATEST = 4;
+const PARTS_MAX = 4;
 
 function filterOf(search: FleetSearch): queries.TableFilter {
   const { poor, sort: _sort, ...rest } = search;
@@ -111,6 +114,33 @@ function columns(halts: queries.Halt[]): Column<queries.Table>[] {
   ];
 }
 
+/** Which parts of the service are not well, for those who may see them. */
+function Parts() {
+  const me = useQuery(queries.me);
+  const readiness = useQuery({ ...queries.readiness, enabled: readsEverything(me.data?.grants ?? []) });
+  if (readiness.error instanceof Refused) {
+    return (
+      <Badge tone="bad">
+        <Name>{readiness.error.message}</Name>
+      </Badge>
+    );
+  }
+  if (readiness.data === undefined) return null;
+  const { parts } = readiness.data;
+  const troubled = parts.filter((part) => !part.is_well);
+  return (
+    <Link to="/administration" className="flex flex-wrap items-center gap-2 text-sm">
+      {troubled.slice(0, PARTS_MAX).map((part) => (
+        <Badge key={part.name} tone={part.is_required ? "bad" : "fair"}>
+          not well: <Name>{part.name}</Name>
+        </Badge>
+      ))}
+      {troubled.length > PARTS_MAX ? <span>{count(troubled.length - PARTS_MAX)} more</span> : null}
+      <Badge tone="good">{plural(parts.length - troubled.length, "part")} well</Badge>
+    </Link>
+  );
+}
+
 export function FleetPage() {
   useTitle("Fleet");
   const search = fleetRoute.useSearch();
@@ -128,7 +158,9 @@ export function FleetPage() {
   const isFiltered = Object.values({ ...search, sort: undefined }).some((value) => value !== undefined);
   return (
     <>
-      <PageHeading title="Fleet" />
+      <PageHeading title="Fleet">
+        <Parts />
+      </PageHeading>
       <div className="flex flex-col gap-4">
         <Loaded query={sums} what="the sums">
           {(value) => (

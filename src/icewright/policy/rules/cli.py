@@ -328,7 +328,7 @@ def _definition(win: GroupWin) -> list[tuple[str, str]]:
         ("large queue", wording.ratio(win.group.large_share)),
         ("optimizers", optimizers_said(win.group)),
         ("windows", _windows(win.group)),
-        ("owner", f"{win.tenant}, {own}" if win.tenant else "nobody"),
+        ("owner", f"{win.tenant}, {own}" if win.tenant else "none"),
     ]
 
 
