@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
+
 import pytest
 
 from icewright.core.errors import Rejected
-from icewright.core.server_urls import authorities, client_url, is_loopback, is_public_url
+from icewright.core.server_urls import authorities, client_url, is_loopback, is_public_url, trusted
 from tests.cases import each_case
 
 
@@ -73,3 +75,8 @@ def test_host_headers_have_the_port_or_leave_out_the_usual_one() -> None:
     assert authorities("https://lake.example:443") == {"lake.example", "lake.example:443"}
     assert authorities("https://lake.example:8443") == {"lake.example:8443"}
     assert authorities("http://[::1]") == {"[::1]", "[::1]:80"}
+
+
+def test_in_the_clear_no_certificate_is_read_and_none_would_be_believed() -> None:
+    context = trusted("http://127.0.0.1:7077")
+    assert (context.get_ca_certs(), context.verify_mode, context.check_hostname) == ([], ssl.CERT_REQUIRED, True)

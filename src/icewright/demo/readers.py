@@ -53,7 +53,7 @@ class Question:
     @property
     def filter(self) -> BooleanExpression:
         """The conditions for PyIceberg."""
-        parts = [_COMPARISONS[op][0](column, value) for column, op, value in self.conditions]  # type: ignore[call-arg] # its terms are texts, too
+        parts = [_COMPARISONS[op][0](column, value) for column, op, value in self.conditions]
         return parts[0] if len(parts) == 1 else And(*parts)
 
 
