@@ -2,8 +2,9 @@
 
 The long form (``make acceptance``): three servers over one PostgreSQL, behind a balancer; two optimizers on a Spark
 standalone cluster; 2,000 small tables with a writer that commits to them for ten minutes, while one of all these is
-killed every few seconds; besides, replies are lost and workers run out of memory. The short form, in CI: two servers,
-one optimizer in local mode, a dozen tables, and each kind killed once, the leading server first. And ``make campaign``,
+killed or paused every few seconds; besides, replies are lost and workers run out of memory. The short form, in CI: two
+servers, one optimizer in local mode, a dozen tables, each kind killed once, the leading server first, and one server
+paused for longer than makes it dead. And ``make campaign``,
 B10: 10,000 tables, each of which has a task, and half an hour of all that. One of a thousand tasks may fail, or one.
 
 What is asserted is read behind icewright's back (:mod:`tests.acceptance.town`): no table ever had two tasks at work, by
@@ -30,6 +31,7 @@ from benchmarks.results import save
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from tests.acceptance.town import (
+    DEAD_S,
     TOKEN,
     Caps,
     Killer,
@@ -40,6 +42,7 @@ from tests.acceptance.town import (
     ended,
     looked_at,
     overlapping,
+    shared,
     town,
     unfinished,
     until,
@@ -113,6 +116,7 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
         calm_s = time.monotonic()
         until(lambda: _in_order(found, at_work), "every commit is followed by order", found, CALM_S)
         calm_s = time.monotonic() - calm_s
+        until(lambda: shared(found), "each server has its share", found, CALM_S)
         found.balancer.loses = 0.0
         states = ended(found.store_url)
         assert overlapping(found.store_url) == []
@@ -121,8 +125,8 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
     catalog = writer(entry)
     checked = [check(catalog.load_table(name.path), at_work.committed[name]) for name in names]
     print(  # noqa: T201 - figures for whoever runs it
-        f"{at_work.commits} commits, {at_work.told} of which were told; killed {killer.kills}, {found.balancer.lost} "
-        f"replies lost; all in order {calm_s:.0f} s after the last kill; tasks: {states}, "
+        f"{at_work.commits} commits, {at_work.told} of which were told; killed {killer.kills}, paused {killer.pauses}, "
+        f"{found.balancer.lost} replies lost; all in order {calm_s:.0f} s after the last kill; tasks: {states}, "
         f"{sum(len(one.tasks) for one in checked)} of which committed; {sampler.samples} samples, in "
         f"{sampler.working} of which tasks ran, at most {sampler.most.tasks} of {CAPS.tasks} tasks and "
         f"{sampler.most.cores} of {CAPS.cores} cores; "
@@ -152,9 +156,10 @@ def _chaos(at: Town, at_work: Writer) -> Killer:
     with at.client() as client:
         writing = threading.Thread(target=at_work.go_on, args=(client, until_s, COMMIT_EVERY_S))
         writing.start()
-        for number, kind in enumerate(("server", "database", "optimizer", "server")):
-            killer.one(kind, 1.0, 0 if kind == "server" and number == 0 else None)
+        for kind in ("server", "database", "optimizer"):
+            killer.kill(kind, 1.0, 0 if kind == "server" else None)
             time.sleep(2.0)
+        killer.pause("server", 1.5 * DEAD_S, 0)
         while LONG and time.monotonic() < until_s:
             killer.by_chance()
             time.sleep(2.0)
