@@ -14,7 +14,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from icewright.core.errors import BucketLost, StoreTaken, StoreUnavailable
 from icewright.model.iceberg.names import TableName
@@ -22,6 +22,7 @@ from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.share import Share, SharedPart
 from icewright.store.schema import LISTED_CHANGED, SERVER_EPOCH, counters
 from icewright.store.scope_filters import bucket_of
+from icewright.store.servers_schema import buckets, server_sessions
 from icewright.store.transactions import EPOCH, SHARES, reading, writing
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import new_store
@@ -32,10 +33,12 @@ HEARTBEAT_MS: Final = 2_000
 DEAD_MS: Final = 6_000
 LEASE_MS: Final = 3_000
 LOOK_MS_MAX: Final = 4_000
-LATE_MS: Final = DEAD_MS + HEARTBEAT_MS + 2 * POLL_MS
-"""How long a bucket may be with a server that does nothing: until it is dead, a beat, and two polls to assign it."""
+LATE_MS: Final = DEAD_MS + 2 * HEARTBEAT_MS + 2 * POLL_MS
+"""How long a bucket may be with a server that does nothing: until it is dead, a beat before that, one more where the
+leader itself stood still and lets the others speak first, and two polls to assign it."""
 SERVERS_MAX: Final = 5
 TABLES: Final = [TableName("lake", ("db",), f"t{number}") for number in range(40)]
+_LIVE: Final = select(server_sessions.c.session).where(server_sessions.c.ended_at.is_(None))
 
 
 @dataclass
@@ -203,7 +206,7 @@ class BucketsWorld:
             context.run(working.__exit__, None, None, None)
             return
         with reading(self.engine) as connection:
-            live = {one.session for one in self.reader._state(connection).sessions}
+            live = set(connection.scalars(_LIVE))
         self.counted["look"] += 1
         until = self.clock.now() + self.chance.randrange(LOOK_MS_MAX)
         others = [one for one in self.servers if any(at.name == name and at.session in live for at in one.looks)]
@@ -228,10 +231,9 @@ class BucketsWorld:
 
     def effect(self, connection: Connection, server: Server, look: Look) -> None:
         """What is written for a table is its owner's."""
-        state = self.reader._state(connection)
-        owner = state.buckets[bucket_of(look.name)]
-        if owner.session != look.session:
-            raise Broken(f"{server.name} wrote for {look.name} by session {look.session}, which is {owner.session}'s")
+        owner = connection.scalar(select(buckets.c.session).where(buckets.c.bucket == bucket_of(look.name)))
+        if owner != look.session:
+            raise Broken(f"{server.name} wrote for {look.name} by session {look.session}, which is {owner}'s")
         connection.execute(update(counters).where(counters.c.name == LISTED_CHANGED).values(value=counters.c.value + 1))
 
     def judge_owners(self) -> None:
