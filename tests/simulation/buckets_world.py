@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, select, update
 
-from icewright.core.errors import BucketLost, StoreTaken, StoreUnavailable
+from icewright.core.errors import BucketLost, CoordinatorUnavailable, StoreTaken, StoreUnavailable
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.share import Share, SharedPart
@@ -81,6 +81,7 @@ class BucketsWorld:
 
     coordinators: type[AwayNowAndThen] = AwayNowAndThen
     shares: type[Share] = Share
+    late_ms = LATE_MS
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - a simulation
@@ -104,14 +105,24 @@ class BucketsWorld:
         def monotonic_s() -> float:
             return offset_s + rate * self.clock.now() / 1000
 
-        coordinator = self.coordinators(self.engine, self.clock, dead_ms=DEAD_MS, monotonic_s=monotonic_s)
-        coordinator.is_away = lambda: self.is_away
         name = f"server-{self.numbers}"
+        coordinator = self.coordinator(name, monotonic_s)
+        coordinator.is_away = lambda: self.is_away
         share = self.shares(
             coordinator, name, lambda: 0, heartbeat_ms=HEARTBEAT_MS, dead_ms=DEAD_MS, monotonic_s=monotonic_s
         )
         self.servers.append(Server(name, share))
         self.ever.append(self.servers[-1])
+
+    def coordinator(self, name: str, monotonic_s: Callable[[], float]) -> AwayNowAndThen:
+        """That of a server."""
+        del name
+        return self.coordinators(self.engine, self.clock, dead_ms=DEAD_MS, monotonic_s=monotonic_s)
+
+    def may_lead(self, server: Server) -> bool:
+        """Whether it is elected, as far as others than the store are concerned."""
+        del server
+        return True
 
     @property
     def is_away(self) -> bool:
@@ -170,8 +181,8 @@ class BucketsWorld:
         now, leader = self.clock.now(), self.leader
         if leader is not None and self.runs(leader):
             self.lead_until = now + LEASE_MS
-        is_over = leader is None or leader.is_dead or now > self.lead_until
-        able = [one for one in self.servers if self.runs(one)]
+        is_over = leader is None or leader.is_dead or now > self.lead_until or not self.may_lead(leader)
+        able = [one for one in self.servers if self.runs(one) and self.may_lead(one)]
         if is_over and able and not self.is_away:
             self.leader, self.epoch = self.chance.choice(able), self.epoch + 1
             self.lead_until, self.leader.epoch = now + LEASE_MS, self.epoch
@@ -188,7 +199,7 @@ class BucketsWorld:
         except StoreTaken:
             self.counted["leader of before"] += 1
             server.epoch, server.part = None, None
-        except StoreUnavailable:
+        except (StoreUnavailable, CoordinatorUnavailable):
             pass
         if server.share.session is not None and (server.part is None or not server.part.is_present):
             server.part = server.share.part(leads=server.epoch is not None)
@@ -247,6 +258,6 @@ class BucketsWorld:
             state = self.reader._state(connection)
         idle = {(one.bucket, one.epoch) for one in state.buckets.values() if one.session not in doing}
         self.idle_since = {key: self.idle_since.get(key, now) for key in idle}
-        late = [key for key, since in self.idle_since.items() if now - since > LATE_MS]
+        late = [key for key, since in self.idle_since.items() if now - since > self.late_ms]
         if late:
-            raise Broken(f"buckets {sorted(late)[:5]} are with a server that does nothing for over {LATE_MS} ms")
+            raise Broken(f"buckets {sorted(late)[:5]} are with a server that does nothing for over {self.late_ms} ms")

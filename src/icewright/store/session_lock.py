@@ -86,11 +86,11 @@ class PostgresLeaderElection:
         self._backend = 0
         self._session = self._join()
 
-    def lead(self) -> Engine | None:
-        """See the protocol."""
+    def lead(self, *, deposes: bool = False) -> Engine | None:
+        """See the protocol. With ``deposes`` it is as if the lease of the last leader had run out."""
         with self._lock, _translated():
             with reading(self._engine) as connection:
-                last, is_over = server_epoch(connection), _has_run_out(connection)
+                last, is_over = server_epoch(connection), deposes or _has_run_out(connection)
             if not is_over:
                 self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
                 if not self._has_lock:

@@ -14,7 +14,8 @@ from sqlalchemy import Engine
 from icewright.core.servers import CLUSTER_DEAD_MS, CLUSTER_HEARTBEAT_MS, TableShare
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName
-from icewright.server.cluster.coordinator import LEFT, Bucket, SqlCoordinator
+from icewright.server.cluster.coordinator import LEFT, Bucket
+from icewright.server.cluster.port import Coordinator
 from icewright.store.scope_filters import bucket_of
 from icewright.store.transactions import Held, holding
 
@@ -64,7 +65,7 @@ class Share:
 
     def __init__(
         self,
-        coordinator: SqlCoordinator,
+        coordinator: Coordinator,
         server_id: str,
         backend: Callable[[], int],
         *,
