@@ -40,10 +40,11 @@ from tests.lakes.sqlite import SCHEMA, rows, writer
 from tests.servers.balancer import Balancer
 from tests.servers.postgres import PASSWORD, MortalPostgres
 from tests.servers.processes import HOST
+from tests.servers.zookeeper import ZooKeeperServer
 
 TOKEN = "token-of-the-town-" + "5" * 32
 _ARMED = Path(__file__).parent / "short_of_memory"
-KINDS = ("server", "optimizer", "database")
+KINDS = ("server", "optimizer", "database", "zookeeper")
 HEARTBEAT_S, DEAD_S = 1, 4
 """Of the servers' sessions: one that is silent for longer loses its tables to the others."""
 _PAUSED = 0.4
@@ -80,6 +81,8 @@ class Town:
     balancer: Balancer
     servers: Sequence[Machine]
     optimizers: Sequence[Machine]
+    zookeeper: ZooKeeperServer | None = None
+    """What tells the servers of each other, unless the store does."""
 
     def client(self) -> Client:
         """As any user: by the balancer."""
@@ -141,6 +144,7 @@ def town(
     caps: Caps,
     loses: float = 0.0,
     short_of_memory: float = 0.0,
+    zookeeper: ZooKeeperServer | None = None,
 ) -> Iterator[Town]:
     """A town whose processes run, and have ended when the block is left. ``environ`` is of all of them.
 
@@ -163,13 +167,14 @@ def town(
             store_url,
             balancer,
             [
-                machine(f"server-{n}", _server(folder / f"server-{n}", store_url, port, balancer.port, caps))
+                machine(f"server-{n}", _server(folder / f"server-{n}", store_url, port, balancer.port, caps, zookeeper))
                 for n, port in enumerate(ports)
             ],
             [
                 machine(f"optimizer-{n}", _optimizer(folder / f"optimizer-{n}", balancer.port), **armed)
                 for n in range(optimizers)
             ],
+            zookeeper,
         )
         try:
             for each in found.servers:
@@ -184,7 +189,9 @@ def town(
                 each.end()
 
 
-def _server(folder: Path, store_url: str, port: int, balancer: int, caps: Caps) -> list[str]:
+def _server(
+    folder: Path, store_url: str, port: int, balancer: int, caps: Caps, zookeeper: ZooKeeperServer | None
+) -> list[str]:
     without_password = make_url(store_url)._replace(drivername="postgresql", password=None).render_as_string()
     return [
         "[server]",
@@ -201,6 +208,15 @@ def _server(folder: Path, store_url: str, port: int, balancer: int, caps: Caps) 
         "[cluster]",
         f"heartbeat_ms = {HEARTBEAT_S * 1000}",
         f"dead_ms = {DEAD_S * 1000}",
+        *(() if zookeeper is None else _coordinator(zookeeper)),
+    ]
+
+
+def _coordinator(zookeeper: ZooKeeperServer) -> list[str]:
+    return [
+        'coordinator = "zookeeper"',
+        f"zookeeper_hosts = {json.dumps(zookeeper.hosts)}",
+        f"zookeeper_session_ms = {DEAD_S * 1000}",
     ]
 
 
@@ -291,7 +307,7 @@ class Killer:
 
     def by_chance(self) -> None:
         """Whatever it is this time, and whichever of the two."""
-        kind = self._chance.choice(("server", *KINDS))
+        kind = self._chance.choice(("server", *(kind for kind in KINDS if kind != "zookeeper" or self._town.zookeeper)))
         if self._chance.random() < _PAUSED:
             self.pause(kind, self._chance.uniform(DEAD_S / 2, 2 * DEAD_S))
         else:
@@ -305,6 +321,11 @@ class Killer:
             time.sleep(away_s)
             self._town.database.start()
             return
+        if kind == "zookeeper":
+            self._zookeeper.kill()
+            time.sleep(away_s)
+            self._zookeeper.start()
+            return
         machine, command = self._one(kind, which)
         machine.kill(command)
         time.sleep(away_s)
@@ -316,8 +337,18 @@ class Killer:
         if kind == "database":
             self._town.database.pause(away_s)
             return
+        if kind == "zookeeper":
+            self._zookeeper.pause()
+            time.sleep(away_s)
+            self._zookeeper.go_on()
+            return
         machine, command = self._one(kind, which)
         machine.pause(command, away_s)
+
+    @property
+    def _zookeeper(self) -> ZooKeeperServer:
+        assert self._town.zookeeper is not None
+        return self._town.zookeeper
 
     def _one(self, kind: str, which: int | None) -> tuple[Machine, str]:
         machines = self._town.servers if kind == "server" else self._town.optimizers
