@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 
+from icewright.core.servers import CoordinatorLink, LinkState
 from tests.browser.conftest import PHONE, WIDE, Opened
 from tests.browser.pages import settled, violations
 from tests.builders.served import TOKEN, V1, Served, at_a_port
@@ -35,6 +36,7 @@ def test_it_says_who_looks_at_which_tables_what_moves_and_why(chromium: Any, ser
         assert one[6] == "0.1.0"
         assert two[:4] == ["server-2 follows\nhttp://10.0.0.2:7077", "0", "0 (0 %)", "64"]
         assert (three[1], three[5]) == ("0", "not yet")
+        page.get_by_text("Coordinator: store, connected.", exact=True).wait_for()
         ((source, target, buckets, _),) = cells(page, "Buckets on their way")
         assert (source, target, buckets) == ("server-1", "server-2", "64")
         moves = {row[1]: row[0] for row in cells(page, "Last moves of buckets")}
@@ -47,9 +49,12 @@ def test_it_says_who_looks_at_which_tables_what_moves_and_why(chromium: Any, ser
             settled(page)
             assert violations(page) == [], (size, scheme)
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0], size
+        shared.leading.link = CoordinatorLink("zookeeper", LinkState.LOST, 1_795_759_149_000)
         shared.coordinator.leave(shared.first)
         page.reload()
         page.get_by_text("128 buckets without a server: the leader assigns them within seconds.").wait_for()
+        page.get_by_text("Coordinator: zookeeper, lost since").wait_for()
+        page.get_by_text(": no bucket is assigned until it is connected.").wait_for()
         assert opened.troubles == []
 
 

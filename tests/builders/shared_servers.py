@@ -30,4 +30,5 @@ class SharedServers:
         self.leading.assigned = self.coordinator.assigned  # type: ignore[method-assign]  # of this test
         self.leading.servers = book.present  # type: ignore[method-assign]  # of this test
         self.leading.buckets = 64
+        self.leading.link = self.coordinator.link
         self.served.app.state.leading = self.leading

@@ -7,7 +7,7 @@ import * as queries from "../api/queries";
 import { lastMoves, onTheirWay, type ServerRow, serversOf, whyMoved } from "../lib/cluster";
 import { count, percent, plural } from "../lib/format";
 import { type Column, DataTable } from "./data-table";
-import { Badge, Button, Card, Loaded, Name, Time } from "./ui";
+import { Badge, Button, Card, classes, Loaded, Name, Time } from "./ui";
 
 const SERVERS: Column<ServerRow>[] = [
   {
@@ -118,6 +118,7 @@ export function Cluster() {
           {(found) => (
             <div className="flex flex-col gap-4">
               <Card title="Servers">
+                {found.coordinator ? <Coordinator link={found.coordinator} /> : null}
                 {found.servers.length === 0 ? (
                   <p className="mb-2">One server looks at all tables: on SQLite there is no other.</p>
                 ) : null}
@@ -134,6 +135,22 @@ export function Cluster() {
         </Loaded>
       )}
     </Loaded>
+  );
+}
+
+function Coordinator({ link }: { link: NonNullable<Schemas["Cluster"]["coordinator"]> }) {
+  const isConnected = link.state === "connected";
+  return (
+    <p className={classes("mb-2 text-sm", isConnected ? "text-soft" : "text-bad")}>
+      Coordinator: <Name>{link.coordinator}</Name>, {link.state}
+      {link.since === null ? null : (
+        <>
+          {" "}
+          since <Time at={link.since} />
+        </>
+      )}
+      {isConnected ? "." : ": no bucket is assigned until it is connected."}
+    </p>
   );
 }
 

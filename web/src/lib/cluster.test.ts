@@ -39,6 +39,7 @@ test("a server is shown with its share of the tables and its release", () => {
   const cluster = {
     now: 10,
     version: 1,
+    coordinator: null,
     servers: [share("a", { leads: true }), share("b", { tables: 6, seen_at: null })],
     buckets: [bucket(0, "a"), bucket(1, "b", { tables: 6 })],
   };
@@ -51,7 +52,9 @@ test("a server is shown with its share of the tables and its release", () => {
 });
 
 test("one server alone has no share", () => {
-  const [row] = serversOf({ now: null, version: 0, servers: [], buckets: [] }, [server("a", { leads: true })]);
+  const [row] = serversOf({ now: null, version: 0, coordinator: null, servers: [], buckets: [] }, [
+    server("a", { leads: true }),
+  ]);
   expect([row?.serverId, row?.leads, row?.share, row?.joinedAt]).toEqual(["a", true, null, null]);
 });
 
