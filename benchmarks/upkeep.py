@@ -31,7 +31,7 @@ from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
-from icewright.model.actions.remove_orphan_files import OrphanPolicy
+from icewright.model.actions.remove_files import OrphanPolicy
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName

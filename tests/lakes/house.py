@@ -32,7 +32,7 @@ from icewright.core.system_clock import SystemIds
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.identity.sql import SqlIdentities
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan

@@ -21,7 +21,7 @@ from icewright.core import wording
 from icewright.core.codec import to_json
 from icewright.core.errors import NotFound, Unreadable
 from icewright.core.reasons import SINCE
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableName, did_you_mean, quote_part
 from icewright.model.iceberg.tables import Json
 from icewright.model.plans.requests import PlanRequest

@@ -16,7 +16,7 @@ from icewright.actions.remove_files.views import QuarantineView, quarantine_view
 from icewright.core.times import Instant
 from icewright.model.actions.deletion import Cause, IntentState
 from icewright.model.actions.orphans import SeenFiles, SeenOrphans, Sighting
-from icewright.model.actions.remove_orphan_files import Doubt
+from icewright.model.actions.remove_files import Doubt
 from icewright.model.iceberg.names import TableId
 from icewright.ports.deletions import DeletionStore, IntentCount
 from icewright.ports.store import TableStore

@@ -29,7 +29,7 @@ from icewright.maintenance.registry.planning import effect_of
 from icewright.maintenance.registry.services import plan_asked
 from icewright.maintenance.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.snapshot_sightings import MARK_GAP_MS, thinned
 from icewright.model.iceberg.tables import Snapshot, TableMetadata

@@ -16,13 +16,13 @@ from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
 from icewright.core.errors import NotAllowed, NotFound, TableReplaced, Unreadable
 from icewright.core.fault_points import Fault, fault
-from icewright.core.secret_keys import names_a_secret
 from icewright.core.times import Instant
 from icewright.events.reporting import counted, new_commits, unreported_snapshots
 from icewright.inventory.arithmetic import advance, affected_partitions, manifest_changes, needing_remaining, recompute
 from icewright.inventory.commit_rate import commit_interval_ms, has_rhythm, rhythm_ms
 from icewright.inventory.histogram import NegativeCount
 from icewright.inventory.row_removals import CLOCK_AHEAD_MS_MAX
+from icewright.model.access.redacted_text import names_a_secret
 from icewright.model.events.events import ReportedCommits, Reporting
 from icewright.model.iceberg.files import FileContent, Partition
 from icewright.model.iceberg.inventory import Inventory, ManifestKey, ManifestSummary, PartitionStatistics

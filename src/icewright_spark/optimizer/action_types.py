@@ -17,9 +17,8 @@ from icewright.model.actions.actions import Action, RewriteDataFiles, UndoExpire
 from icewright.model.actions.analyze_queries import AnalyzeQueries
 from icewright.model.actions.compute_statistics import ComputeStatistics
 from icewright.model.actions.expire_data import ExpireData
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletes, RewritePositionDeletes
 from icewright.model.actions.rewrite_manifests import RewriteManifests
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
 from icewright.model.work.jobs import GroupFigures, GroupLeft, Receipt, Result, TaskSpec
 from icewright_spark.actions.analyze_queries import analyze_queries
 from icewright_spark.actions.compute_statistics import compute_statistics

@@ -13,7 +13,7 @@ from icewright.core.completeness import Complete
 from icewright.core.errors import Conflict, IcewrightError, NotAllowed, NotFound, OutcomeUnknown, Unavailable
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
 from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_WINDOW_MS, SecondTable, UndoExpiryPrediction
 from icewright.model.iceberg.names import TableId, TableName

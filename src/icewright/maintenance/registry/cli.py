@@ -18,17 +18,19 @@ from icewright.model.actions.actions import RewriteFigures
 from icewright.model.actions.compute_statistics import ComputeStatisticsFigures, ComputeStatisticsPrediction
 from icewright.model.actions.expire_data import ExpireDataFigures, ExpireDataPrediction
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsFigures, ExpireSnapshotsPrediction
-from icewright.model.actions.remove_dangling_deletes import (
+from icewright.model.actions.remove_files import (
+    RemoveExpiredFilesFigures,
+    RemoveExpiredFilesPrediction,
+    RemoveOrphanFilesFigures,
+    RemoveOrphanFilesPrediction,
+)
+from icewright.model.actions.rewrite_delete_files import (
     RemoveDanglingDeletesFigures,
     RemoveDanglingDeletesPrediction,
-)
-from icewright.model.actions.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesFigures, RemoveOrphanFilesPrediction
-from icewright.model.actions.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
-from icewright.model.actions.rewrite_position_deletes import (
     RewritePositionDeletesFigures,
     RewritePositionDeletesPrediction,
 )
+from icewright.model.actions.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
 from icewright.model.actions.rollback import RollbackFigures, RollbackPrediction
 from icewright.model.actions.undo import (
     RestoreFilesFigures,

@@ -18,17 +18,14 @@ from icewright.model.actions import (
     compute_statistics,
     expire_data,
     expire_snapshots,
-    remove_dangling_deletes,
-    remove_expired_files,
-    remove_orphan_files,
+    remove_files,
+    rewrite_delete_files,
     rewrite_manifests,
-    rewrite_position_deletes,
     rollback,
     undo,
 )
 from icewright.model.actions.deletion import Cause
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.actions.remove_files import RemoveExpiredFiles, RemoveOrphanFiles
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest, RewritePrediction
 from icewright.model.actions.traits import ON_MAIN, ActionTraits, RunsOn, TableSlot
 from icewright.model.actions.undo import UndoExpireDataFigures, UndoExpireDataPrediction
@@ -288,13 +285,13 @@ class ActionKind(StrEnum):
     REWRITE_DATA_FILES = _REWRITE_DATA_FILES
     EXPIRE_SNAPSHOTS = expire_snapshots.TRAITS
     REWRITE_MANIFESTS = rewrite_manifests.TRAITS
-    REMOVE_DANGLING_DELETES = remove_dangling_deletes.TRAITS
-    REWRITE_POSITION_DELETE_FILES = rewrite_position_deletes.TRAITS
+    REMOVE_DANGLING_DELETES = rewrite_delete_files.REMOVE_DANGLING_DELETES_TRAITS
+    REWRITE_POSITION_DELETE_FILES = rewrite_delete_files.REWRITE_POSITION_DELETES_TRAITS
     UNDO_EXPIRE_SNAPSHOTS = undo.TRAITS
     COMPUTE_STATISTICS = compute_statistics.TRAITS
     """Both ``compute_table_stats`` and ``compute_partition_stats``."""
-    REMOVE_ORPHAN_FILES = remove_orphan_files.TRAITS
-    REMOVE_EXPIRED_FILES = remove_expired_files.TRAITS
+    REMOVE_ORPHAN_FILES = remove_files.REMOVE_ORPHAN_FILES_TRAITS
+    REMOVE_EXPIRED_FILES = remove_files.REMOVE_EXPIRED_FILES_TRAITS
     """What Iceberg's ``expire_snapshots`` does at once, and for good."""
     RESTORE_FILES = undo.RESTORE_FILES_TRAITS
     """No procedure of Iceberg's: what was removed is put back."""
