@@ -22,8 +22,8 @@ from icewright.actions.remove_files.orphans.service import OrphanFinder, Orphans
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.local_spool import open_disk_spool
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.catalogs.storage.local import LocalObjects
 from icewright.core.codec import loads
 from icewright.core.completeness import Gaps

@@ -10,6 +10,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib.metadata import version
 from pathlib import Path
 
@@ -167,10 +168,13 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(SRC).with_suffix("").parts)
 
 
+PACKAGES = ("icewright.", "icewright_spark.")
+
+
 def imported(path: Path) -> Iterator[str]:
-    """The modules of icewright that a module imports from, wherever in it."""
+    """The modules of both packages that a module imports from, wherever in it."""
     for node in walk(tree(path)):
-        if isinstance(node, ast.ImportFrom) and (source := node.module or "").startswith("icewright."):
+        if isinstance(node, ast.ImportFrom) and (source := node.module or "").startswith(PACKAGES):
             folder = SRC / source.replace(".", "/")
             for alias in node.names:
                 yield f"{source}.{alias.name}" if (folder / f"{alias.name}.py").exists() else source
@@ -186,6 +190,12 @@ def test_every_room_has_its_place() -> None:
     folders = {path.name for path in (SRC / "icewright").iterdir() if (path / "__init__.py").exists()}
     actions = {path.name for path in (SRC / "icewright/actions").iterdir() if (path / "__init__.py").exists()}
     assert placed == folders - {"actions"} | {f"actions.{name}" for name in actions}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Also by imports within functions and for types alone; of rooms the contract on layers says so."""
+    graph = {dotted(path).removesuffix(".__init__"): set(imported(path)) for path in MODULES}
+    assert list(TopologicalSorter(graph).static_order())
 
 
 OF_OTHER_ACTIONS = {

@@ -36,7 +36,7 @@ from icewright.server.server import listen
 from icewright.server.web import web_server
 from icewright.web.transport import LOCAL, Transport
 from icewright_spark.reports.client import Server
-from icewright_spark.reports.report import Destination
+from icewright_spark.reports.destination import Destination
 from tests.builders.served import TOKEN, Served, hello
 from tests.cases import each_case
 from tests.lakes.stores import new_store

@@ -23,9 +23,9 @@ from icewright.actions.undo.second_tables_port import SecondTables
 from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.sql import SqlAudit
 from icewright.catalogs.local_spool import open_disk_spool
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.pointers.properties import PyIcebergProperties
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.catalogs.port import Catalog
 from icewright.catalogs.properties_port import TableProperties
 from icewright.catalogs.storage.local import STORAGE, real_folder
