@@ -41,7 +41,7 @@ def _unreadable(name: TableName, reason: Json) -> Unreadable:
 class Client(PeopleCalls, EventCalls, QueueCalls):
     """A connection to a server.
 
-    Every method raises :class:`~icewright.core.errors.Unavailable` when nobody answers, and what the server says
+    Every method raises :class:`~icewright.core.errors.Unavailable` when no server answers, and what the server says
     is wrong as the error of the same code. ``calls`` are the requests made so far. A request whose answer got lost is
     made again, by a key under which the server carries it out once.
     """

@@ -65,7 +65,7 @@ class OrphansView:
 class HeldView:
     """What is in quarantine of a table: how many tasks put it there, and when the first of it may be purged.
 
-    ``unknown_files`` are those of which nobody knows whether they were moved, beside the ``files``.
+    ``unknown_files`` are those of which it is unknown whether they were moved, apart from the ``files``.
     """
 
     tasks: int

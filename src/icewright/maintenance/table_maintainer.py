@@ -156,7 +156,7 @@ class TableMaintainer:
         with self._lock(name):
             self._change_record(name, next_look_at=self._clock.now() + INTERVAL_MAX_MS, problem=problem)
 
-    def put_off(self, name: TableName, until: Instant) -> None:
+    def postpone(self, name: TableName, until: Instant) -> None:
         """Look at a table later than planned. Harmless for a table without a record."""
         with self._lock(name):
             self._change_record(name, next_look_at=until)

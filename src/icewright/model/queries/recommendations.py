@@ -1,6 +1,6 @@
 """What the queries of a table recommend: a layout, table properties, or to leave it as it is; each with its evidence.
 
-Whoever decides, a person or a policy, sees the same: what later queries would read, with an interval, what it costs,
+A person and a policy decide by the same: what later queries would read, with an interval, what it costs,
 what else was tried, and what would make the figures wrong. Figures are of one query on average unless they say a day.
 """
 
