@@ -78,12 +78,7 @@ def house(monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
 def lakehouse(monkeypatch: pytest.MonkeyPatch, rule: PolicyRule) -> Lakehouse:
     made = Lakehouse(rules=(rule,))
     monkeypatch.setattr(type(made.catalog), "takes_snapshots_back", property(lambda _: False))
-    made.create()
-    for _ in range(5):
-        made.pass_time(HOUR_MS)
-        made.append(1)
-    made.control.loop.round()
-    return made
+    return made.with_five_snapshots()
 
 
 def dying(house: Lakehouse, at: int = -1, *, behind: bool = False, error: BaseException | None = None) -> Dying:
