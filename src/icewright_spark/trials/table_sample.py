@@ -166,6 +166,12 @@ def _said_of(live: Any, path: Path, kind: Any) -> _Said | None:
     return _Said(parts["lower_bound"].cast(kind), parts["upper_bound"].cast(kind), *counts)
 
 
+def scale_of(values: Any, marks: Any) -> Scale:
+    """The ascending scale of a column of the type of ``values``, with marks that are comparable already."""
+    kind, unique = Column.of(values, _ASCENDING).kind, pc.unique(marks)
+    return Scale(kind, unique.take(pc.sort_indices(unique)), descending=False, nulls_last=False)
+
+
 def _coded(path: Path, values: Any, said: _Said | None, mode: MetricsMode, *, bounded: bool, files: int) -> CodedColumn:
     plain = comparable(values)
     distinct = pc.unique(plain.drop_null())
@@ -173,9 +179,7 @@ def _coded(path: Path, values: Any, said: _Said | None, mode: MetricsMode, *, bo
     parts = [distinct, least, greatest.drop_null()]
     if said is not None:
         parts += [comparable(said.lower).drop_null(), comparable(said.upper).drop_null()]
-    marks = pc.unique(pa.concat_arrays(parts))
-    kind = Column.of(values.slice(0, 0), _ASCENDING).kind
-    scale = Scale(kind, marks.take(pc.sort_indices(marks)), descending=False, nulls_last=False)
+    scale = scale_of(values.slice(0, 0), pa.concat_arrays(parts))
     rows = rows_of(values, scale)
     valid = (rows.codes != NULL_CODE) & ~rows.nan
     seen = np.unique(rows.codes[valid])
