@@ -69,9 +69,17 @@ class Analysis:
 
 
 def analyze_queries(
-    spark: SparkSession, table: SparkTable, spec: TaskSpec, action: AnalyzeQueries, phase: Phase
+    spark: SparkSession,
+    table: SparkTable,
+    spec: TaskSpec,
+    action: AnalyzeQueries,
+    phase: Phase,
+    hash_key: bytes | None = None,
 ) -> Analysis:
-    """Carry out one attempt. Raises :class:`Conflict` when the snapshot has expired."""
+    """Carry out one attempt; ``hash_key`` is that of the digests in queries, None where this optimizer has none.
+
+    Raises :class:`Conflict` when the snapshot has expired.
+    """
     cost = DriverCost(jvm_thread_clock(table.jvm))
     check_table(table, spec)
     if table.java.snapshot(action.base_snapshot_id) is None:
@@ -94,6 +102,7 @@ def analyze_queries(
             whole=whole,
             formats=lambda: _format_sample(spark, table, files),
             written_share=_written_share(spark, spec, action),
+            hash_key=hash_key,
         )
         found = recommend(spec.table_name, rows, files, queries, options)
     else:

@@ -173,7 +173,7 @@ class FormatTrials:
         masks = masks.reshape(len(taken), len(self._leaves))
         self._tops |= {self._leaves[place].path[0] for place in np.flatnonzero(masks.any(axis=0))}
         opened = scanned([unit.conditions or () for unit, _ in taken], files)
-        conditions = tuple(self._conditions(unit) for unit, _ in taken)
+        conditions = tuple(self._conditions(unit, columns) for unit, _ in taken)
         return FormatQueries(weights, workload.days, conditions, masks, opened.files)
 
     def entries(self, older: FormatQueries) -> list[Entry]:
@@ -334,12 +334,13 @@ class FormatTrials:
         paths = [tuple(part.lower() for part in leaf.path) for leaf in self._leaves]
         return np.array([any(path[: len(prefix)] == prefix for prefix in wanted) for path in paths])
 
-    def _conditions(self, unit: Unit) -> tuple[Condition, ...]:
+    def _conditions(self, unit: Unit, columns: Mapping[Path, CodedColumn]) -> tuple[Condition, ...]:
         """Its filters as conditions on rows of this sample; what cannot be evaluated skips nothing."""
         found = []
         for path, item in unit.filters:
             column = self._column(path)
-            condition = None if column is None else condition_of(item, path, column.scale)
+            valued = columns[path].with_values(item) if path in columns else item
+            condition = None if column is None else condition_of(valued, path, column.scale)
             found += [] if condition is None else [condition]
         return tuple(found)
 

@@ -39,6 +39,7 @@ from icewright_spark.trials.candidates import BLOOM_PROPERTY, Choice, choose
 from icewright_spark.trials.cutting import cut_tree
 from icewright_spark.trials.format_sample import FormatSample, one_round
 from icewright_spark.trials.formats import FormatsOfWindows, FormatTrials, Measure, may_pay
+from icewright_spark.trials.hashed_literals import with_values
 from icewright_spark.trials.predicates import Columns, Path, flat_columns
 from icewright_spark.trials.simulation import (
     Ends,
@@ -89,7 +90,8 @@ class Options:
     with all columns and ``_file`` of some files, chosen by chance, each file's in their order, by which sizes are
     predicted; without it rows take as much room under a layout as they do now. ``formats`` reads the rows on which
     settings of the file format are tried, where these may pay; where it is refused the reason is a caveat.
-    ``written_share`` is of :class:`~icewright_spark.trials.formats.FormatTrials`.
+    ``written_share`` is of :class:`~icewright_spark.trials.formats.FormatTrials`; ``hash_key`` is that of the digests
+    in queries, None where it is not known.
     """
 
     rates: Rates = field(default_factory=Rates)
@@ -100,6 +102,7 @@ class Options:
     formats: Callable[[], FormatSample] | None = None
     measure: Measure = one_round
     written_share: float = 1.0
+    hash_key: bytes | None = field(default=None, repr=False)
 
 
 def recommend(
@@ -136,6 +139,9 @@ class _Trials:
         grouped = [columns.find(name) for read in aggregating_reads(queries, table) for name in read.group_by]
         wanted += [path for path in dict.fromkeys(grouped) if path is not None]
         self._sample: TableSample = table_sample(flat, files, wanted, options.modes)
+        if options.hash_key is not None:
+            valued = with_values(self._sample.columns, reads, options.hash_key)
+            self._sample = replace(self._sample, columns=valued)
         self._queries = queries
         older, newer = split_by_time(reads)
         self._older_reads, self._newer_reads = older, newer

@@ -51,7 +51,8 @@ class Read:
 class Unit:
     """Reads with the same filters, literals included: they say the same of a layout, however often they ran.
 
-    ``conditions`` are None where literals are hashed or dropped: such reads count for the choice of columns alone.
+    ``filters`` are as they are kept, ``conditions`` by the values of digests, where these are known; None where
+    literals stay hashed, or are dropped: such reads count for the choice of columns alone.
     """
 
     filters: tuple[tuple[Path, Filter], ...]
@@ -158,7 +159,8 @@ def filters_of(read: Read) -> tuple[tuple[Path, Filter], ...]:
 
 def unit_of(filters: tuple[tuple[Path, Filter], ...], weight: int, columns: Mapping[Path, CodedColumn]) -> Unit | None:
     """Reads with these filters; None where a literal is no value of its column's type."""
-    bounded = [(path, item) for path, item in filters if item.operator not in _UNBOUNDED and path in columns]
+    some = [(path, item) for path, item in filters if item.operator not in _UNBOUNDED and path in columns]
+    bounded = [(path, columns[path].with_values(item)) for path, item in some]
     if any(literal.kind in _HIDDEN for _, item in bounded for literal in item.literals):
         return Unit(filters, weight, None)
     conditions = tuple(condition_of(item, path, columns[path].scale) for path, item in bounded)
