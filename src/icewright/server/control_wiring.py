@@ -68,7 +68,7 @@ from icewright.store.engine import report_statement_times, store_engine
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, SHARES, require_lead
 from icewright.store_admin.leader_lock import LeaderElection, open_leader_election
-from icewright.terminal.address import lasting_secret
+from icewright.terminal.address import QUERIES_KEY, lasting_secret
 from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
@@ -262,7 +262,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     try:
         with open_leader_election(engine, lease_ms) as election:
             catalogs = {entry.name: PyIcebergCatalog(entry, entries) for entry in entries}
-            key = partial(lasting_secret, config.server.state_dir, "queries-key")
+            key = partial(lasting_secret, config.server.state_dir, QUERIES_KEY)
             with open_spool(config, environ, SystemClock(), key) as spool:
                 yield Opened(config, environ, entries, engine, election, catalogs, spool)
     finally:

@@ -7,7 +7,7 @@ A kind of action that is added, and that the server does not carry out itself, h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from pyspark.sql import SparkSession
@@ -39,7 +39,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a job is given. ``member`` is the attempt's place in a batch, None where it shares no Spark job."""
+    """What a job is given. ``member`` is the attempt's place in a batch, None where it shares no Spark job.
+
+    ``hash_key`` is that of the digests in queries, None where this optimizer has none.
+    """
 
     spark: SparkSession
     table: SparkTable
@@ -47,6 +50,7 @@ class Given:
     phase: Phase
     lease: LeaseRenewer
     member: BatchMember | None
+    hash_key: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def _undo_expire_data(given: Given, action: UndoExpireData) -> Done:
 
 
 def _analyze_queries(given: Given, action: AnalyzeQueries) -> Done:
-    found = analyze_queries(given.spark, given.table, given.spec, action, given.phase)
+    found = analyze_queries(given.spark, given.table, given.spec, action, given.phase, given.hash_key)
     return Done(found.result, (), (found.figures,), driver_cpu_ms=found.driver_cpu_ms, answer=found.answer)
 
 

@@ -61,7 +61,8 @@ class OptimizerSettings:
     Python packages for executors on a cluster, and ``executor_python`` the interpreter there; None is that of this one.
     ``log_format`` and ``log_level`` are of :data:`LOG_FORMATS` and :data:`LOG_LEVELS`.
     ``queues`` are those of its group whose tasks it takes. ``executors_wait_ms`` is how long work may wait on a cluster
-    while no executor lives.
+    while no executor lives. ``queries_hash_key`` is the key of the digests that queries have of strings, where this
+    optimizer can have it.
     """
 
     server_url: str
@@ -89,6 +90,7 @@ class OptimizerSettings:
     log_level: str = "info"
     queues: tuple[Queue, ...] = tuple(Queue)
     executors_wait_ms: int = EXECUTORS_WAIT_MS
+    queries_hash_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
