@@ -227,6 +227,15 @@ KINDS = (
 )
 
 _BY_NAME = {kind.name: kind for kind in KINDS}
-MERGED_ELSEWHERE = (_BY_NAME["position_deletes"], _BY_NAME["deletion_vectors"])
-STAGED_ELSEWHERE = _BY_NAME["equality_deletes"]
-"""What the short form has over the other catalogs."""
+_SHORT = {
+    "sqlite": ("everything", "partitioned", "zorder", "imported_files", "some_orc"),
+    "postgresql": ("position_deletes", "evolved_columns", "hilbert_with_deletion_vectors", "initial_default"),
+    "rest": ("deletion_vectors", "position_deletes_per_partition", "v3", "variant"),
+    "hive": ("v1", "evolved_spec", "equality_deletes", "bloom_filters"),
+    "s3": ("updated_rows", "nested_evolution", "avro"),
+}
+SHORT = {catalog: tuple(_BY_NAME[name] for name in names) for catalog, names in _SHORT.items()}
+"""The short form has each kind over one catalog, and over each catalog some that are merged and some that are staged.
+
+The triggers are left to ``test_asked_for``, which has them all.
+"""

@@ -64,9 +64,16 @@ class House:
     """A lake, a quarantine beside it, and a server that can be started anew."""
 
     def __init__(
-        self, folder: Path, *, quarantine: bool = True, limited: bool = True, entry: CatalogEntry | None = None
+        self,
+        folder: Path,
+        *,
+        quarantine: bool = True,
+        limited: bool = True,
+        entry: CatalogEntry | None = None,
+        rounds_a_day: float = 1,
     ) -> None:
         self.folder, self.clock = folder, ManualClock(int(time.time() * 1000))
+        self.rounds_a_day = rounds_a_day
         self.held = folder / "quarantine"
         self.held.mkdir()
         entry = entry or make_lake(folder)
@@ -124,9 +131,9 @@ class House:
             append(made, range(number * 100, number * 100 + 100))
         return made
 
-    def days(self, count: float, *, a_day: int = 1) -> None:
+    def days(self, count: float, *, a_day: float | None = None) -> None:
         """Let time pass, with so many rounds of the server a day, and one at the end of a shorter time."""
-        rounds = max(1, round(count * a_day))
+        rounds = max(1, round(count * (a_day or self.rounds_a_day)))
         for _ in range(rounds):
             self.clock.advance(round(count * DAY_MS) // rounds)
             self.round()

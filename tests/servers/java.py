@@ -29,7 +29,9 @@ def _spark_jars() -> Path:
 
 SPARK_JARS = _spark_jars()
 _SPARK_SUBMIT = SPARK_JARS.parent / "bin" / "spark-submit"
-QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=128m")
+# Hadoop has chmod run for each file that it makes on a local disk, and Java its own helper each time to start that.
+_NO_HELPER = ("-Djdk.lang.Process.launchMechanism=VFORK",) if sys.platform == "linux" else ()
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=128m", *_NO_HELPER)
 """Options of a JVM that lives for minutes: one compiler, room for what it makes, no threads that collect garbage."""
 _SMALL = ("-Xmx384m", *QUICK)
 _CLASSPATHS = Path.home() / ".ivy2" / "icewright-tests"

@@ -15,6 +15,7 @@ from benchmarks.results import dumps, loads
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.campaign
 def test_a_small_form_runs_and_judges_every_target(spark: SparkSession, tmp_path: Path) -> None:
     said: list[str] = []
     options = replace(

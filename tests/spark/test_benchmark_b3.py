@@ -26,6 +26,7 @@ def test_the_short_form_runs_and_judges_every_layout(spark: SparkSession, tmp_pa
     assert all(0 < share <= 1 for share in shares)
 
 
+@pytest.mark.campaign
 def test_layouts_are_really_written_and_iceberg_plans_what_bounds_leave(spark: SparkSession, tmp_path: Path) -> None:
     said: list[str] = []
     result = b3_written.run(spark, tmp_path, b3_written.short(seed=3), said.append)

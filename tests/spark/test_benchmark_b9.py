@@ -19,6 +19,7 @@ from icewright.model.iceberg.names import TableName
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.campaign
 def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_path: Path) -> None:
     said: list[str] = []
     result = b9.run(spark, tmp_path, b9.short(seed=3), said.append)

@@ -57,13 +57,13 @@ def loop(spark: SparkSession, lake: CatalogEntry, tmp_path: Path) -> Iterator[Sp
         yield SparkLoop(spark, lake, spool=spool)
 
 
-def make(loop: SparkLoop, table: str) -> TableName:
+def make(loop: SparkLoop, table: str, files: int = FILES) -> TableName:
     name = loop.name("db", table)
     loop.spark.sql(
         f"CREATE TABLE {name.catalog}.db.{table} (at BIGINT, user BIGINT, status INT, size DOUBLE, note STRING) "
         "USING iceberg TBLPROPERTIES ('icewright.mode' = 'auto', 'write.target-file-size-bytes' = '65536')"
     )
-    write(loop, name, 0, FILES)
+    write(loop, name, 0, files)
     return name
 
 
@@ -213,7 +213,7 @@ def paths(loop: SparkLoop, table: str) -> set[str]:
 
 
 def test_later_files_become_a_run_and_runs_become_one_until_a_column_is_gone(loop: SparkLoop) -> None:
-    events = make(loop, "events")
+    events = make(loop, "events", FILES // 2)
     cuts = (below(0, 3), below(1, 100), None, None, below(1, 50), None, None)
     tree = CutTree((("user",), ("size",)), cuts)
     changes = {
@@ -225,7 +225,7 @@ def test_later_files_become_a_run_and_runs_become_one_until_a_column_is_gone(loo
     PyIcebergProperties(loop.entry, SystemClock()).change(loop.catalog.load(events), changes)
     put_in_order(loop, events, Level.LEVEL_1)
     ordered = paths(loop, "events")
-    write(loop, events, FILES, FILES // 2)
+    write(loop, events, FILES // 2, FILES // 4)
     loop.clock.ahead_ms += 120_000
     put_in_order(loop, events, Level.LEVEL_1)
     assert ordered < paths(loop, "events")

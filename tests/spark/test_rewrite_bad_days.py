@@ -247,7 +247,7 @@ def test_workers_that_run_out_of_memory_say_so_and_the_next_attempt_succeeds(
     table = make_table(loop.entry, ("db", "wide"))
     for number in range(8):
         append(
-            table, range(number * 400, number * 400 + 400), [f"{number * 400 + row} " * 20_000 for row in range(400)]
+            table, range(number * 100, number * 100 + 100), [f"{number * 100 + row} " * 20_000 for row in range(100)]
         )
     spec, wide = loop.claim(loop.name("db", "wide")), rows_of(loop, "db.wide")
     succeeds(loop, loop.claim(name))  # the workers have loaded what they need
@@ -352,7 +352,7 @@ def test_many_attempts_leave_few_pools_and_no_local_properties_behind(loop: Spar
     scheduler = loop.spark.sparkContext._jsc.sc()
     first = engine.attempt(spec, claimed_s=time.monotonic(), pool="icewright-0")
     pools = scheduler.getAllPools().size()
-    for number in range(2, 6):
+    for number in range(2, 4):
         engine.attempt(replace(spec, attempt=number), claimed_s=time.monotonic(), pool="icewright-0")
     assert isinstance(first.result, Committed), first.result
     assert scheduler.getAllPools().size() == pools

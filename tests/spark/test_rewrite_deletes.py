@@ -34,6 +34,8 @@ from tests.spark.tables import missing_files, sql_name
 pytestmark = pytest.mark.spark
 
 FILES, ROWS = 4, 50
+ONE_FILE_A_TASK = {"fanout-enabled": "true", "distribution-mode": "none"}
+"""In each partition."""
 VERSIONS = (2, 3) if CAMPAIGN else (3,)
 """For what version 2 shows nothing new: its position deletes are validated by the same code of Iceberg's."""
 MONTH_MS = 30 * 86_400_000
@@ -50,7 +52,7 @@ class Lake:
         self.loop.clock.ahead_ms = MONTH_MS
 
     def table(self, version: int, *, name: str = "events", partitioned: bool = True) -> TableName:
-        """Four commits of fifty rows; ids from 0, in the cities c0 and c1."""
+        """Two commits of two files of fifty rows for each city; ids from 0, in the cities c0 and c1."""
         found = TableName(self.entry.name, ("db",), name)
         by = "PARTITIONED BY (city)" if partitioned else ""
         self.sql(
@@ -59,10 +61,10 @@ class Lake:
             "'write.update.mode' = 'merge-on-read', 'icewright.rewrite-data-files.min-input-files' = '2')",
             found,
         )
-        for number in range(FILES):
-            ids = self.spark.range(number * ROWS, (number + 1) * ROWS)
-            frame = ids.selectExpr("id", "concat('c', id % 2) AS city").coalesce(1)
-            frame.writeTo(sql_name(found)).option("fanout-enabled", "true").append()
+        for number in range(0, FILES, 2):
+            ids = self.spark.range(number * ROWS, (number + 2) * ROWS, 1, 2)
+            frame = ids.selectExpr("id", "concat('c', id % 2) AS city")
+            frame.writeTo(sql_name(found)).options(**ONE_FILE_A_TASK).append()
         return found
 
     def sql(self, text: str, name: TableName) -> list[Row]:
@@ -197,7 +199,7 @@ def test_a_table_upgraded_from_version_2(deletes: Lake, planned: str) -> None:
         deletes.delete(name, "id % 10 = 4")  # vectors beside, and instead of, the position deletes
         spec = deletes.loop.claim(name)
     before, lineage = deletes.contents(name), deletes.contents(name, f"*, {LINEAGE}")
-    added_by = {row["id"]: 1 + row["id"] // ROWS for row in before}
+    added_by = {row["id"]: 1 + row["id"] // (2 * ROWS) for row in before}
 
     deletes.carry_out(spec)
 
@@ -268,7 +270,7 @@ def test_a_delete_on_one_group_leaves_the_others_to_be_committed(deletes: Lake, 
     assert deletes.by_duckdb(name) == deletes.by_pyiceberg(name) == plain(deletes.contents(name))
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_w2_a_delete_that_is_rolled_back_meanwhile_is_a_conflict(deletes: Lake, version: int) -> None:
     """The rewrite has folded it in, and all of its inputs are there: its rows would be lost."""
     name = deletes.table(version)

@@ -43,7 +43,7 @@ def live_files(entry: CatalogEntry, path: tuple[str, str] = ("db", "events")) ->
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_v4_small_files_become_one_per_partition_with_the_same_rows(
+def test_v4_s4_w11_w12_small_files_become_one_per_partition_with_the_same_rows_for_every_reader(
     loop: SparkLoop, lake: CatalogEntry, spark: SparkSession, version: str
 ) -> None:
     fill(lake, properties={"format-version": version})
@@ -57,20 +57,15 @@ def test_v4_small_files_become_one_per_partition_with_the_same_rows(
     assert contents(spark, name) == before
     table = writer(lake).load_table("db.events")
     assert table.metadata.format_version == int(version)
-    scanned = table.scan().to_arrow()
-    assert Counter((row["id"], row["city"]) for row in scanned.to_pylist()) == Counter(
-        (number * 10 + i, CITIES[i % len(CITIES)]) for number in range(8) for i in range(6)
-    )
+    expected = Counter((number * 10 + i, CITIES[i % len(CITIES)]) for number in range(8) for i in range(6))
+    assert Counter((row["id"], row["city"]) for row in table.scan().to_arrow().to_pylist()) == expected
+    location = table.metadata_location.removeprefix("file://")
+    connection = duckdb_with_iceberg()
+    found = connection.sql(f"SELECT id, city FROM iceberg_scan('{location}')").fetchall()  # noqa: S608 - a test
+    assert Counter(found) == expected
 
-
-def test_s4_w11_w12_the_commit_is_signed_and_every_reachable_path_exists(
-    loop: SparkLoop, lake: CatalogEntry, spark: SparkSession
-) -> None:
-    fill(lake)
-    name = loop.name("db", "events")
-    task = loop.rewrite(name)
-
-    snapshot = writer(lake).load_table("db.events").current_snapshot()
+    # The commit is signed, and every reachable path exists.
+    snapshot = table.current_snapshot()
     assert snapshot is not None
     assert snapshot.summary is not None
     assert snapshot.summary[TASK_ID_KEY] == task.task_id
@@ -78,18 +73,6 @@ def test_s4_w11_w12_the_commit_is_signed_and_every_reachable_path_exists(
     assert snapshot.summary[PROOF_KEY]
     assert len(reachable_paths(spark, name)) > 2 * len(CITIES)
     assert missing_files(spark, name) == []
-
-
-def test_duckdb_reads_the_same_rows(loop: SparkLoop, lake: CatalogEntry) -> None:
-    fill(lake)
-    loop.rewrite(loop.name("db", "events"))
-    location = writer(lake).load_table("db.events").metadata_location.removeprefix("file://")
-
-    connection = duckdb_with_iceberg()
-    found = connection.sql(f"SELECT id, city FROM iceberg_scan('{location}')").fetchall()  # noqa: S608 - a test
-
-    expected = Counter((number * 10 + i, CITIES[i % len(CITIES)]) for number in range(8) for i in range(6))
-    assert Counter(found) == expected
 
 
 def test_an_append_that_comes_first_is_kept(loop: SparkLoop, lake: CatalogEntry, spark: SparkSession) -> None:
@@ -251,7 +234,7 @@ def test_a_cancelled_task_commits_nothing(loop: SparkLoop, lake: CatalogEntry) -
     assert live_files(lake) == before
 
 
-ORDINARY_NAMES = ("plain", "my-table", "2024", "1e5", "städte", "表")
+ORDINARY_NAMES = ("1e5", "städte")
 LONG_NAME = "n" * PART_LENGTH_MAX
 HOSTILE_NAMES = ("with`tick", "with'quote", "with\nnewline", "ice🧊berg", "a.dot", "--drop", "with/*comment", LONG_NAME)
 
@@ -287,11 +270,10 @@ def test_a_catalog_with_a_hyphen(spark: SparkSession, tmp_path: Path) -> None:
     assert len(live_files(entry)) == len(CITIES)
 
 
-PARTITIONED_BY = ["city", "city, truncate(10, id)", "truncate(10, id), city"]
+PARTITIONED_BY = [("city", None), ("city, truncate(10, id)", "DROP COLUMN city"), ("truncate(10, id), city", None)]
 
 
-@pytest.mark.parametrize("fields", PARTITIONED_BY)
-@pytest.mark.parametrize("afterwards", [None, "DROP COLUMN city"])
+@pytest.mark.parametrize(("fields", "afterwards"), PARTITIONED_BY)
 def test_a_v1_table_whose_partition_field_was_removed(
     loop: SparkLoop, lake: CatalogEntry, spark: SparkSession, fields: str, afterwards: str | None
 ) -> None:
@@ -300,10 +282,9 @@ def test_a_v1_table_whose_partition_field_was_removed(
     name = loop.name("db", "old")
     table = sql_name(name)
     made = f"CREATE TABLE {table} (id bigint, city string) USING iceberg PARTITIONED BY ({fields})"
-    spark.sql(f"{made} TBLPROPERTIES ('format-version' = '1')")
+    spark.sql(f"{made} TBLPROPERTIES ('format-version' = '1', 'write.distribution-mode' = 'none')")
     spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD city")
-    for _ in range(6):
-        spark.sql(f"INSERT INTO {table} VALUES (1, 'Bonn')")  # noqa: S608 - a test
+    spark.sql(f"INSERT INTO {table} SELECT 1, 'Bonn' FROM range(0, 6, 1, 6)")  # noqa: S608 - a test
     if afterwards is not None:
         spark.sql(f"ALTER TABLE {table} {afterwards}")
     before = contents(spark, name)

@@ -25,6 +25,7 @@ from icewright_spark.executors.staged.staging import StagedTasks
 from icewright_spark.iceberg.java_api import SparkTable, iterate
 from icewright_spark.parquet.errors import ProofFailed
 from icewright_spark.parquet.thrift import I64
+from tests.conftest import CAMPAIGN
 from tests.lakes.deletes import delete_where_equal
 from tests.spark.shuffled import ascending, column_of, is_rising, layout_of, shuffle_of
 from tests.spark.staged import rewrite
@@ -103,10 +104,10 @@ def test_a_partitioned_table_with_deletes_is_sorted_partition_by_partition_in_on
 @pytest.mark.parametrize(
     ("layout", "column", "value"),
     [
-        (layout_of(Curve.ZORDER, 2, 4), "price", 10.0),
+        *([(layout_of(Curve.ZORDER, 2, 4), "price", 10.0)] if CAMPAIGN else []),
         (layout_of(Curve.HILBERT, 1, 3), "at", "1970-01-01T00:33:20+00:00"),
     ],
-    ids=["zorder", "hilbert"],
+    ids=lambda its: str(its.curve) if isinstance(its, Layout) else "",
 )
 def test_rows_keep_their_lineage_on_a_curve_and_a_lookup_opens_few_files(
     spark: SparkSession, name: TableName, lake: CatalogEntry, layout: Layout, column: str, value: Any

@@ -52,14 +52,13 @@ def name(loop: SparkLoop) -> TableName:
     loop.spark.sql(
         f"CREATE TABLE {name} (id BIGINT, x DOUBLE, t STRING, b BINARY) USING iceberg TBLPROPERTIES ({properties})"
     )
-    for number in range(FILES):
-        values = loop.spark.range(number * ROWS, (number + 1) * ROWS, 1, 1).select(
-            "id",
-            F.when(F.col("id") % 1000 == 0, F.lit(float("nan"))).otherwise(F.col("id") / 3).alias("x"),
-            F.concat(F.lit("text "), (F.col("id") % 97).cast("string")).alias("t"),
-            F.concat(*(F.unhex(F.sha2(F.concat_ws("-", "id", F.lit(salt)), 512)) for salt in range(8))).alias("b"),
-        )
-        values.writeTo(str(name)).append()
+    values = loop.spark.range(0, FILES * ROWS, 1, FILES).select(
+        "id",
+        F.when(F.col("id") % 1000 == 0, F.lit(float("nan"))).otherwise(F.col("id") / 3).alias("x"),
+        F.concat(F.lit("text "), (F.col("id") % 97).cast("string")).alias("t"),
+        F.concat(*(F.unhex(F.sha2(F.concat_ws("-", "id", F.lit(salt)), 512)) for salt in range(8))).alias("b"),
+    )
+    values.writeTo(str(name)).append()
     return name
 
 

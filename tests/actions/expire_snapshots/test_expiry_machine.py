@@ -284,7 +284,7 @@ class Histories(RuleBasedStateMachine):
         assert {entry.snapshot_id for entry in metadata.snapshot_log} <= known
 
 
-EXAMPLES_MIN = 250
+EXAMPLES_MIN = 100
 
 OFTEN = settings(
     stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]

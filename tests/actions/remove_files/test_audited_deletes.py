@@ -19,7 +19,7 @@ NAMES = ("one.parquet", "two.parquet", "three.parquet")
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+    return House(tmp_path, rounds_a_day=0.5)
 
 
 def audited(house: House, action: str) -> int:
@@ -34,7 +34,7 @@ def entries(house: House) -> list[AuditEntry]:
 def removed(house: House, *, undone: bool = False) -> str:
     """A table with garbage, of which some was let go; the id of the run."""
     litter(house.table(), *NAMES)
-    house.days(10, a_day=1)
+    house.days(10)
     (waiting,) = house.control.tables.waiting(limit=9)
     task = house.control.dispatcher.approve(waiting.plan_id, "Ada")
     house.round()
@@ -48,7 +48,7 @@ def test_i26_t12_each_file_that_goes_is_in_the_audit_before_and_after(house: Hou
     tally = house.control.deletions.count_intents(run_id)
     assert tally[IntentState.QUARANTINED].files == len(NAMES)
     assert audited(house, "files.quarantine-begun") == audited(house, "files.quarantined") == len(NAMES)
-    house.days(9, a_day=1)
+    house.days(9)
     assert house.control.deletions.count_intents(run_id)[IntentState.PURGED].files == len(NAMES)
     assert audited(house, "files.purge-begun") == audited(house, "files.purged") == len(NAMES)
     found = entries(house)
@@ -72,7 +72,7 @@ def test_t12_no_file_is_touched_where_the_audit_cannot_be_written(
 ) -> None:
     table = house.table()
     litter(table, *NAMES)
-    house.days(10, a_day=1)
+    house.days(10)
     (waiting,) = house.control.tables.waiting(limit=9)
     house.control.dispatcher.approve(waiting.plan_id, "Ada")
     before = files(location(table))
@@ -82,10 +82,10 @@ def test_t12_no_file_is_touched_where_the_audit_cannot_be_written(
 
     with monkeypatch.context() as patched:
         patched.setattr(deletion_store, "record", full)
-        house.days(2, a_day=1)
+        house.days(2)
         assert files(location(table)) == before
         assert audited(house, "files.quarantined") == 0
-    house.days(4, a_day=1)
+    house.days(4)
     assert len(files(location(table))) == len(before) - len(NAMES)
     assert audited(house, "files.quarantined") == len(NAMES)
 
@@ -99,7 +99,7 @@ def test_t12_no_purge_is_done_where_the_audit_cannot_be_written(house: House, mo
 
     with monkeypatch.context() as patched:
         patched.setattr(deletion_store, "record", full)
-        house.days(9, a_day=1)
+        house.days(9)
         assert files(house.held) == held
     assert house.control.deletions.count_intents(run_id)[IntentState.QUARANTINED].files == len(NAMES)
 
@@ -107,35 +107,35 @@ def test_t12_no_purge_is_done_where_the_audit_cannot_be_written(house: House, mo
 def test_i11_nothing_of_its_kind_is_removed_by_itself_behind_a_refusal(house: House) -> None:
     table = house.table()
     litter(table, *NAMES)
-    house.days(10, a_day=1)
+    house.days(10)
     (first,) = house.control.tables.waiting(limit=9)
     house.control.dispatcher.approve(first.plan_id, "Ada")
     house.round()
     doubtful = location(table) / "data" / "report.parquet"
     doubtful.write_bytes(b"")
-    house.days(9, a_day=1)
+    house.days(9)
     (sure,) = litter(table, "later.parquet")
-    house.days(3, a_day=1)
+    house.days(3)
     (waiting,) = house.control.tables.waiting(limit=9)
     house.control.approvals.refuse(waiting.plan_id, "Bob", "these are ours")
-    house.days(6, a_day=1)
+    house.days(6)
     assert (doubtful.exists(), sure.exists()) == (True, True)
-    house.days(9, a_day=1)
+    house.days(9)
     assert (doubtful.exists(), sure.exists()) == (True, False)
 
 
 def test_i11_nothing_of_what_was_refused_is_removed_for_a_week_and_then_a_person_is_asked_again(house: House) -> None:
     table = house.table()
     litter(table, *NAMES)
-    house.days(10, a_day=1)
+    house.days(10)
     (waiting,) = house.control.tables.waiting(limit=9)
     house.control.approvals.refuse(waiting.plan_id, "Bob", "these are ours")
     before = files(location(table))
     with pytest.raises(Conflict, match="was refused by Bob"):
         house.control.dispatcher.approve(waiting.plan_id, "Ada")
-    house.days(6, a_day=1)
+    house.days(6)
     assert list(house.control.tables.waiting(limit=9)) == []
-    house.days(3, a_day=1)
+    house.days(3)
     (again,) = house.control.tables.waiting(limit=9)
     assert again.plan_id != waiting.plan_id
     assert files(location(table)) == before

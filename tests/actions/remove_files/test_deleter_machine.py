@@ -261,7 +261,7 @@ class Machine(RuleBasedStateMachine):
 
 
 EXAMPLES = settings(
-    max_examples=10_000 if CAMPAIGN else 300,
+    max_examples=10_000 if CAMPAIGN else 120,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),

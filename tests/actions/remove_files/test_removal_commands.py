@@ -87,7 +87,7 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
 def test_l4_files_of_a_table_that_is_gone_wait_for_a_persons_word(house: House) -> None:
     table = house.table()
     (left,) = litter(table, "aborted.parquet")
-    house.days(8.5, a_day=2)
+    house.days(8.5, a_day=1)
     task_id = icewright("approve", "--namespace", "lake.db", "--yes", "--by", "Ada", "--json").json["task_id"]
     house.round()
     held = files(house.held)
@@ -96,7 +96,7 @@ def test_l4_files_of_a_table_that_is_gone_wait_for_a_persons_word(house: House) 
     assert (there.status, "lake.db.events is there" in there.err) == (1, True)
     at = table.metadata_location
     writer(house.entry).drop_table(("db", "events"))
-    house.days(9, a_day=2)
+    house.days(9, a_day=1)
     assert files(house.held) == held
     said = icewright("quarantine", "list")
     assert ("not automatically" in said.out, "lake.db.events is gone since" in said.err) == (True, True)
@@ -115,14 +115,14 @@ def test_l4_files_of_a_table_that_is_gone_wait_for_a_persons_word(house: House) 
 def test_who_waits_for_a_purge_is_told_what_keeps_it(house: House) -> None:
     table = house.table()
     litter(table, "aborted.parquet")
-    house.days(8.5, a_day=2)
+    house.days(8.5, a_day=1)
     task_id = icewright("approve", "--namespace", "lake.db", "--yes", "--by", "Ada", "--json").json["task_id"]
     house.round()
     held = files(house.held)
     writer(house.entry).create_table("db.around", SCHEMA, location=house.held.as_uri())
-    house.days(8, a_day=2)
+    house.days(8, a_day=1)
     assert icewright("quarantine", "list").err == ""
-    house.days(1, a_day=2)
+    house.days(1, a_day=1)
     listed = icewright("quarantine", "list")
     assert f"past their window by more than a day; `icewright quarantine purge {task_id}` says" in listed.err
     purged = icewright("quarantine", "purge", task_id)
@@ -130,10 +130,10 @@ def test_who_waits_for_a_purge_is_told_what_keeps_it(house: House) -> None:
     assert ("belongs to this table alone, and stay: " in why, "lake.db.around" in why) == (True, True)
     assert held.items() <= files(house.held).items()
     writer(house.entry).drop_table(("db", "around"))
-    house.days(2, a_day=2)
+    house.days(2, a_day=1)
     assert held.items() <= files(house.held).items(), "it may be hidden from us, and in use"
     house.control.registry.declare_lost(TableName("lake", ("db",), "around"), "Ada")
-    house.days(2, a_day=2)
+    house.days(2, a_day=1)
     assert not held.keys() & files(house.held).keys()
 
 

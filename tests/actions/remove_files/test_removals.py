@@ -31,10 +31,13 @@ from icewright.server.liveness import SILENT_MS_MAX
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import table_name
 
+ROUNDS_A_DAY = 0.4
+"""Enough to see a file in several passes; each day is looked at in ``tests/acceptance`` and ``tests/adversary``."""
+
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+    return House(tmp_path, rounds_a_day=ROUNDS_A_DAY)
 
 
 def test_s_2_left_alone_garbage_goes_after_its_time_and_a_persons_word_and_comes_back(house: House) -> None:
@@ -157,7 +160,7 @@ def test_the_owner_who_changes_their_mind_stops_what_waits_in_the_queue(house: H
 
 
 def test_nothing_is_ever_removed_without_a_quarantine(tmp_path: Path) -> None:
-    house = House(tmp_path, quarantine=False)
+    house = House(tmp_path, quarantine=False, rounds_a_day=ROUNDS_A_DAY)
     table = house.table()
     (left,) = litter(table, "first.parquet")
     house.days(0.5)
@@ -294,7 +297,7 @@ def test_what_was_taken_back_goes_again_only_by_a_persons_word(house: House) -> 
     house.days(10)
     task = removed(house, table)
     (second,) = litter(table, "second.parquet", content=b"")
-    house.days(8.5)
+    house.days(8.5, a_day=1)
     assert len(house.tasks()) == 2  # the second went by itself; only then somebody misses the first
     litter(table, "third.parquet", content=b"")
     with pytest.raises(NotAllowed, match="purged"):
@@ -311,11 +314,11 @@ def test_what_was_taken_back_goes_again_only_by_a_persons_word(house: House) -> 
 def test_an_earlier_removal_that_is_taken_back_is_not_begun_again_either(house: House) -> None:
     table = house.table()
     (first,) = litter(table, "first.parquet", content=b"")
-    house.days(4)
+    house.days(4, a_day=1)
     (second,) = litter(table, "second.parquet", content=b"")
-    house.days(5)
+    house.days(5, a_day=1)
     task = removed(house, table)
-    house.days(4)
+    house.days(4, a_day=1)
     assert (len(house.tasks()), second.exists()) == (2, False)
     house.undo(task.task_id)
     house.days(12)

@@ -30,7 +30,7 @@ from icewright.model.plans.plans import Plan, Verdict
 from tests.builders.observations import HOUR_MS, NOW, Case, cases, observe
 from tests.conftest import CAMPAIGN
 
-many = settings(max_examples=1_000 if CAMPAIGN else 60, deadline=None)
+many = settings(max_examples=1_000 if CAMPAIGN else 30, deadline=None)
 BY_CARRIER = SortField(2, "identity", "asc", "nulls-first")
 LAYOUTS = (Layout(Curve.SORT, (BY_CARRIER,)), Layout(Curve.HILBERT, (BY_CARRIER, replace(BY_CARRIER, source_id=1))))
 KEYS = (*(layout.key for layout in LAYOUTS), "zorder(9)")

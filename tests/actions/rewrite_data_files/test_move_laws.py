@@ -40,7 +40,7 @@ def moved_cases(draw: st.DrawFn, asked: tuple[MigrateSpec, ...] = tuple(MigrateS
     return replace(case, files=files, policy=policy, observation=replace(after, rewritten_at=before.rewritten_at))
 
 
-many = settings(max_examples=1_000 if CAMPAIGN else 60, deadline=None)
+many = settings(max_examples=1_000 if CAMPAIGN else 30, deadline=None)
 
 
 def two_files(size_bytes: int, rows: int) -> Case:

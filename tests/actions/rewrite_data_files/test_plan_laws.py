@@ -22,7 +22,7 @@ from tests.builders.observations import MINUTE_MS, Case, cases, observe
 from tests.conftest import CAMPAIGN
 from tests.predictions import predicted
 
-many = settings(max_examples=1_000 if CAMPAIGN else 60, deadline=None)
+many = settings(max_examples=1_000 if CAMPAIGN else 30, deadline=None)
 
 
 def plan_of(case: Case, files: tuple[DataFile, ...] | None = None) -> Plan:

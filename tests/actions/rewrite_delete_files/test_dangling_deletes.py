@@ -42,7 +42,7 @@ from tests.conftest import CAMPAIGN
 
 OTHER = PartitionSpec(2, BY_MONTH.fields)
 METADATA = table(specs=(BY_MONTH, NO_FIELDS, OTHER))
-ALL = settings(max_examples=200, deadline=None)
+ALL = settings(max_examples=2_000 if CAMPAIGN else 100, deadline=None)
 
 
 def decide(lake: LittleTable) -> DanglingDecision:

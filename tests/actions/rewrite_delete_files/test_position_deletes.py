@@ -35,7 +35,7 @@ from tests.cases import each_case
 from tests.conftest import CAMPAIGN
 
 METADATA = table(specs=(BY_MONTH, NO_FIELDS, PartitionSpec(2, BY_MONTH.fields)))
-ALL = settings(max_examples=200, deadline=None)
+ALL = settings(max_examples=2_000 if CAMPAIGN else 100, deadline=None)
 
 
 def in_version_2(lake: LittleTable) -> LittleTable:

@@ -86,7 +86,7 @@ def needed(lake: OrphanLake) -> set[CanonicalPath]:
     return {path for table in lake.tables for path in table.needed()}
 
 
-@settings(max_examples=8_000 if CAMPAIGN else 150, deadline=None)
+@settings(max_examples=8_000 if CAMPAIGN else 75, deadline=None)
 @given(lakes(), st.sampled_from([PLAIN, DECLARED]))
 def test_o5_o1_o2_o6_candidates_are_never_in_the_reachable_set_of_any_table(lake: OrphanLake, aliases: Aliases) -> None:
     for table in lake.tables:
@@ -99,7 +99,7 @@ def test_o5_o1_o2_o6_candidates_are_never_in_the_reachable_set_of_any_table(lake
         assert gone <= lake.storage.objects.keys()
 
 
-@settings(max_examples=800 if CAMPAIGN else 40, deadline=None)
+@settings(max_examples=800 if CAMPAIGN else 20, deadline=None)
 @given(lakes())
 def test_o2_the_same_is_found_by_way_of_the_disk(lake: OrphanLake) -> None:
     """In many small parts: paths that are alike must meet in one of them."""
@@ -112,7 +112,7 @@ def test_o2_the_same_is_found_by_way_of_the_disk(lake: OrphanLake) -> None:
             assert lake.candidates(table, place=place) == disk.candidates(table, place=place)
 
 
-@settings(max_examples=2_000 if CAMPAIGN else 50, deadline=None)
+@settings(max_examples=2_000 if CAMPAIGN else 25, deadline=None)
 @given(lakes())
 def test_g18_nearly_all_garbage_goes_after_the_window(lake: OrphanLake) -> None:
     """Safety is not bought by doing nothing: what is kept of plain garbage is like a needed file, or hidden."""

@@ -87,7 +87,7 @@ def peak_bytes(table: Large) -> int:
 
 
 def test_memory_does_not_grow_with_the_number_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    large = Large(snapshots=6, manifests_each=10, files_each=500)
+    large = Large(snapshots=4, manifests_each=6, files_each=500)
     monkeypatch.setattr(on_disk, "PER_PART", 750)
     monkeypatch.setattr(on_disk, "_IN_MEMORY_BYTES", 10_000)
     in_parts = peak_bytes(large)

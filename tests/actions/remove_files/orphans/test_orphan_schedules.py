@@ -15,7 +15,7 @@ writers = st.lists(st.tuples(st.integers(0, SPAN_H), st.integers(0, 10 * 24)), m
 passes = st.lists(st.integers(0, SPAN_H + 10 * 24), max_size=12, unique=True)
 
 
-@settings(max_examples=6_000 if CAMPAIGN else 120, deadline=None)
+@settings(max_examples=6_000 if CAMPAIGN else 60, deadline=None)
 @given(writers, passes)
 def test_o3_a_writer_that_is_quicker_than_the_floor_loses_nothing(
     made: list[tuple[int, int]], looks: list[int]

@@ -16,7 +16,7 @@ from tests.builders.observations import Case, cases
 from tests.conftest import CAMPAIGN
 
 OTHERS = (Trigger.MSE, Trigger.TIERED, Trigger.COST_BENEFIT)
-many = settings(max_examples=1_000 if CAMPAIGN else 60, deadline=None)
+many = settings(max_examples=1_000 if CAMPAIGN else 30, deadline=None)
 
 
 @many
