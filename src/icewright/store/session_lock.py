@@ -25,7 +25,8 @@ from icewright.core.errors import NotAllowed, StoreUnavailable
 from icewright.core.servers import LEADER_LEASE_MS, RENEWALS_A_LEASE
 from icewright.core.times import Instant
 from icewright.store.engine import must_be_upgraded, upgrade_store, upgraded
-from icewright.store.postgresql import LEADER, LOCKS, SERVERS, BoundedConnection
+from icewright.store.locks import LOCKS
+from icewright.store.postgresql import LEADER, SERVERS, BoundedConnection
 from icewright.store.schema import LEADER_SESSION, LEADER_UNTIL, SERVER_EPOCH, counters
 from icewright.store.transactions import EPOCH, LONG, now, reading, server_epoch, taken_over
 
