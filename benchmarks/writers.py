@@ -42,7 +42,7 @@ def main(seconds: float, delay_ms: float) -> None:
     with postgres_server(programs) as server:
         print(f"a round trip takes {delay_ms:g} ms; looks a second, by {seconds:g} s each")
         for turns in (True, False):
-            found = [_measured(server, writers, seconds, delay_ms / 2_000, turns=turns) for writers in _WRITERS]
+            found = [_measured(server, writers, seconds, delay_ms / 1_000, turns=turns) for writers in _WRITERS]
             said = [
                 f"{writers}: {looks:6.1f} (x {looks / found[0][0]:.2f}, {100 * cpu:.0f} % CPU each)"
                 for writers, (looks, cpu) in zip(_WRITERS, found, strict=True)

@@ -5,13 +5,12 @@ CI trusts no test that was skipped, and no folder that takes twice its budget.
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 import threading
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
+from icewright.core.extras import without_collection
 from icewright.model.work.optimizers import ICEBERG_RUNTIME
 from tests.lakes.stores import postgres_store, sqlite_store
 from tests.servers import java, rest
@@ -29,6 +29,7 @@ from tests.servers.hdfs import Hdfs, await_data_node, hdfs
 from tests.servers.hive import HiveMetastore, hive_metastore
 from tests.servers.postgres import PostgresServer, find_programs, postgres_server
 from tests.servers.s3 import S3Server, s3_server
+from tests.servers.zookeeper import ZooKeeperServer, zookeeper_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +48,7 @@ PLACES = {
 }
 """Folders between what is on Spark, at the front, and what has real processes; what is short is in the middle."""
 MIDDLE, LAST = 2, 5
-SERVERS = frozenset({"postgres", "s3", "metastore", "hdfs_cluster", "rest_catalog"})
+SERVERS = frozenset({"postgres", "s3", "metastore", "hdfs_cluster", "rest_catalog", "zookeeper"})
 BUDGET = Path(__file__).with_name("budget.toml")
 SLOWEST = 10
 IN_MEMORY, IN_MEMORY_BYTES_MIN = Path("/dev/shm"), 8 << 30  # noqa: S108 - pytest makes folders of the user's alone
@@ -122,6 +123,13 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     """An HDFS that all tests share, with its one name space."""
     with hdfs(tmp_path_factory.mktemp("hdfs")) as server:
         await_data_node(server)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """A ZooKeeper; each test takes a root of its own, and leaves it running."""
+    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 
 
@@ -242,12 +250,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         threading.Thread(target=java.archive_for_spark).start()
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Fetch the jars of the REST catalog meanwhile, where a test will want them: the first time takes long.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the garbage collector what is imported, which stays: a fifth of the CPU went into looking at it again."""
+    with without_collection():
+        return (yield)
 
-    And spare the garbage collector what was collected, which stays: a fifth of the CPU went into looking at it again.
-    """
-    gc.freeze()
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch the jars of the REST catalog meanwhile, where a test will want them: the first time takes long."""
     wanted = any(item.nodeid.startswith(REST_CATALOG_TESTS) for item in session.items)
     if wanted and not session.config.option.collectonly:
         threading.Thread(target=java.resolve, args=(rest.NEEDS,), daemon=True).start()
