@@ -38,7 +38,8 @@ from icewright.server.cluster.leadership import Leadership
 from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.control import ControlPlane
 from icewright.store.engine import open_store
-from icewright.store.postgresql import LOCKS, WRITERS
+from icewright.store.locks import LOCKS
+from icewright.store.postgresql import WRITERS
 from icewright.store.session_lock import PostgresLeaderElection
 from icewright.store.transactions import require_lead
 from tests.builders.deletions import DAY_MS, NAME, World

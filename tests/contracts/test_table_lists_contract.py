@@ -243,12 +243,13 @@ def test_changes_tell_each_table_once_by_its_last_one(store: TableStore) -> None
             assert known is not None
             store.save_record(replace(known, listed=listed(score)))
     changes = store.lists.changed(seen, ALL, 10)
-    assert [one.table_id for _, one in changes.tables] == [table_id(3), table_id(1)]
+    assert [one.table_id for _, one in changes.tables] == [table_id(1), table_id(3)], "in the order of their numbers"
+    assert [number for number, _ in changes.tables] == [seen + 1, seen + 2]
     assert changes.through == store.lists.last_change()
     first = store.lists.changed(seen, ALL, 1)
-    assert [one.table_id for _, one in first.tables] == [table_id(3)]
+    assert [one.table_id for _, one in first.tables] == [table_id(1)]
     rest = store.lists.changed(first.through, ALL, 10)
-    assert [one.table_id for _, one in rest.tables] == [table_id(1)]
+    assert [one.table_id for _, one in rest.tables] == [table_id(3)]
     nothing = store.lists.changed(seen, TableQuery(within=()), 10)
     assert (nothing.tables, nothing.through) == ([], store.lists.last_change())
 

@@ -92,6 +92,7 @@ def test_each_kind_goes_when_its_own_span_is_over() -> None:
         RowKind.DEAD_LETTERS: RETENTION.dead_letters_ms,
         RowKind.TASKS: RETENTION.tasks_ms,
     }
+    world.audit.link()
     audited = world.count(RowKind.AUDIT)
     for kind, span_ms in sorted(there.items(), key=lambda one: one[1]):
         world.clock.advance(begun + span_ms - world.clock.now())
@@ -107,6 +108,7 @@ def test_t12_the_audit_is_kept_for_good_unless_somebody_says_otherwise() -> None
     world = World()
     for _ in range(3):
         world.audit.append(Act("a", "x"))
+    world.audit.link()
     world.clock.advance(10_000 * DAY_MS)
     world.pruner.prune()
     assert world.count(RowKind.AUDIT) == 3

@@ -75,6 +75,7 @@ class TestBounds:
             SqlRecommendations(engine),
             SqlDecisions(engine, clock),
         )
+        stores.audit().link()
         before = rows(engine)
         unfilled = {"orphan_sightings", "probes", "refused_plans"}
         assert {name for name in pruned_tables() if before[name] == 0} == unfilled

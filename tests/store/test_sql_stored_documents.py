@@ -313,6 +313,7 @@ def kept(lines: list[str]) -> list[str]:
         "recommendations",
         "event_cursors",
         "autotune_decisions",
+        "unlinked_audit",
         "judged",
         "measurements",
         "server_session",

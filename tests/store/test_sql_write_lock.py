@@ -11,8 +11,8 @@ import pytest
 
 from icewright.core.errors import StoreUnavailable
 from icewright.store.engine import store_engine
+from icewright.store.locks import WriteLock
 from icewright.store.transactions import EPOCH, TURNS, reading, writing
-from icewright.store.write_lock import WriteLock
 
 WAIT_S = 10.0
 

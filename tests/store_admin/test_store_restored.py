@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Engine, func, insert, select, update
 
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
+from icewright.audit.sql import SqlAudit
 from icewright.config.model import Config
 from icewright.configuration.load import load_config
 from icewright.core.clock import Clock
@@ -39,7 +40,6 @@ from icewright.ports.table_lists import TableQuery
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.store.engine import open_store
 from icewright.store.schema import FENCING_TOKEN, SERVER_EPOCH, attempts, counters, orphan_passes
-from icewright.store.schema_access import audit
 from icewright.store.transactions import Held, holding, reading, writing
 from icewright.store_admin.leader_lock import lock_store
 from icewright.store_admin.restore import RESTORED, prepare_restored_store
@@ -201,9 +201,8 @@ def test_nobody_comes_in_by_a_token_of_the_backup_which_may_have_been_revoked_si
     restore(config, {}, tmp_path / "copy.db", 1)
     with opened(config) as engine:
         assert SqlIdentities(engine).token("d" * 64) is None
-        with reading(engine) as connection:
-            last = select(audit.c.action).order_by(audit.c.number.desc()).limit(1)
-            assert connection.scalar(last) == "store.restored"
+        (last,) = SqlAudit(engine).latest(limit=1)
+        assert last.action == "store.restored"
 
 
 def test_who_started_applications_then_is_nobody_that_work_waits_for_now(config: Config, tmp_path: Path) -> None:

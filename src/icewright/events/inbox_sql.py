@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
     RowMapping,
@@ -50,6 +51,15 @@ from icewright.store.table_rows import is_one_of
 
 K = TypeVar("K")
 
+_DONE: Final = (
+    update(inbox)
+    .where(inbox.c.event_id == bindparam("done_id"), inbox.c.done_at.is_(None))
+    .values(
+        done_at=bindparam("now"),
+        committed_at=func.coalesce(bindparam("committed", type_=BigInteger), inbox.c.committed_at),
+    )
+)
+"""One event after the other, in the order of their ids: two may be at the same ones at once."""
 _KEYS_AT_ONCE: Final = 400
 """Keys that one query asks for: every database allows two parameters for each."""
 _IN_STATE: Final[Mapping[EventState, ColumnElement[bool]]] = {
@@ -69,7 +79,7 @@ def receive(
     waiting_max: int,
     share_max: int,
 ) -> int:
-    """Put events into the inbox, and say how many were new. Writers take turns: what was not there stays so.
+    """Put events into the inbox, and say how many were new. Nobody else adds events of their tables meanwhile.
 
     Raises :class:`InboxFull` and :class:`InboxShareFull`.
     """
@@ -207,14 +217,8 @@ def received(connection: Connection, only: EventFilter, limit: int, before: int 
 
 def done(connection: Connection, event_ids: Sequence[int], committed_at: Mapping[int, Instant], now: Instant) -> None:
     """Mark events as worked on, with when the table says that their snapshots were committed."""
-    told = [{"done_id": one, "committed": committed_at[one]} for one in event_ids if one in committed_at]
-    if told:
-        query = update(inbox).where(inbox.c.event_id == bindparam("done_id"), inbox.c.done_at.is_(None))
-        connection.execute(query.values(done_at=now, committed_at=bindparam("committed")), told)
-    for ids in _chunks([one for one in event_ids if one not in committed_at]):
-        connection.execute(
-            update(inbox).where(inbox.c.event_id.in_(ids), inbox.c.done_at.is_(None)).values(done_at=now)
-        )
+    rows = [{"done_id": one, "committed": committed_at.get(one)} for one in sorted(event_ids)]
+    connection.execute(_DONE, [{**row, "now": now} for row in rows])
 
 
 def tried(connection: Connection, event_ids: Sequence[int], trouble: Reason, now: Instant, *, counts: bool) -> None:
@@ -223,8 +227,14 @@ def tried(connection: Connection, event_ids: Sequence[int], trouble: Reason, now
     if counts:
         said["tries"] = inbox.c.tries + 1
         said["parked_at"] = case((inbox.c.tries + 1 >= TRIES_MAX, now), else_=inbox.c.parked_at)
-    for ids in _chunks(event_ids):
-        connection.execute(update(inbox).where(inbox.c.event_id.in_(ids), inbox.c.done_at.is_(None)).values(**said))
+    for ids in _chunks(sorted(event_ids)):
+        connection.execute(update(inbox).where(inbox.c.event_id.in_(_open(ids))).values(**said))
+
+
+def _open(event_ids: Sequence[int]) -> Select[tuple[int]]:
+    """Those of the events that are not done, locked in the order of their ids, as in :data:`_DONE`."""
+    query = select(inbox.c.event_id).where(inbox.c.event_id.in_(event_ids), inbox.c.done_at.is_(None))
+    return query.order_by(inbox.c.event_id).with_for_update()
 
 
 def reported_commits(

@@ -1,7 +1,8 @@
 """The feed in an SQL database.
 
-Numbers are the database's own. All writers of the store take turns (decision 0010), so they grow in the order of
-commits; PostgreSQL leaves out those of transactions that were rolled back.
+Numbers are the database's own, and on PostgreSQL they are given before their transactions end: a greater one may be
+there before a smaller one. So whoever reads up to a number first waits until those have ended that may have a smaller
+one (decision 0077). PostgreSQL leaves out the numbers of transactions that were rolled back.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from icewright.feed.schema import FEED_FORGOTTEN, feed
 from icewright.model.events.feed import Fact, FeedEntry, FeedFilter, FeedPage
 from icewright.store import transactions
 from icewright.store.documents import digest, dump, load
+from icewright.store.locks import TELLS, Lock, LockKind
 from icewright.store.schema import counters
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import await_writers, reading, require_locked, writing
 
 _APPEND: Final = insert(feed).inline()
+_ORDER: Final = Lock(LockKind.FEED)
 
 
 class SqlFeed:
@@ -40,17 +43,24 @@ class SqlFeed:
 
     def after(self, sequence: int, limit: int, only: FeedFilter) -> FeedPage:
         """See the port."""
-        query = select(feed).where(feed.c.sequence > sequence, *_matches(only)).order_by(feed.c.sequence).limit(limit)
+        with reading(self._engine) as connection:
+            last = last_entry(connection)
+        if last <= sequence:
+            return FeedPage((), sequence)
+        await_writers(self._engine, _ORDER)
+        behind = feed.c.sequence > sequence, feed.c.sequence <= last
+        query = select(feed).where(*behind, *_matches(only)).order_by(feed.c.sequence).limit(limit)
         with reading(self._engine) as connection:
             rows = connection.execute(query).mappings().all()
-            last = last_entry(connection) if len(rows) < limit else 0
         found = tuple(FeedEntry(row["sequence"], row["at"], load(Fact, row["fact"])) for row in rows)
-        return FeedPage(found, found[-1].sequence if len(found) == limit else max(last, sequence))
+        return FeedPage(found, found[-1].sequence if len(found) == limit else last)
 
     def last(self) -> int:
-        """See the port."""
+        """See the port. What is told later has a greater number, also by a transaction that has begun."""
         with reading(self._engine) as connection:
-            return last_entry(connection)
+            found = last_entry(connection)
+        await_writers(self._engine, _ORDER)
+        return found
 
     def forgotten_through(self) -> int:
         """See the port."""
@@ -71,6 +81,7 @@ class SqlFeed:
 def append(connection: Connection, *told: tuple[Fact, Instant]) -> None:
     """Tell what became of tasks, in the transaction that changes them."""
     if told:
+        require_locked(connection, TELLS)
         connection.execute(_APPEND, [_row(fact, at, None) for fact, at in told])
 
 

@@ -77,7 +77,7 @@ class SqlIdentities:
             return None
         if now - (found.last_used_at or 0) < SEEN_EVERY_MS:
             return found
-        with writing(self._engine) as connection:
+        with writing(self._engine, ()) as connection:
             connection.execute(update(tokens).where(tokens.c.name == found.name).values(last_used_at=now))
         return replace(found, last_used_at=now)
 
@@ -178,7 +178,7 @@ class SqlIdentities:
             if not found.lasts(now) or not _stands(connection, found.principal, now):
                 return None
         if attended and now - found.seen_at >= SEEN_EVERY_MS:
-            with writing(self._engine) as connection:
+            with writing(self._engine, ()) as connection:
                 connection.execute(update(sessions).where(sessions.c.digest == digest).values(seen_at=now))
         return found
 

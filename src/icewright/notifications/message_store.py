@@ -55,7 +55,7 @@ class SqlMessages:
         ``expected`` (None: before the first look) any more: then somebody else has composed them.
         """
         with writing(self._engine) as connection:
-            present = _position(connection, receiver)  # writers take turns: it stays so until this is written
+            present = _position(connection, receiver)  # it is alone: it stays so until this is written
             if present != expected:
                 raise Conflict(f"receiver {receiver} was sent facts up to {present}, not {expected}")
             now = transactions.now(connection, self._clock)

@@ -68,7 +68,7 @@ class SqlClaims:
             return
         same = (claims.c.catalog == bindparam("key_catalog"), claims.c.name_digest == bindparam("key_name_digest"))
         counter = update(counters).where(counters.c.name == CLAIMS_CHANGED).values(value=counters.c.value + 1)
-        with writing(self._engine) as connection:
+        with writing(self._engine, ()) as connection:  # the counter's row has them take turns, in their numbers' order
             changed = connection.execute(counter.returning(counters.c.value)).scalar_one()
             if not self.declares:
                 before = _kept(connection, by_name)

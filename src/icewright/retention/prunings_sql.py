@@ -36,7 +36,7 @@ from icewright.store.schema import (
     totals,
     worker_access,
 )
-from icewright.store.schema_access import answers, audit, audit_start, login_codes, sessions, tokens
+from icewright.store.schema_access import answers, audit, audit_start, login_codes, sessions, tokens, unlinked_audit
 from icewright.store.servers_schema import buckets, prunings, server_sessions, servers, submitters
 from icewright.store.transactions import reading, writing
 from icewright.work.autotune.schema import decisions
@@ -102,6 +102,7 @@ BOUNDED: Final[Mapping[Table, str]] = {
     totals: "one row for each kind of action, by a closed set of states, ends and bounds",
     prunings: "one row for each kind of row",
     audit_start: "one row",
+    unlinked_audit: "entries are linked, and deleted here, in each round of the server that leads",
     event_cursors: "one row for each log that is configured, or was; those of spools go with sums of queries",
     receivers: "one row for each receiver that is configured, or was",
     servers: "a server that is not heard of is removed by the next one that says it is there",

@@ -295,7 +295,11 @@ def build_control_plane(
         pulse=pulse,
         pruner=Pruner(past, clock, keeping),
         tidings=tidings,
-        more_steps=(ledger.keep_ledger, others.consider_tables_of_others),
+        more_steps=(
+            ledger.keep_ledger,
+            others.consider_tables_of_others,
+            *(() if keeping.audit is None else (keeping.audit.link,)),
+        ),
         part=part,
     )
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)

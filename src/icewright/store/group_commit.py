@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeVar
 from icewright.core.errors import IcewrightError, OutcomeUnknown, StoreUnavailable
 
 TOGETHER_MAX: Final = 32
-"""So many requests are answered by one transaction: it has all other writers wait."""
+"""So many requests are answered by one transaction: it has others wait."""
 WAIT_S_MAX: Final = 120.0
 """Longer than anybody should take to ask: what limits that is how long the database is waited for."""
 

@@ -1,14 +1,15 @@
 """PostgreSQL as the store: transactions that behave as SQLite's do, and a server that may be slow, stopped or gone.
 
-Writers go one after the other, each behind one lock of the whole store, so that whatever a transaction has read still
-holds when it writes; readers see one state and wait for nobody. Why so: ``docs/decisions``, 0010.
+A writer is alone behind one lock of the whole store, so that whatever it has read still holds when it writes; or it
+shares that lock with others and has locks of its own. Readers see one state and wait for nobody. Why so:
+``docs/decisions``, 0010 and 0077.
 """
 
 from __future__ import annotations
 
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -18,14 +19,13 @@ from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from icewright.core.errors import InvalidConfiguration
+from icewright.store.locks import LOCKS, Lock
 from icewright.store.timeouts import Timeouts
-from icewright.store.transactions import LONG, WRITES
+from icewright.store.transactions import LOCKED, LONG, WRITES
 
 DRIVER: Final = "postgresql+psycopg"
-LOCKS: Final = 0x69636577
-"""The first half of our advisory locks, "icew" in ASCII; they are the database's, like its tables."""
 WRITERS: Final = 1
-"""The advisory lock that a writing transaction holds, migrations included."""
+"""The advisory lock that a writing transaction has alone, migrations included, or shares with others beside it."""
 LEADER: Final = 2
 """The advisory lock that the session of the leading server holds."""
 SERVERS: Final = 3
@@ -125,7 +125,15 @@ def _configure(engine: Engine, patience: Timeouts) -> None:
         if writes:
             # The limits are those of what follows: waiting for the lock has its own, and keeps no others waiting.
             limits = "" if options.get(LONG, False) else _LIMITS.format(patience.write_ms)
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCKS}, {WRITERS}){limits}")
+            connection.exec_driver_sql(f"SELECT {taking(options.get(LOCKED))}{limits}")
+
+
+def taking(locks: Sequence[Lock] | None) -> str:
+    """What takes locks, one after the other: the whole store's alone, or that together with others and then these."""
+    if locks is None:
+        return f"pg_advisory_xact_lock({LOCKS}, {WRITERS})"
+    own = ["pg_advisory_xact_lock{}({}, {})".format("_shared" if one.shared else "", *one.key) for one in locks]
+    return ", ".join([f"pg_advisory_xact_lock_shared({LOCKS}, {WRITERS})", *own])
 
 
 def _has_heard(connection: BoundedConnection) -> bool:

@@ -269,7 +269,7 @@ listed_tables = Table(
     Column("failing", BigInteger, nullable=False),
     Column("observed_at", BigInteger, nullable=False),
     Column("last_task_at", BigInteger, nullable=False),
-    Column("changed", BigInteger, nullable=False),  # grows with each change of anything but observed_at
+    Column("changed", BigInteger, nullable=False),  # grows with changes of all but observed_at; 0 has no number yet
     PrimaryKeyConstraint("catalog", "table_uuid", name="pk_listed_tables"),
 )
 for _sorted_by in (
@@ -292,6 +292,8 @@ for _sorted_by in (
 
 LISTED_CHANGED = "listed_tables_changed"
 """The counter that has the number of the latest change of a row of ``listed_tables``."""
+UNNUMBERED = 0
+"""In place of the number of a change that has none yet."""
 
 table_series = Table(
     "table_series",

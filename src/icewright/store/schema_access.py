@@ -7,6 +7,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Index,
+    Integer,
     MetaData,
     PrimaryKeyConstraint,
     Table,
@@ -79,6 +80,21 @@ audit = Table(
     PrimaryKeyConstraint("number", name="pk_audit"),
 )
 Index("ix_audit_at", audit.c.at, audit.c.number)
+
+# Entries as they were written, until they are linked into the chain.
+unlinked_audit = Table(
+    "unlinked_audit",
+    metadata,
+    # SQLite counts up only what it calls INTEGER; AUTOINCREMENT never gives a number twice.
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("action", Key, nullable=False),
+    Column("resource", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    PrimaryKeyConstraint("number", name="pk_unlinked_audit"),
+    sqlite_autoincrement=True,
+)
 
 audit_start = Table(
     "audit_start",

@@ -25,8 +25,9 @@ from icewright.core.errors import NotAllowed, StoreUnavailable
 from icewright.core.servers import LEADER_LEASE_MS, RENEWALS_A_LEASE
 from icewright.core.times import Instant
 from icewright.store.engine import must_be_upgraded, present_schema, upgrade_store, upgraded
+from icewright.store.locks import LOCKS
 from icewright.store.migrate import known_revisions, newest_revision, served_from
-from icewright.store.postgresql import LEADER, LOCKS, SCHEMAS, SERVERS, BoundedConnection
+from icewright.store.postgresql import LEADER, SCHEMAS, SERVERS, BoundedConnection
 from icewright.store.schema import LEADER_SESSION, LEADER_UNTIL, SERVER_EPOCH, counters
 from icewright.store.transactions import EPOCH, LONG, now, reading, server_epoch, taken_over
 

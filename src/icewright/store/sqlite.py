@@ -11,9 +11,9 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from icewright.core.errors import InvalidConfiguration
+from icewright.store.locks import WriteLock
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import TURNS, WRITES, translated
-from icewright.store.write_lock import WriteLock
 
 _SWITCH_S_MAX: Final = 5.0
 _PAUSE_S: Final = 0.05

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, func, literal_column, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from icewright.core.clock import Clock
 from icewright.core.errors import BucketLost, InvalidMessage, OutcomeUnknown, StoreTaken, StoreUnavailable
 from icewright.core.times import Instant
+from icewright.store.locks import Lock, WriteLock, in_order
 from icewright.store.schema import SERVER_EPOCH, counters
 from icewright.store.servers_schema import buckets, server_sessions
-from icewright.store.write_lock import WriteLock
 
 WRITES = "icewright_writes"
 """The execution option of a connection whose transactions write."""
+LOCKED = "icewright_locked"
+"""The execution option of a connection whose transactions write beside others: what they lock, in order."""
 EPOCH = "icewright_epoch"
 """The execution option of an engine that may write only as long as no other server leads."""
 FOLLOWS = "icewright_follows"
@@ -74,18 +76,21 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def writing(engine: Engine, locks: Iterable[Lock] | None = None) -> Iterator[Connection]:
     """One transaction that may write; committed at the end, rolled back by any exception.
 
-    One after the other, also of several processes: what it has read still holds when it writes.
+    Alone in the store, also of several processes: what it has read still holds when it writes. With ``locks``, none of
+    them included, it is on PostgreSQL beside others that have such as well, and alone with each of its locks; what it
+    has read then holds as far as these, rows that it locked or constraints say so (``docs/decisions``, 0077).
     Raises :class:`~icewright.core.errors.OutcomeUnknown` when the store went away in the middle of the commit,
     :class:`~icewright.core.errors.StoreTaken` when the engine is that of a server that was replaced, and
     :class:`~icewright.core.errors.BucketLost` when what is held (:func:`holding`) is another server's by now.
     """
+    options = {WRITES: True, LOCKED: None if locks is None else tuple(in_order(locks))}
     with translated(), _turn(engine), engine.connect() as connection:
         committing = False
         try:
-            with connection.execution_options(**{WRITES: True}).begin():
+            with connection.execution_options(**options).begin():
                 _require_epoch(connection)
                 _require_held(connection)
                 yield connection
@@ -97,6 +102,20 @@ def writing(engine: Engine) -> Iterator[Connection]:
                     hint="the outcome is unknown; check it before you retry",
                 ) from error
             raise
+
+
+def require_locked(connection: Connection, wanted: Lock) -> None:
+    """Make sure that a transaction that writes is alone, or has a lock: it would be a mistake of ours."""
+    held = connection.get_execution_options().get(LOCKED)
+    if held is not None and wanted not in held:
+        raise RuntimeError(f"a transaction that shares the store has no {wanted}")
+
+
+def await_writers(engine: Engine, wanted: Lock) -> None:
+    """Wait until all writers have ended that share a lock at this moment: what they wrote is there afterwards."""
+    with reading(engine) as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(select(func.pg_advisory_xact_lock(*wanted.key)))
 
 
 def _turn(engine: Engine) -> AbstractContextManager[None]:
@@ -124,7 +143,8 @@ def _require_epoch(connection: Connection) -> None:
 def _require_held(connection: Connection) -> None:
     """Fence off a server that lost a bucket: it may have read before the new owner wrote.
 
-    Writers take turns: no owner changes until the transaction has ended.
+    The row is locked, so that no owner changes until the transaction has ended. A session is seen anew meanwhile, and
+    does not end.
     """
     held = _HELD.get()
     if held is None:
@@ -135,8 +155,10 @@ def _require_held(connection: Connection) -> None:
         own = select(server_sessions.c.session).where(
             server_sessions.c.session == held.session, server_sessions.c.ended_at.is_(None)
         )
+        own = own.with_for_update(read=True, key_share=True)
     else:
         own = select(buckets.c.bucket).where(buckets.c.bucket == held.bucket, buckets.c.epoch == held.epoch)
+        own = own.with_for_update(read=True)
     if connection.scalar(own) is None:
         raise BucketLost(
             "the tables are another server's now", hint="nothing was written; that server continues with them"

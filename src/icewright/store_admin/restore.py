@@ -29,6 +29,7 @@ from icewright.store.schema import (
     LISTED_CHANGED,
     RESTORED_AT,
     SERVER_EPOCH,
+    UNNUMBERED,
     attempts,
     counters,
     listed_tables,
@@ -110,7 +111,8 @@ def _move_lists_ahead(connection: Connection) -> None:
     """Tell whoever follows the lists of all tables anew: what they heard since the backup may not be so any more."""
     counter = counters.c.name == LISTED_CHANGED
     connection.execute(update(counters).where(counter).values(value=counters.c.value + FEED_AHEAD))
-    connection.execute(update(listed_tables).values(changed=listed_tables.c.changed + FEED_AHEAD))
+    has_number = listed_tables.c.changed != UNNUMBERED
+    connection.execute(update(listed_tables).where(has_number).values(changed=listed_tables.c.changed + FEED_AHEAD))
 
 
 def _move_feed_ahead(connection: Connection) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Engine, delete, insert, select, update
 from icewright.core.clock import Clock
 from icewright.store import transactions
 from icewright.store.documents import digest, dump, load
+from icewright.store.locks import LockKind, lock
 from icewright.store.schema_access import answers
 from icewright.store.transactions import writing
 from icewright.web.idempotent_answers import AnotherRequest, Answer, Answered, Begun, First, KeyedRequest, UnderWay
@@ -30,9 +31,11 @@ class SqlAnswers:
         Forgets all keys whose time is over.
         """
         name = _name(request)
-        with writing(self._engine) as connection:
+        with writing(self._engine, (lock(LockKind.ROW, "answers", name),)) as connection:
             now = transactions.now(connection, self._clock)
-            connection.execute(delete(answers).where(answers.c.until <= now))
+            # Which somebody else just forgets, that one forgets.
+            over = select(answers.c.name).where(answers.c.until <= now).with_for_update(skip_locked=True)
+            connection.execute(delete(answers).where(answers.c.name.in_(over)))
             found = connection.execute(select(answers).where(answers.c.name == name)).one_or_none()
             if found is None:
                 row = {"name": name, "fingerprint": request.fingerprint, "until": now + lifetime_ms}
@@ -44,12 +47,12 @@ class SqlAnswers:
 
     def keep(self, request: KeyedRequest, answer: Answer) -> None:
         """What a request that was begun was answered. Not begun, or forgotten since: changes nothing."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, ()) as connection:
             connection.execute(update(answers).where(_is(request)).values(answer=dump(answer)))
 
     def forget(self, request: KeyedRequest) -> None:
         """A request that was begun changed nothing: its key may be used as if it had never come."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, ()) as connection:
             connection.execute(delete(answers).where(_is(request)))
 
 

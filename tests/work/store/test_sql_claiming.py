@@ -79,7 +79,7 @@ def together(store: SqlTaskStore, asked: Sequence[ClaimSelector]) -> list[Task |
     given: list[Task | None] = []
     while len(given) < len(asked):
         left = asked[len(given) :]
-        given += store._claim(lambda: left)  # noqa: B023 - it is called at once
+        given += store._claim("default", lambda: left)  # noqa: B023 - it is called at once
     return given
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Engine, insert, select, update
 
 from icewright.events.schema import event_cursors
+from icewright.store.locks import LockKind, lock
 from icewright.store.transactions import reading, writing
 
 
@@ -25,7 +26,7 @@ class SqlCursors:
 
     def move(self, name: str, position: int) -> None:
         """A log was read to there."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, (lock(LockKind.ROW, "event_cursors", name),)) as connection:
             where = update(event_cursors).where(event_cursors.c.name == name)
             if connection.execute(where.values(position=position)).rowcount == 0:
                 connection.execute(insert(event_cursors).values(name=name, position=position))

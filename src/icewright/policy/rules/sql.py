@@ -54,7 +54,7 @@ class SqlPolicies:
     def apply(self, new: NewRevision, expected: int) -> PolicyRevision:
         """See the port."""
         with writing(self._engine) as connection:
-            present = _present(connection)  # writers take turns: it stays so until this is written
+            present = _present(connection)  # it is alone: it stays so until this is written
             if present != expected:
                 raise Conflict(f"the policies are at revision {present} now, not at {expected}")
             now = transactions.now(connection, self._clock)

@@ -26,6 +26,7 @@ from icewright.core.servers import (
 from icewright.core.times import Instant
 from icewright.server.cluster.assignment import assign, is_balanced
 from icewright.store import transactions
+from icewright.store.locks import Lock, LockKind
 from icewright.store.schema import counters, tables
 from icewright.store.scope_filters import FIRST_DIGITS
 from icewright.store.servers_schema import ASSIGNMENT, SESSION_NUMBER, buckets, server_sessions
@@ -44,6 +45,11 @@ JOINED: Final = "joined"
 FIRST: Final = "first"
 """Nobody had the bucket before."""
 
+_ALONE: Final = (Lock(LockKind.ASSIGNMENT),)
+"""Those who change the assignment take turns. Whoever writes for a bucket holds its row, which has a move wait."""
+_LIVING: Final = (
+    select(server_sessions.c.session).where(server_sessions.c.ended_at.is_(None)).order_by(server_sessions.c.session)
+)
 _BACKENDS = text("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid = ANY(:pids)")
 
 
@@ -116,7 +122,8 @@ class SqlCoordinator:
         An earlier session of that name ends, if its connection is gone or the same one. Raises
         :class:`~icewright.core.errors.NameTaken` for one that is another server's.
         """
-        with writing(self._engine) as connection:
+        with writing(self._engine, _ALONE) as connection:
+            connection.execute(_LIVING.with_for_update())
             state = self._state(connection)
             before = [one for one in state.sessions if one.server_id == server_id]
             if any(one.backend in state.backends - {backend} for one in before):
@@ -133,13 +140,13 @@ class SqlCoordinator:
     def beat(self, session: int, backend: int) -> bool:
         """Say that a server is there; whether its session has not ended."""
         own = (server_sessions.c.session == session, server_sessions.c.ended_at.is_(None))
-        with writing(self._engine) as connection:
+        with writing(self._engine, ()) as connection:
             said = {"seen_at": self._now(connection), "backend": backend}
             return connection.execute(update(server_sessions).where(*own).values(**said)).rowcount == 1
 
     def leave(self, session: int, why: str = LEFT) -> None:
         """End a session, and take all buckets from it. Harmless for one that has ended."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, _ALONE) as connection:
             self._end(connection, {session: why}, self._now(connection))
 
     def now(self) -> Instant:
@@ -160,7 +167,7 @@ class SqlCoordinator:
 
     def hand_over(self, session: int, handed: Iterable[Bucket]) -> None:
         """Give buckets to those that they are to go to. Harmless for what is not the session's in that epoch."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, _ALONE) as connection:
             now, version = self._now(connection), _next(connection, ASSIGNMENT)
             for one in handed:
                 own = (buckets.c.bucket == one.bucket, buckets.c.session == session, buckets.c.epoch == one.epoch)
@@ -179,7 +186,9 @@ class SqlCoordinator:
         dead = {**over, **self._dead(state, own, since)}
         if not dead and _is_settled(state):
             return {}
-        with writing(engine) as connection:
+        with writing(engine, _ALONE) as connection:
+            # Nobody beats between what is read and what is written, nor writes for what may end.
+            connection.execute(_LIVING.with_for_update())
             state = self._state(connection)
             self._end(connection, {**over, **self._dead(state, own, since)}, state.now)
             state = self._state(connection)
@@ -233,6 +242,7 @@ class SqlCoordinator:
     def _end(self, connection: Connection, ended: Mapping[int, str], now: Instant) -> None:
         for session, why in ended.items():
             own = (server_sessions.c.session == session, server_sessions.c.ended_at.is_(None))
+            connection.execute(select(server_sessions.c.session).where(*own).with_for_update())
             if connection.execute(update(server_sessions).where(*own).values(ended_at=now, ended_by=why)).rowcount:
                 lost = {"session": None, "epoch": _next(connection, ASSIGNMENT), "moved_at": now, "moved_by": why}
                 connection.execute(update(buckets).where(buckets.c.session == session).values(**lost))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from sqlalchemy import Engine, delete, insert, select, update
 
 from icewright.core.clock import Clock
 from icewright.core.servers import SERVERS_KEPT_MS, SeenServer, Server
 from icewright.store import transactions
+from icewright.store.locks import Lock, LockKind
 from icewright.store.servers_schema import servers
 from icewright.store.transactions import reading, writing
+
+_ALONE: Final = (Lock(LockKind.SERVERS),)
 
 
 class SqlServers:
@@ -28,7 +32,7 @@ class SqlServers:
     def beat(self, server: Server) -> None:
         """A server is there, as it says now. Servers that were not heard of for a day are forgotten."""
         said = {"url": server.url, "version": server.version, "epoch": server.epoch}
-        with writing(self._engine) as connection:
+        with writing(self._engine, _ALONE) as connection:
             now = transactions.now(connection, self._clock)
             known = update(servers).where(servers.c.server_id == server.server_id).values(**said, seen_at=now)
             if connection.execute(known).rowcount == 0:
@@ -38,7 +42,7 @@ class SqlServers:
 
     def leave(self, server_id: str) -> None:
         """A server ends in order. Harmless for one that is not known."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, _ALONE) as connection:
             connection.execute(delete(servers).where(servers.c.server_id == server_id))
 
     def present(self) -> Sequence[SeenServer]:

@@ -39,7 +39,7 @@ class SqlHalts:
 
     def halt(self, new: NewHalt) -> Halt:
         """See the port."""
-        with writing(self._engine) as connection:  # writers take turns: a claim comes before it, or sees it
+        with writing(self._engine) as connection:  # alone: a claim comes before it, or sees it
             before = _find(connection, new.part)
             if before is not None and (before.state, before.why) == (new.state, new.why):
                 return before

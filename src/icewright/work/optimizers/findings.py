@@ -11,6 +11,7 @@ from icewright.model.iceberg.names import TableId
 from icewright.model.work.storage import AccessRecord, ProbeRequest
 from icewright.ports.findings import EXCLUSION_KEPT_MS, PROBES_KEPT_MS, ExecutorExclusion, Question
 from icewright.store.documents import digest, dump, load
+from icewright.store.locks import LockKind, lock
 from icewright.store.schema import worker_access
 from icewright.store.table_rows import id_columns, is_table
 from icewright.store.transactions import reading, writing
@@ -26,7 +27,7 @@ class SqlFindings:
     def note_exclusion(self, table_id: TableId, code: str, exclusion: ExecutorExclusion) -> None:
         """See the port."""
         row = {**id_columns(table_id), "code": code, "detail": exclusion.detail, "found_at": exclusion.found_at}
-        with writing(self._engine) as connection:
+        with writing(self._engine, (lock(LockKind.TABLE, table_id.catalog, table_id.uuid),)) as connection:
             connection.execute(
                 delete(exclusion_rows).where(*is_table(exclusion_rows, table_id), exclusion_rows.c.code == code)
             )
@@ -42,7 +43,7 @@ class SqlFindings:
         """See the port."""
         key = {"catalog": request.table_id.catalog, "root_digest": digest(request.root)}
         same = [probes.c[name] == value for name, value in key.items()]
-        with writing(self._engine) as connection:
+        with writing(self._engine, (lock(LockKind.STORAGE, *key.values()),)) as connection:
             if connection.execute(update(probes).where(*same).values(wanted_at=now)).rowcount == 0:
                 connection.execute(insert(probes).values(**key, request=dump(request), wanted_at=now))
 
@@ -77,7 +78,7 @@ class SqlFindings:
         """See the port."""
         key = {"catalog": record.catalog, "root_digest": digest(record.root)}
         row = {**key, "record": dump(record), "decided_at": record.decided_at}
-        with writing(self._engine) as connection:
+        with writing(self._engine, (lock(LockKind.STORAGE, *key.values()),)) as connection:
             same = [worker_access.c[name] == value for name, value in key.items()]
             connection.execute(delete(worker_access).where(*same))
             connection.execute(insert(worker_access).values(row))

@@ -25,14 +25,17 @@ from icewright.store.transactions import server_epoch
 
 
 def add_to_totals(connection: Connection, *steps: Mapping[TotalKey, int]) -> None:
-    """Add to totals what steps add, in one statement: whoever claims a task has others wait behind it."""
+    """Add to totals what steps add, in one statement: whoever claims a task has others wait behind it.
+
+    In the order of their names: others who add to the same ones wait until the transaction ends, and not both.
+    """
     amounts: Counter[TotalKey] = Counter()
     for step in steps:
         amounts.update(step)
     if amounts:
         values = {
             f"{name}{number}": value
-            for number, (key, amount) in enumerate(amounts.items())
+            for number, (key, amount) in enumerate(sorted(amounts.items()))
             for name, value in zip(("total", "kind", "by", "amount"), (*key, amount), strict=True)
         }
         connection.execute(_adding(len(amounts)), values)

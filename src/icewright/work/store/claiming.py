@@ -73,15 +73,18 @@ def alike(one: ClaimSelector, other: ClaimSelector) -> bool:
 def claim(connection: Connection, asked: Sequence[ClaimSelector], now: Instant) -> list[Task | None]:
     """What each of those gets who ask, who must be alike; for the first at least, and those behind have to ask again.
 
-    What somebody else was faster with is passed over, be it another task of the same table: writers take turns, so
-    that it cannot be, and constraints and compare-and-swap would tell.
+    What somebody else was faster with is passed over, be it another task of the same table: claims of other groups and
+    changes of tasks come at the same time, and constraints and compare-and-swap tell.
     """
     wanted = admissions.going_on(connection, asked[0].selection(now))
     passed_over: set[str] = set()
     while True:
         choices = _choices(connection, wanted, asked, passed_over)
         made = [choice for choice in choices if choice is not None]
-        found = queries.tasks_by_id(connection, [choice.head.task_id for choice in made])
+        try:
+            found = queries.tasks_by_id(connection, [choice.head.task_id for choice in made])
+        except Conflict:  # one of them got another action between two statements: it is chosen anew
+            continue
         lost = _not_waiting(found)
         if not lost:
             try:
@@ -188,8 +191,8 @@ def _written(
     admissions.took_turns(connection, [step.task for step in steps])
     rows = [
         {"claimed_id": step.task.task_id, "claimed_version": step.task.version - 1, **claimed_columns(step.task)}
-        for step in steps
-    ]
+        for step in sorted(steps, key=lambda step: (step.task.table_id, step.task.task_id))
+    ]  # claims of another group that are at the same tables lock them in the same order
     if connection.execute(_CLAIMED, rows).rowcount != len(rows):
         raise Conflict("a task changed while it was claimed")
     connection.execute(_HISTORY, [history_row(step.entry) for step in steps])

@@ -252,8 +252,11 @@ class SqlLooks:
         if not looks:
             return
         of_all = {} if policies is None else {"of_policies": policies}
-        rows = [{**_key(one.table_id), "of_revision": one.revision, "next_look_at": one.at, **of_all} for one in looks]
-        with writing(self._engine) as connection:
+        in_order = sorted(looks, key=lambda one: one.table_id)  # whoever locks several tables does so in this order
+        rows = [
+            {**_key(one.table_id), "of_revision": one.revision, "next_look_at": one.at, **of_all} for one in in_order
+        ]
+        with writing(self._engine, ()) as connection:
             connection.execute(_LATER[policies is not None], rows)
 
     def _before_look(self, query: Select[Any], key: Mapping[str, Any]) -> BeforeLook:

@@ -43,7 +43,8 @@ from icewright.ports.table_lists import (
 )
 from icewright.ports.table_records import TableRecord
 from icewright.store.documents import pack, unpack
-from icewright.store.schema import LISTED_CHANGED, counters, listed_tables, table_series, tables
+from icewright.store.locks import Lock, LockKind, lock
+from icewright.store.schema import LISTED_CHANGED, UNNUMBERED, counters, listed_tables, table_series, tables
 from icewright.store.table_rows import id_columns, is_table, record_of
 from icewright.store.transactions import reading, writing
 
@@ -63,6 +64,17 @@ _SORTED_BY: Final[Mapping[TableSort, Any]] = {
 }
 
 
+NUMBERED_AT_ONCE: Final = 1_000
+_NUMBERS: Final = (Lock(LockKind.LISTS),)
+_WITHOUT: Final = (
+    select(_LISTED.catalog, _LISTED.table_uuid)
+    .where(_LISTED.changed == UNNUMBERED)
+    .order_by(_LISTED.catalog, _LISTED.table_uuid)
+    .limit(NUMBERED_AT_ONCE)
+)
+_NUMBER: Final = update(listed_tables).where(
+    _LISTED.catalog == bindparam("of_catalog"), _LISTED.table_uuid == bindparam("of_uuid")
+)
 _COMPARED: Final = frozenset(_LISTED.keys()) - {"observed_at", "changed"}
 _UNCHANGED: Final = update(listed_tables).where(
     *(_LISTED[name] == bindparam(f"had_{name}") for name in sorted(_COMPARED))
@@ -72,7 +84,8 @@ _UNCHANGED: Final = update(listed_tables).where(
 def list_table(connection: Connection, record: TableRecord) -> None:
     """Write what lists show of a table, as part of the transaction that saves its record.
 
-    A look that found nothing else than before only says when it was, and is no change.
+    A look that found nothing else than before only says when it was, and is no change. A change gets its number from
+    whoever asks what changed, so that looks do not wait for each other's.
     """
     if record.dropped_at is not None:
         connection.execute(delete(listed_tables).where(*is_table(listed_tables, record.table_id)))
@@ -81,9 +94,7 @@ def list_table(connection: Connection, record: TableRecord) -> None:
     same = {f"had_{name}": value for name, value in row.items() if name in _COMPARED}
     if connection.execute(_UNCHANGED, {**same, "observed_at": record.observed_at}).rowcount == 1:
         return
-    counter = counters.c.name == LISTED_CHANGED
-    connection.execute(update(counters).where(counter).values(value=counters.c.value + 1))
-    row["changed"] = connection.scalar(select(counters.c.value).where(counter))
+    row["changed"] = UNNUMBERED
     if connection.execute(update(listed_tables).where(*is_table(listed_tables, record.table_id)).values(row)).rowcount:
         return
     connection.execute(insert(listed_tables).values(row))
@@ -172,11 +183,13 @@ class SqlTableLists:
 
     def last_change(self) -> int:
         """See the port."""
+        self._number_changes()
         with reading(self._engine) as connection:
             return int(connection.scalar(select(counters.c.value).where(counters.c.name == LISTED_CHANGED)) or 0)
 
     def changed(self, after: int, query: TableQuery, limit: int) -> Changes:
         """See the port."""
+        self._number_changes()
         last = select(counters.c.value).where(counters.c.name == LISTED_CHANGED)
         wanted = select(_LISTED.changed, _LISTED.catalog, _LISTED.table_uuid)
         wanted = wanted.where(_LISTED.changed > after, *_conditions(query)).order_by(_LISTED.changed).limit(limit)
@@ -191,6 +204,26 @@ class SqlTableLists:
         ]
         return Changes(found, rows[-1][0] if len(rows) == limit else max(after, through))
 
+    def _number_changes(self) -> None:
+        """Give changes their numbers; one that a look is just about to change again gets the next time's."""
+        while True:
+            with reading(self._engine) as connection:
+                if connection.execute(_WITHOUT.limit(1)).first() is None:
+                    return
+            with writing(self._engine, _NUMBERS) as connection:
+                found = connection.execute(_WITHOUT.with_for_update(skip_locked=True)).all()
+                if found:
+                    counter = update(counters).where(counters.c.name == LISTED_CHANGED)
+                    more = counter.values(value=counters.c.value + len(found)).returning(counters.c.value)
+                    first = connection.execute(more).scalar_one() - len(found) + 1
+                    rows = [
+                        {"of_catalog": catalog, "of_uuid": uuid, "changed": number}
+                        for number, (catalog, uuid) in enumerate(found, start=first)
+                    ]
+                    connection.execute(_NUMBER, rows)
+            if len(found) < NUMBERED_AT_ONCE:
+                return
+
     def series(self, table_id: TableId) -> Sequence[SeriesPoint]:
         """See the port."""
         with reading(self._engine) as connection:
@@ -200,7 +233,7 @@ class SqlTableLists:
     def save_series(self, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
         """See the port."""
         packed = pack(tuple(points))
-        with writing(self._engine) as connection:
+        with writing(self._engine, (lock(LockKind.TABLE, table_id.catalog, table_id.uuid),)) as connection:
             changed = update(table_series).where(*is_table(table_series, table_id)).values(points=packed)
             if connection.execute(changed).rowcount == 0:
                 connection.execute(insert(table_series).values(**id_columns(table_id), points=packed))

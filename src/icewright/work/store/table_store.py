@@ -45,6 +45,7 @@ from icewright.ports.store import (
 )
 from icewright.store import transactions
 from icewright.store.documents import digest, dump, load, pack, text_of, unpack
+from icewright.store.locks import Lock, LockKind, lock
 from icewright.store.schema import (
     manifests,
     optimizers,
@@ -87,6 +88,7 @@ _AS_BEFORE: Final = tuple(
     one.where(tables.c.name_digest == bindparam("of_digest"), tables.c.dropped_at.is_(None)) for one in _AS_READ
 )
 """The same of a table that had this name already."""
+_ID: Final = (tables.c.catalog, tables.c.table_uuid)
 FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
 
@@ -152,7 +154,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
 
     def save_record(self, record: TableRecord, *, policies: int | None = None) -> None:
         """See the port."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, _of_record(record)) as connection:
             _save_record(connection, record, policies)
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
@@ -177,7 +179,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         changed = {stats.partition: partition_row(table_id, stats) for stats in update.changed_partitions}
         added_runs = [run_row(table_id, snapshot_id, run) for snapshot_id, run in update.added_runs.items()]
         removed_runs = [{"snapshot_id": snapshot_id} for snapshot_id in update.removed_runs]
-        with writing(self._engine) as connection:
+        with writing(self._engine, _of_record(update.record)) as connection:
             _save_record(connection, update.record)
             _delete_each(connection, manifests, table_id, removed_manifests)
             _replace_each(connection, manifests, table_id, ("key_digest",), list(added.values()))
@@ -189,7 +191,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
     def look_at_once(self, name: TableName) -> None:
         """See the port."""
         named = (tables.c.name_digest == digest(name), tables.c.dropped_at.is_(None))
-        with writing(self._engine) as connection:
+        with writing(self._engine, ()) as connection:
             lower = case((tables.c.next_look_at > AT_ONCE, AT_ONCE), else_=tables.c.next_look_at - 1)
             wanted = {"next_look_at": lower, "revision": tables.c.revision + 1}
             connection.execute(update(tables).where(*named).values(wanted))
@@ -243,7 +245,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
             "plan": pack(plan),
             "asked_by": dump(acting()) if plan.asked or plan.migration is not None else None,
         }
-        with writing(self._engine) as connection:
+        with writing(self._engine, ()) as connection:
             try:
                 with connection.begin_nested():
                     connection.execute(insert(plans).values(row))
@@ -297,7 +299,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, (lock(LockKind.ROW, "optimizers", hello.optimizer_id),)) as connection:
             row = {"optimizer_id": hello.optimizer_id, "hello": dump(hello), "seen_at": self._now(connection)}
             _put(connection, optimizers, (optimizers.c.optimizer_id == hello.optimizer_id,), row)
 
@@ -317,6 +319,11 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         return transactions.now(connection, self._clock)
 
 
+def _of_record(record: TableRecord) -> tuple[Lock, Lock]:
+    """What whoever writes a record has alone: the table, also one that is not stored yet, and its name."""
+    return lock(LockKind.NAME, digest(record.name)), lock(LockKind.TABLE, record.table_id.catalog, record.table_id.uuid)
+
+
 def _read_as(record: TableRecord, policies: int | None) -> dict[str, Any]:
     key = {f"of_{name}": value for name, value in id_columns(record.table_id).items()}
     of_policies = {} if policies is None else {"of_policies": policies}
@@ -332,13 +339,13 @@ def _save_record(connection: Connection, record: TableRecord, policies: int | No
             list_table(connection, record)
             return
     if record.dropped_at is None:
-        others = (tables.c.catalog != record.table_id.catalog) | (tables.c.table_uuid != record.table_id.uuid)
-        dropped = connection.execute(
-            update(tables)
-            .where(tables.c.name_digest == digest(record.name), tables.c.dropped_at.is_(None), others)
-            .values(dropped_at=record.observed_at, revision=tables.c.revision + 1)
-        )
-        if dropped.rowcount:
+        has_name = and_(tables.c.name_digest == digest(record.name), tables.c.dropped_at.is_(None))
+        is_it = and_(*is_table(tables, record.table_id))
+        # Both rows in the order of their ids, as whoever changes several locks them.
+        found = select(*_ID).where(or_(has_name, is_it)).order_by(*_ID).with_for_update()
+        if any(TableId(*one) != record.table_id for one in connection.execute(found).all()):
+            dropped = {"dropped_at": record.observed_at, "revision": tables.c.revision + 1}
+            connection.execute(update(tables).where(has_name, ~is_it).values(dropped))
             unlist_namesakes(connection, record)
     if record.revision:
         is_ours = connection.execute(_AS_READ[policies is not None], {**row, **key}).rowcount == 1

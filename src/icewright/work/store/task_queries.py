@@ -44,7 +44,7 @@ WHOLE = select(tasks, task_actions.c.digest).select_from(tasks.outerjoin(task_ac
 
 
 _BY_ID: Final = WHOLE.where(tasks.c.task_id.in_(bindparam("task_ids", expanding=True)))
-_PACKED: Final = select(task_actions.c.task_id, task_actions.c.action).where(
+_PACKED: Final = select(task_actions.c.task_id, task_actions.c.digest, task_actions.c.action).where(
     task_actions.c.task_id.in_(bindparam("task_ids", expanding=True))
 )
 LATEST_ATTEMPTS: Final = (
@@ -92,21 +92,27 @@ def next_tokens(connection: Connection, count: int) -> int:
 def whole(connection: Connection, query: Select[Any]) -> Sequence[Task]:
     """The tasks of a query made from :data:`WHOLE`, one action read at a time, and only those not seen lately."""
     rows = connection.execute(query).mappings().all()
-    return [task_of(row, partial(_packed, connection, row["task_id"])) for row in rows]
+    return [task_of(row, partial(_packed, connection, row)) for row in rows]
 
 
-def _packed(connection: Connection, task_id: str) -> bytes:
-    return _of_task(_all_packed(connection, [task_id]), task_id)
+def _packed(connection: Connection, row: RowMapping) -> bytes:
+    return _of_task(_all_packed(connection, [row["task_id"]]), row)
 
 
-def _all_packed(connection: Connection, task_ids: Sequence[str]) -> Mapping[str, bytes]:
-    return {task_id: bytes(packed) for task_id, packed in connection.execute(_PACKED, {"task_ids": task_ids})}
+def _all_packed(connection: Connection, task_ids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
+    found = connection.execute(_PACKED, {"task_ids": task_ids})
+    return {task_id: (digest, bytes(packed)) for task_id, digest, packed in found}
 
 
-def _of_task(packed: Mapping[str, bytes], task_id: str) -> bytes:
+def _of_task(packed: Mapping[str, tuple[str, bytes]], row: RowMapping) -> bytes:
+    """The action that a row of :data:`WHOLE` told of, and no later one: it would be kept under the wrong digest."""
+    task_id = row["task_id"]
     if task_id not in packed:
         raise Unreadable(f"it is not stored what task {task_id} is to do")
-    return packed[task_id]
+    digest, action = packed[task_id]
+    if digest != row["digest"]:
+        raise Conflict(f"task {task_id} changed meanwhile; it has another action")
+    return action
 
 
 def insert_task(connection: Connection, step: lifecycle.Step) -> None:
@@ -129,10 +135,10 @@ def tasks_by_id(connection: Connection, task_ids: Sequence[str]) -> dict[str, Ta
     unseen = [row["task_id"] for row in rows if not is_action_kept(row)]
     packed = _all_packed(connection, unseen) if unseen else {}
 
-    def read(task_id: str) -> bytes:
-        return _of_task(packed, task_id) if task_id in unseen else _packed(connection, task_id)
+    def read(row: RowMapping) -> bytes:
+        return _of_task(packed, row) if row["task_id"] in packed else _packed(connection, row)
 
-    return {row["task_id"]: task_of(row, partial(read, row["task_id"])) for row in rows}
+    return {row["task_id"]: task_of(row, partial(read, row)) for row in rows}
 
 
 def head(connection: Connection, task_id: str) -> ListedTask:

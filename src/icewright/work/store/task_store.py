@@ -6,8 +6,11 @@ and compare-and-swap, which hold whatever the code does; the life of a task is i
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
+from weakref import WeakValueDictionary
 
 from sqlalchemy import Connection, Engine, and_, delete, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -41,6 +44,7 @@ from icewright.ports.census import TaskCensus
 from icewright.ports.store import AttemptOfTask, Change, Enqueued, TaskFilter
 from icewright.store import transactions
 from icewright.store.group_commit import GroupCommit
+from icewright.store.locks import TELLS, Lock, LockKind, lock
 from icewright.store.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
 from icewright.store.scope_filters import ids_like, of_tables_in
 from icewright.store.table_rows import require_not_refused
@@ -70,7 +74,9 @@ class SqlTaskStore:
         self._clock = clock
         self._feed = SqlFeed(engine, clock)
         self._halts = SqlHalts(engine, clock)
-        self._claims = GroupCommit(self._claim, claiming.alike)
+        self._claims: WeakValueDictionary[str, GroupCommit[ClaimSelector, Task | None]] = WeakValueDictionary()
+        """Those of each resource group that somebody claims of just now: any name may be that of a group."""
+        self._guard = threading.Lock()
 
     @property
     def feed(self) -> SqlFeed:
@@ -90,7 +96,7 @@ class SqlTaskStore:
     def enqueue(self, new: NewTask) -> Enqueued:
         """See the port."""
         for _ in range(ENQUEUE_TRIES):
-            with writing(self._engine) as connection:
+            with writing(self._engine, (TELLS, _of_table(new.table_id))) as connection:
                 enqueued = self._try_enqueue(connection, new)
                 if enqueued is not None and (enqueued.created or enqueued.coalesced):
                     before = TaskState.QUEUED if enqueued.coalesced else None
@@ -112,7 +118,12 @@ class SqlTaskStore:
     ) -> Task | None:
         """See the port."""
         asked = ClaimSelector(optimizer_id, resource_group, catalogs, lease_ms, shareable_bytes_max, terms, kinds)
-        return self._claims.answer(asked)
+        with self._guard:
+            claims = self._claims.get(resource_group)
+            if claims is None:
+                ask = partial(self._claim, resource_group)
+                claims = self._claims[resource_group] = GroupCommit(ask, claiming.alike)
+        return claims.answer(asked)
 
     def claimable(
         self,
@@ -167,7 +178,7 @@ class SqlTaskStore:
 
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
         """See the port."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, (lock(LockKind.TASK, task_id),)) as connection:
             before = queries.task_by_id(connection, task_id)
             now = self._now(connection)
             task = lifecycle.beat(before, fencing_token, progress=progress, now=now, lease_ms=lease_ms)
@@ -191,7 +202,7 @@ class SqlTaskStore:
 
     def change(self, change: Change) -> Task:
         """See the port."""
-        with writing(self._engine) as connection:
+        with writing(self._engine, (TELLS, lock(LockKind.TASK, change.task_id))) as connection:
             task = queries.task_by_id(connection, change.task_id)
             lifecycle.require_version(task, change.version)
             if change.state is TaskState.QUEUED:  # also one that was cancelled, before its plan was refused
@@ -361,8 +372,8 @@ class SqlTaskStore:
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
 
-    def _claim(self, take: Callable[[], Sequence[ClaimSelector]]) -> Sequence[Task | None]:
-        with writing(self._engine) as connection:
+    def _claim(self, resource_group: str, take: Callable[[], Sequence[ClaimSelector]]) -> Sequence[Task | None]:
+        with writing(self._engine, (TELLS, lock(LockKind.GROUP, resource_group))) as connection:
             return claiming.claim(connection, take(), self._now(connection))
 
     def _try_enqueue(self, connection: Connection, new: NewTask) -> Enqueued | None:
@@ -389,3 +400,7 @@ class SqlTaskStore:
             if queries.live_task(connection, new.table_id, new.action.kind) is None:
                 raise
             return None
+
+
+def _of_table(table_id: TableId) -> Lock:
+    return lock(LockKind.TABLE, table_id.catalog, table_id.uuid)

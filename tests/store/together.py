@@ -1,0 +1,110 @@
+"""Writers that are in the store at the same time, held where a test wants them; nothing goes by time but its end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import pytest
+from sqlalchemy import Connection, Engine, event, text
+
+from icewright.store.transactions import WRITES, reading
+from tests.lakes.stores import SharedStore, postgres_store
+from tests.servers.postgres import PostgresServer
+
+A = TypeVar("A")
+
+PATIENCE_S: Final = 30.0
+"""So long a test waits for what should come at once: a store in which writers take turns would have it wait forever."""
+_WAITERS: Final = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
+
+
+def shared_store(postgres: PostgresServer) -> Iterator[SharedStore]:
+    """One store on PostgreSQL for all tests of a module in turn, each of which empties it."""
+    url = postgres_store(postgres)
+    shared = SharedStore(url)
+    yield shared
+    shared.engine.dispose()
+    postgres.drop(url)
+
+
+def at_once(calls: Sequence[Callable[[], A]]) -> list[A]:
+    """What calls answer that begin at the same moment, each in a thread of its own; raises what one of them raises."""
+    start = threading.Barrier(len(calls))
+
+    def begun(call: Callable[[], A]) -> A:
+        start.wait(PATIENCE_S)
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [found.result(PATIENCE_S) for found in [pool.submit(begun, call) for call in calls]]
+
+
+class _Open:
+    """Transactions that write and wait for each other at a point: how many were there at once."""
+
+    def __init__(self, engine: Engine, point: str, count: int) -> None:
+        self.most, self._open, self._guard = 0, 0, threading.Lock()
+        self._barrier = threading.Barrier(count)
+        self._engine, self._point = engine, point
+        event.listen(engine, point, self._reached)
+
+    def end(self) -> None:
+        event.remove(self._engine, self._point, self._reached)
+
+    def _reached(self, connection: Connection) -> None:
+        if connection.get_execution_options().get(WRITES):
+            with self._guard:
+                self._open += 1
+                self.most = max(self.most, self._open)
+            self._barrier.wait(PATIENCE_S)
+            with self._guard:
+                self._open -= 1
+
+
+def most_at_once(engine: Engine, calls: Sequence[Callable[[], object]], point: str = "commit") -> int:
+    """How many transactions of these calls, each of which has one that writes, are at a point at the same time.
+
+    ``point`` is "commit", where all that a transaction locks is locked, or "begin", behind what it locks first.
+    """
+    there = _Open(engine, point, len(calls))
+    try:
+        at_once(calls)
+    finally:
+        there.end()
+    return there.most
+
+
+class Waiting:
+    """Another thread that does something, and is told whether it waits for a lock of the database or is done."""
+
+    def __init__(self, engine: Engine, found: Future[object]) -> None:
+        self._engine, self._found = engine, found
+
+    def waits(self) -> bool:
+        """Whether it came to wait; False where it is done."""
+        until_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until_s:
+            if self._found.done():
+                return False
+            with reading(self._engine) as connection:
+                if connection.scalar(_WAITERS):
+                    return True
+        pytest.fail("it neither waits nor ends")
+
+    def answer(self) -> object:
+        """What it answers, or raises what it raised."""
+        return self._found.result(PATIENCE_S)
+
+
+@contextmanager
+def meanwhile(engine: Engine, call: Callable[[], object]) -> Iterator[Waiting]:
+    """Do something in another thread, which is over behind the block."""
+    with ThreadPoolExecutor(1) as pool:
+        yield Waiting(engine, pool.submit(call))
