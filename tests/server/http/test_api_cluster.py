@@ -23,7 +23,8 @@ class Shared:
 
     def __post_init__(self) -> None:
         engine, clock = self.served.engine, self.served.clock
-        self.coordinator, book = SqlCoordinator(engine, clock), SqlServers(engine, clock)
+        cpus = iter([0.25, None, 1.04])
+        self.coordinator, book = SqlCoordinator(engine, clock), SqlServers(engine, clock, cpu=lambda: next(cpus))
         for number, epoch in ((1, 7), (2, None), (3, None)):
             book.beat(Server(f"server-{number}", f"http://10.0.0.{number}:7077", "0.1.0", epoch))
         self.first = self.coordinator.join("server-1", 0)
@@ -66,6 +67,7 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
         ("server-3", False, None, 0, 0),
     ]
     assert [one["tables"] for one in found["servers"]] == [1, 0, 0]
+    assert [one["cpu"] for one in found["servers"]] == [0.25, None, 1.04]
     assert len(found["buckets"]) == 128
     assert {(one["server_id"], one["moves_to"], one["moved_by"]) for one in found["buckets"]} == {
         ("server-1", None, "first"),
@@ -75,6 +77,8 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
     _print(Terminal(as_json=False), found)
     out = capsys.readouterr().out
     assert "http://10.0.0.2:7077" in out
+    assert "25%" in out
+    assert "104%" in out
     assert "follows, looks at no tables" in out
     assert "icewright_buckets 64.0" in served.http.get(f"{V1}/metrics").text
     shared.coordinator.leave(shared.first)
