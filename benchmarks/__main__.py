@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b2, b3, b3_written, b4, b7, b9, b11, b12, b13, first_minutes, queue
+from benchmarks import b1, b2, b3, b3_written, b4, b7, b9, b11, b12, b13, b14, first_minutes, queue
 from benchmarks.machine import load_now
 from benchmarks.render import render
 from benchmarks.results import Load, Result, loads, save, table
@@ -94,6 +94,10 @@ def _b13(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return b13.run(folder, options(seed), _say)
 
 
+def _b14(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    return b14.run(folder, b14.short(seed) if form is Form.SHORT else b14.usual(seed), _say)
+
+
 def _first(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return first_minutes.run(
         folder, first_minutes.short(seed) if form is Form.SHORT else first_minutes.usual(seed), _say
@@ -115,6 +119,7 @@ _BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     b11.NAME: _b11,
     b12.NAME: _b12,
     b13.NAME: _b13,
+    b14.NAME: _b14,
     first_minutes.NAME: _first,
     queue.NAME: _queue,
 }

@@ -25,6 +25,7 @@ many tables, it is the median of their ratios. Figures without a target are for 
 | B11 | yes | the table as written, and the same table as optimized; there is no peer |
 | B10 | no | icewright alone, while it is killed |
 | B12, QUEUE | no | icewright alone, under a load |
+| B14 | no | icewright alone: several servers against one |
 | B13 | yes | batches, and a job for each task; the target's peer was measured elsewhere |
 | FIRST | yes | no like work: the demo, and datasette's first page of an existing database |
 

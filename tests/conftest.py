@@ -29,6 +29,7 @@ from tests.servers.hdfs import Hdfs, await_data_node, hdfs
 from tests.servers.hive import HiveMetastore, hive_metastore
 from tests.servers.postgres import PostgresServer, find_programs, postgres_server
 from tests.servers.s3 import S3Server, s3_server
+from tests.servers.zookeeper import ZooKeeperServer, zookeeper_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +48,7 @@ PLACES = {
 }
 """Folders between what is on Spark, at the front, and what has real processes; what is short is in the middle."""
 MIDDLE, LAST = 2, 5
-SERVERS = frozenset({"postgres", "s3", "metastore", "hdfs_cluster", "rest_catalog"})
+SERVERS = frozenset({"postgres", "s3", "metastore", "hdfs_cluster", "rest_catalog", "zookeeper"})
 BUDGET = Path(__file__).with_name("budget.toml")
 SLOWEST = 10
 IN_MEMORY, IN_MEMORY_BYTES_MIN = Path("/dev/shm"), 8 << 30  # noqa: S108 - pytest makes folders of the user's alone
@@ -122,6 +123,13 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     """An HDFS that all tests share, with its one name space."""
     with hdfs(tmp_path_factory.mktemp("hdfs")) as server:
         await_data_node(server)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """A ZooKeeper; each test takes a root of its own, and leaves it running."""
+    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 
 

@@ -1,9 +1,10 @@
 """The service of a company: servers, optimizers and their database are killed, and every commit is followed by order.
 
-The long form (``make acceptance``): three servers over one PostgreSQL, behind a balancer; two optimizers on a Spark
-standalone cluster; 2,000 small tables with a writer that commits to them for ten minutes, while one of all these is
-killed every few seconds; besides, replies are lost and workers run out of memory. The short form, in CI: two servers,
-one optimizer in local mode, a dozen tables, and each kind killed once, the leading server first. And ``make campaign``,
+The long form (``make acceptance``), once with ZooKeeper and once with the store as coordinator: three servers over one
+PostgreSQL, behind a balancer; two optimizers on a Spark standalone cluster; 2,000 small tables with a writer that
+commits to them for ten minutes, while one of all these is killed or paused every few seconds; besides, replies are lost
+and workers run out of memory. The short form, in CI: two servers, one optimizer in local mode, a dozen tables, each
+kind killed once, the leading server first, and one server paused for longer than makes it dead. And ``make campaign``,
 B10: 10,000 tables, each of which has a task, and half an hour of all that. One of a thousand tasks may fail, or one.
 
 What is asserted is read behind icewright's back (:mod:`tests.acceptance.town`): no table ever had two tasks at work, by
@@ -27,9 +28,11 @@ import pytest
 
 from benchmarks import b10
 from benchmarks.results import save
+from icewright.core.servers import STORE, ZOOKEEPER
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from tests.acceptance.town import (
+    DEAD_S,
     TOKEN,
     Caps,
     Killer,
@@ -40,6 +43,7 @@ from tests.acceptance.town import (
     ended,
     looked_at,
     overlapping,
+    shared,
     town,
     unfinished,
     until,
@@ -48,11 +52,13 @@ from tests.lakes.sqlite import with_tables, writer
 from tests.servers.postgres import MortalPostgres, PostgresServer, find_programs, mortal_postgres
 from tests.servers.processes import HOST
 from tests.servers.spark_cluster import spark_cluster
+from tests.servers.zookeeper import zookeeper_server
 
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 LONG = CAMPAIGN or bool(os.environ.get("ICEWRIGHT_ACCEPTANCE"))
 SERVERS, OPTIMIZERS, TABLES = (3, 2, 10_000 if CAMPAIGN else 2_000) if LONG else (2, 1, 12)
 CHAOS_S, COMMIT_EVERY_S, CALM_S = (1800.0 if CAMPAIGN else 600.0, 0.25, 7200.0) if LONG else (20.0, 0.4, 400.0)
+COORDINATORS = (ZOOKEEPER, STORE) if LONG and not CAMPAIGN else (STORE,)
 FILES_MAX = 2
 """One, and one more: a file that holds most of the bytes is not written again for a single small one beside it."""
 CAPS = Caps(tasks=24, cores=8) if LONG else Caps(tasks=8, cores=4)
@@ -80,8 +86,9 @@ def entry(tmp_path: Path, postgres: PostgresServer) -> Iterator[CatalogEntry]:
     postgres.drop(url)
 
 
+@pytest.mark.parametrize("coordinator", COORDINATORS)
 def test_every_commit_is_followed_by_order_whatever_is_killed(
-    tmp_path: Path, entry: CatalogEntry, database: MortalPostgres
+    tmp_path: Path, entry: CatalogEntry, database: MortalPostgres, coordinator: str
 ) -> None:
     names = [TableName("town", (f"db{number % 10}",), f"t{number}") for number in range(TABLES)]
     at_work = Writer(entry, names, random.Random(7))  # noqa: S311 - which table is next
@@ -95,6 +102,7 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
                 "ICEWRIGHT_OPTIMIZER__SPARK_CONF": '{"spark.driver.host": "127.0.0.1", "spark.executor.cores": "1", '
                 '"spark.executor.memory": "768m", "spark.cores.max": "2"}',
             }
+        zookeeper = stack.enter_context(zookeeper_server(_made(tmp_path / "zk"))) if coordinator == ZOOKEEPER else None
         found = stack.enter_context(
             town(
                 tmp_path / "town",
@@ -106,6 +114,7 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
                 caps=CAPS,
                 loses=LOSES,
                 short_of_memory=SHORT_OF_MEMORY,
+                zookeeper=zookeeper,
             )
         )
         sampler = stack.enter_context(Sampler(found, CAPS))
@@ -113,6 +122,7 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
         calm_s = time.monotonic()
         until(lambda: _in_order(found, at_work), "every commit is followed by order", found, CALM_S)
         calm_s = time.monotonic() - calm_s
+        until(lambda: shared(found), "each server has its share", found, CALM_S)
         found.balancer.loses = 0.0
         states = ended(found.store_url)
         assert overlapping(found.store_url) == []
@@ -121,8 +131,8 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
     catalog = writer(entry)
     checked = [check(catalog.load_table(name.path), at_work.committed[name]) for name in names]
     print(  # noqa: T201 - figures for whoever runs it
-        f"{at_work.commits} commits, {at_work.told} of which were told; killed {killer.kills}, {found.balancer.lost} "
-        f"replies lost; all in order {calm_s:.0f} s after the last kill; tasks: {states}, "
+        f"{at_work.commits} commits, {at_work.told} of which were told; killed {killer.kills}, paused {killer.pauses}, "
+        f"{found.balancer.lost} replies lost; all in order {calm_s:.0f} s after the last kill; tasks: {states}, "
         f"{sum(len(one.tasks) for one in checked)} of which committed; {sampler.samples} samples, in "
         f"{sampler.working} of which tasks ran, at most {sampler.most.tasks} of {CAPS.tasks} tasks and "
         f"{sampler.most.cores} of {CAPS.cores} cores; "
@@ -152,9 +162,10 @@ def _chaos(at: Town, at_work: Writer) -> Killer:
     with at.client() as client:
         writing = threading.Thread(target=at_work.go_on, args=(client, until_s, COMMIT_EVERY_S))
         writing.start()
-        for number, kind in enumerate(("server", "database", "optimizer", "server")):
-            killer.one(kind, 1.0, 0 if kind == "server" and number == 0 else None)
+        for kind in ("server", "database", "optimizer"):
+            killer.kill(kind, 1.0, 0 if kind == "server" else None)
             time.sleep(2.0)
+        killer.pause("server", 1.5 * DEAD_S, 0)
         while LONG and time.monotonic() < until_s:
             killer.by_chance()
             time.sleep(2.0)

@@ -30,6 +30,7 @@ from sqlalchemy import make_url
 
 from icewright.api_client.client import Client
 from icewright.core.errors import IcewrightError, OutcomeUnknown, Unavailable
+from icewright.core.servers import BUCKETS
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
@@ -39,9 +40,15 @@ from tests.lakes.sqlite import SCHEMA, rows, writer
 from tests.servers.balancer import Balancer
 from tests.servers.postgres import PASSWORD, MortalPostgres
 from tests.servers.processes import HOST
+from tests.servers.zookeeper import ZooKeeperServer
 
 TOKEN = "token-of-the-town-" + "5" * 32
 _ARMED = Path(__file__).parent / "short_of_memory"
+KINDS = ("server", "optimizer", "database", "zookeeper")
+HEARTBEAT_S, DEAD_S = 1, 4
+"""Of the servers' sessions: one that is silent for longer loses its tables to the others."""
+_PAUSED = 0.4
+"""The share of what happens by chance that is a pause, for half to twice of what makes a server dead."""
 ACTIVE = ("running", "in_doubt", "committed")
 """States in which a task may have an attempt at its table."""
 
@@ -74,6 +81,8 @@ class Town:
     balancer: Balancer
     servers: Sequence[Machine]
     optimizers: Sequence[Machine]
+    zookeeper: ZooKeeperServer | None = None
+    """What tells the servers of each other, unless the store does."""
 
     def client(self) -> Client:
         """As any user: by the balancer."""
@@ -135,6 +144,7 @@ def town(
     caps: Caps,
     loses: float = 0.0,
     short_of_memory: float = 0.0,
+    zookeeper: ZooKeeperServer | None = None,
 ) -> Iterator[Town]:
     """A town whose processes run, and have ended when the block is left. ``environ`` is of all of them.
 
@@ -157,13 +167,14 @@ def town(
             store_url,
             balancer,
             [
-                machine(f"server-{n}", _server(folder / f"server-{n}", store_url, port, balancer.port, caps))
+                machine(f"server-{n}", _server(folder / f"server-{n}", store_url, port, balancer.port, caps, zookeeper))
                 for n, port in enumerate(ports)
             ],
             [
                 machine(f"optimizer-{n}", _optimizer(folder / f"optimizer-{n}", balancer.port), **armed)
                 for n in range(optimizers)
             ],
+            zookeeper,
         )
         try:
             for each in found.servers:
@@ -178,7 +189,9 @@ def town(
                 each.end()
 
 
-def _server(folder: Path, store_url: str, port: int, balancer: int, caps: Caps) -> list[str]:
+def _server(
+    folder: Path, store_url: str, port: int, balancer: int, caps: Caps, zookeeper: ZooKeeperServer | None
+) -> list[str]:
     without_password = make_url(store_url)._replace(drivername="postgresql", password=None).render_as_string()
     return [
         "[server]",
@@ -192,6 +205,18 @@ def _server(folder: Path, store_url: str, port: int, balancer: int, caps: Caps) 
         "[groups.default]",
         f"tasks = {caps.tasks}",
         f"cores = {caps.cores}",
+        "[cluster]",
+        f"heartbeat_ms = {HEARTBEAT_S * 1000}",
+        f"dead_ms = {DEAD_S * 1000}",
+        *(() if zookeeper is None else _coordinator(zookeeper)),
+    ]
+
+
+def _coordinator(zookeeper: ZooKeeperServer) -> list[str]:
+    return [
+        'coordinator = "zookeeper"',
+        f"zookeeper_hosts = {json.dumps(zookeeper.hosts)}",
+        f"zookeeper_session_ms = {DEAD_S * 1000}",
     ]
 
 
@@ -274,16 +299,21 @@ class Writer:
 
 
 class Killer:
-    """Kills what it is told to, as a machine that loses power, and starts it again."""
+    """Kills what it is told to, as a machine that loses power, and starts it again; or stops it for a while."""
 
     def __init__(self, at: Town, chance: random.Random) -> None:
-        self._town, self._chance, self.kills = at, chance, dict.fromkeys(("server", "optimizer", "database"), 0)
+        self._town, self._chance = at, chance
+        self.kills, self.pauses = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
 
     def by_chance(self) -> None:
-        """Whatever it is this time."""
-        self.one(self._chance.choice(("server", "server", "optimizer", "database")), self._chance.random() * 3)
+        """Whatever it is this time, and whichever of the two."""
+        kind = self._chance.choice(("server", *(kind for kind in KINDS if kind != "zookeeper" or self._town.zookeeper)))
+        if self._chance.random() < _PAUSED:
+            self.pause(kind, self._chance.uniform(DEAD_S / 2, 2 * DEAD_S))
+        else:
+            self.kill(kind, self._chance.random() * 3)
 
-    def one(self, kind: str, away_s: float, which: int | None = None) -> None:
+    def kill(self, kind: str, away_s: float, which: int | None = None) -> None:
         """One of a kind; it is away for some seconds."""
         self.kills[kind] += 1
         if kind == "database":
@@ -291,12 +321,39 @@ class Killer:
             time.sleep(away_s)
             self._town.database.start()
             return
-        machines = self._town.servers if kind == "server" else self._town.optimizers
-        machine = machines[self._chance.randrange(len(machines)) if which is None else which]
-        command = "serve" if kind == "server" else "optimizer"
+        if kind == "zookeeper":
+            self._zookeeper.kill()
+            time.sleep(away_s)
+            self._zookeeper.start()
+            return
+        machine, command = self._one(kind, which)
         machine.kill(command)
         time.sleep(away_s)
         machine.start(command)
+
+    def pause(self, kind: str, away_s: float, which: int | None = None) -> None:
+        """One of a kind stops for some seconds; then it goes on as if they had not passed."""
+        self.pauses[kind] += 1
+        if kind == "database":
+            self._town.database.pause(away_s)
+            return
+        if kind == "zookeeper":
+            self._zookeeper.pause()
+            time.sleep(away_s)
+            self._zookeeper.go_on()
+            return
+        machine, command = self._one(kind, which)
+        machine.pause(command, away_s)
+
+    @property
+    def _zookeeper(self) -> ZooKeeperServer:
+        assert self._town.zookeeper is not None
+        return self._town.zookeeper
+
+    def _one(self, kind: str, which: int | None) -> tuple[Machine, str]:
+        machines = self._town.servers if kind == "server" else self._town.optimizers
+        machine = machines[self._chance.randrange(len(machines)) if which is None else which]
+        return machine, "serve" if kind == "server" else "optimizer"
 
 
 class Sampler:
@@ -367,6 +424,15 @@ def unfinished(url: str) -> int:
     with connected(url) as connection:
         (found,) = connection.execute(query).fetchone() or (0,)
         return int(found)
+
+
+def shared(at: Town) -> bool:
+    """Whether each server has buckets, and all together have all, none of which is on its way."""
+    with at.client() as client:
+        found = client.cluster()
+    live = [one["buckets"] for one in found["servers"] if one["session"] is not None]
+    on_their_way = [one for one in found["servers"] if one["coming"]]
+    return len(live) == len(at.servers) and sum(live) == BUCKETS and all(live) and not on_their_way
 
 
 def ended(url: str) -> Counter[str]:

@@ -59,11 +59,15 @@ def test_a_configuration_that_cannot_be_read_is_the_failure(here: Path) -> None:
     assert "server.prot" in found["configuration"]["text"]
 
 
+STORE = "[server]\nstore_url = 'postgresql://db.example/icewright'\n"
+
+
 @each_case(
     ("extra", "more"),
     [
         ("s3", '[[catalogs]]\nname = "a"\ntype = "sql"\nuri = "sqlite:////a.db"\nwarehouse = "s3://bucket/w"\n'),
         ("hdfs", '[[catalogs]]\nname = "a"\ntype = "sql"\nuri = "sqlite:////a.db"\nwarehouse = "hdfs://nn/w"\n'),
+        ("zookeeper", f"{STORE}[cluster]\ncoordinator = 'zookeeper'\nzookeeper_hosts = ['127.0.0.1:1']\n"),
         ("kafka", '[events]\nkafka = { brokers = "127.0.0.1:1", topic = "commits" }\n'),
         (
             "notify",

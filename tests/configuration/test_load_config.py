@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.config.model import Config
+from icewright.config.model import ClusterConfig, Config
 from icewright.config.setting import Kind
 from icewright.config.settings import SECTIONS
 from icewright.configuration.load import load_config
@@ -357,3 +357,56 @@ def test_a_server_is_not_dead_before_its_second_heartbeat_is_late(tmp_path: Path
     error = refusal(tmp_path, LAKE + "\n[cluster]\nheartbeat_ms = 1001\ndead_ms = 2000\n")
     assert "less than twice cluster.heartbeat_ms" in error.message
     assert "cluster.heartbeat_ms" in refusal(tmp_path, LAKE + "\n[cluster]\nheartbeat_ms = 499\n").message
+
+
+ON_POSTGRESQL = '\n[server]\nstore_url = "postgresql://db.example.com/icewright"\n'
+ZOOKEEPER = 'coordinator = "zookeeper"\nzookeeper_hosts = ["zk-1.example.com:2181", "[::1]:2181"]\n'
+
+
+def test_servers_that_hear_of_each_other_by_zookeeper(tmp_path: Path) -> None:
+    assert load(tmp_path).cluster.coordinator == "store"
+    credentials = (
+        'zookeeper_user = "icewright"\nzookeeper_password = "env:ZK"\nzookeeper_scheme = "sasl"\n'
+        'zookeeper_ca = "ca.pem"\nzookeeper_certificate = "/own.pem"\nzookeeper_key = "/own.key"\n'
+    )
+    found = load(tmp_path, f"{LAKE}{ON_POSTGRESQL}\n[cluster]\n{ZOOKEEPER}{credentials}").cluster
+    assert found == ClusterConfig(
+        coordinator="zookeeper",
+        zookeeper_hosts=("zk-1.example.com:2181", "[::1]:2181"),
+        zookeeper_user="icewright",
+        zookeeper_password="env:ZK",  # noqa: S106 - a reference
+        zookeeper_scheme="sasl",
+        zookeeper_ca=tmp_path / "ca.pem",
+        zookeeper_certificate=Path("/own.pem"),
+        zookeeper_key=Path("/own.key"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ('coordinator = "etcd"', "cluster.coordinator: 'etcd' is not allowed"),
+        ('coordinator = "zookeeper"', "cluster.zookeeper_hosts is missing"),
+        (f'{ZOOKEEPER}zookeeper_user = "a"', "cluster.zookeeper_password is missing"),
+        (f'{ZOOKEEPER}zookeeper_password = "env:A"', "cluster.zookeeper_user is missing"),
+        (f'{ZOOKEEPER}zookeeper_user = "a"\nzookeeper_password = "b"', "the password itself does not belong here"),
+        (f'{ZOOKEEPER}zookeeper_user = "a:b"\nzookeeper_password = "env:A"', "cluster.zookeeper_user: 'a:b'"),
+        (f'{ZOOKEEPER}zookeeper_ca = "a"\nzookeeper_key = "b"', "cluster.zookeeper_certificate is missing"),
+        (f'{ZOOKEEPER}zookeeper_certificate = "a"\nzookeeper_key = "b"', "cluster.zookeeper_ca is missing"),
+        (f"{ZOOKEEPER}zookeeper_session_ms = 1999", "cluster.zookeeper_session_ms: '1999' is not allowed"),
+        *(
+            (f'coordinator = "zookeeper"\nzookeeper_hosts = ["{host}"]', "cluster.zookeeper_hosts: ")
+            for host in ("zk-1", "zk-1:0", "zk-1:65536", "zk-1:2181/root", "zk 1:2181", "zk-1:2181,zk-2:2181", ":2181")
+        ),
+        *(
+            (f'{ZOOKEEPER}zookeeper_root = "{root}"', "cluster.zookeeper_root: ")
+            for root in ("/", "icewright", "/a/", "/a//b", "/a/../b", "/./a", "/zookeeper", "/zookeeper/a", "/a b")
+        ),
+    ],
+)
+def test_what_does_not_fit_zookeeper_is_told(tmp_path: Path, section: str, said: str) -> None:
+    assert said in refusal(tmp_path, f"{LAKE}{ON_POSTGRESQL}\n[cluster]\n{section}\n").message
+
+
+def test_a_store_on_sqlite_needs_no_zookeeper(tmp_path: Path) -> None:
+    assert "a store on SQLite has one server" in refusal(tmp_path, f"{LAKE}\n[cluster]\n{ZOOKEEPER}").message

@@ -4,44 +4,62 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
 from sqlalchemy import Connection, Engine, text, update
 
-from icewright.core.errors import BucketLost, StoreTaken
+from icewright.core.errors import BucketLost, NameTaken, StoreTaken
 from icewright.core.reasons import Reason
-from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, TableShare
+from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, LinkState, TableShare
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import DIED, FIRST, GONE_S, JOINED, LEFT, SILENT, Bucket, SqlCoordinator
+from icewright.server.cluster.port import Coordinator
+from icewright.server.cluster.zookeeper import ZooKeeper, ZooKeeperSettings
+from icewright.server.cluster.zookeeper_coordinator import ZooKeeperCoordinator
 from icewright.store.schema import LISTED_CHANGED, counters
 from icewright.store.scope_filters import bucket_of
 from icewright.store.transactions import EPOCH, SHARES, Held, holding, reading, writing
 from tests.contracts.samples import record
-from tests.contracts.stores import Stores
+from tests.contracts.stores import Stores, stores_on
 from tests.contracts.test_table_lists_contract import listed
 from tests.doubles.clock import ManualClock
+from tests.servers.zookeeper import ZooKeeperServer
 
 NAMES = [TableName("lake", ("db",), f"t{number}") for number in range(20)]
 
 
 @dataclass
 class Servers:
-    """The coordinator as the leader has it, and a way to be one more server."""
+    """The coordinator as the leader has it, and a way to be one more server.
+
+    With a ``zookeeper``, each server has a session of its own.
+    """
 
     stores: Stores
     clock: ManualClock
     backends: Callable[[], int]
+    zookeeper: Callable[[], ZooKeeper] | None = None
     seconds: list[float] = field(default_factory=lambda: [0.0])
+    processes: dict[str, Coordinator] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.engine = self.stores.engine
-        self.coordinator = SqlCoordinator(self.engine, self.clock, monotonic_s=lambda: self.seconds[0])
+        self.coordinator: Coordinator = self.one_more()
 
-    def join(self, name: str) -> int:
-        return self.coordinator.join(name, self.backends())
+    def one_more(self) -> Coordinator:
+        engine, clock, monotonic_s = self.engine, self.clock, lambda: self.seconds[0]
+        if self.zookeeper is None:
+            return SqlCoordinator(engine, clock, monotonic_s=monotonic_s)
+        return ZooKeeperCoordinator(engine, self.zookeeper(), clock, monotonic_s=monotonic_s)
+
+    def join(self, name: str, backend: int | None = None) -> int:
+        its = self.processes.get(name) or self.one_more()
+        self.processes[name] = its
+        return its.join(name, self.backends() if backend is None else backend)
 
     def assign(self, own: int | None = None, since: int | None = None) -> dict[str, int]:
         return dict(self.coordinator.assign(self.engine, own, since=since))
@@ -57,10 +75,20 @@ class Servers:
         self.coordinator.hand_over(session, [one for one in self.buckets if one.session == session])
 
 
-@pytest.fixture
-def servers(stores: Stores, clock: ManualClock) -> Iterator[Servers]:
+@pytest.fixture(params=[("sqlite", "store"), ("postgresql", "store"), ("postgresql", "zookeeper")], ids="-".join)
+def servers(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Servers]:
     """Each server has a connection of its own, where the database knows connections."""
+    database, kind = request.param
+    stores = stores_on(database, request, clock)
     opened: list[Connection] = []
+    seconds, ending = [0.0], ExitStack()
+    server: ZooKeeperServer | None = request.getfixturevalue("zookeeper") if kind == "zookeeper" else None
+    root = "" if server is None else server.new_root()
+
+    def session() -> ZooKeeper:
+        assert server is not None
+        settings = ZooKeeperSettings(server.hosts, root, session_s=2.0)
+        return ending.enter_context(ZooKeeper(settings, clock, monotonic_s=lambda: seconds[0]))
 
     def backend() -> int:
         if stores.engine.dialect.name == "sqlite":
@@ -68,9 +96,26 @@ def servers(stores: Stores, clock: ManualClock) -> Iterator[Servers]:
         opened.append(stores.engine.connect())
         return int(opened[-1].scalar(text("SELECT pg_backend_pid()")) or 0)
 
-    yield Servers(stores, clock, backend)
+    with ending:
+        yield Servers(stores, clock, backend, session if kind == "zookeeper" else None, seconds)
     for one in opened:
         one.close()
+
+
+def test_a_server_says_which_coordinator_it_has_and_that_it_is_connected(servers: Servers) -> None:
+    link = servers.coordinator.link
+    assert link.coordinator == ("store" if servers.zookeeper is None else "zookeeper")
+    assert link.state is LinkState.CONNECTED
+
+
+def test_the_name_of_a_server_that_lives_is_no_other_servers(servers: Servers) -> None:
+    twin = servers.one_more()
+    first = servers.join("server-1", backend := servers.backends())
+    servers.assign()
+    with pytest.raises(NameTaken):
+        twin.join("server-1", servers.backends() or 1)
+    assert servers.coordinator.beat(first, backend)
+    assert servers.owners() == {first: BUCKETS}
 
 
 def write(engine: Engine) -> None:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from icewright.core.servers import CoordinatorLink, LinkState
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.retention import RowKind
 from icewright.retention.history import HistoryProgress
@@ -106,6 +107,7 @@ def known() -> dict[str, dict[str, set[str]]]:
     served.get("/backlog", resource_group="default", submitter_id="submitter-1")
     served.control.loop._round_ended_at = served.clock.now()
     served.app.state.leading.buckets = 128
+    served.app.state.leading.link = CoordinatorLink("zookeeper", LinkState.CONNECTED, 1)
     served.prunings.note(dict.fromkeys(RowKind, 1), {})
     found: dict[str, dict[str, set[str]]] = {}
     for family in text_string_to_metric_families(served.http.get(f"{V1}/metrics").text):

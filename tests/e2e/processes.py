@@ -91,6 +91,16 @@ class Processes:
             victim.kill()
         process.wait()
 
+    def pause(self, command: str, away_s: float) -> None:
+        """Stop the process and all below it for some seconds, as a machine does that swaps; then they go on."""
+        process = psutil.Process(self.running[command].pid)
+        paused = [*process.children(recursive=True), process]
+        for each in paused:
+            each.suspend()
+        time.sleep(away_s)
+        for each in paused:
+            each.resume()
+
     def client(self) -> Client:
         """A client of the server as its address file says; waits until it answers."""
         path = self.folder / "state" / "server.json"

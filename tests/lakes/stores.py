@@ -40,10 +40,10 @@ import sqlalchemy as sa
 from alembic import op
 
 revision, down_revision, branch_labels, depends_on = "{}", "{}", None, None
-
+{}
 
 def upgrade() -> None:
-    op.add_column("tasks", sa.Column("of_next", sa.Text()))
+    op.add_column("tasks", sa.Column("{}", sa.Text()))
 """
 
 
@@ -126,13 +126,21 @@ def _postgres_template(postgres: PostgresServer) -> str:
     return url.rpartition("/")[2]
 
 
-def next_version(monkeypatch: pytest.MonkeyPatch, folder: Path) -> str:
-    """Be the icewright that comes next, whose one more migration adds ``tasks.of_next``; the schema that it has."""
-    migrations = folder / "migrations_of_next"
+def next_version(monkeypatch: pytest.MonkeyPatch, folder: Path, *, serves: str | None = None) -> str:
+    """Be the icewright that comes next, whose one more migration adds ``tasks.of_next``; the schema that it has.
+
+    ``serves`` is the oldest schema whose servers go on beside it, where it says so.
+    """
+    migrations = folder / f"migrations_after_{migrate.newest_revision()}"
     shutil.copytree(migrate._MIGRATIONS, migrations, ignore=shutil.ignore_patterns("__pycache__"))
     present = migrate.newest_revision()
     following = f"{int(present) + 1:04}"
-    (migrations / "versions" / f"v{following}_next.py").write_text(_NEXT.format(following, present), encoding="utf-8")
+    column = "of_next" + "_but_one" * len(list(migrations.glob("versions/*_next.py")))
+    (migrations / "versions" / f"v{following}_next.py").write_text(
+        _NEXT.format(following, present, f'serves = "{serves}"' if serves else "", column), encoding="utf-8"
+    )
     monkeypatch.setattr(migrate, "_MIGRATIONS", migrations)
-    monkeypatch.setattr(migrate, "known_revisions", migrate.known_revisions.__wrapped__)
+    monkeypatch.setattr(
+        migrate, "known_revisions", getattr(migrate.known_revisions, "__wrapped__", migrate.known_revisions)
+    )
     return following

@@ -8,11 +8,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+
+import psutil
 
 from tests.servers.processes import HOST, free_port, running
 
@@ -91,6 +94,17 @@ class MortalPostgres:
     def kill(self) -> None:
         """End it and all its sessions at once, as a crash does: nothing is written to its end."""
         self._life.close()
+
+    def pause(self, away_s: float) -> None:
+        """Stop it and all its sessions for some seconds: connections stay, and nothing is answered."""
+        first, *_ = (self._cluster.folder / "data" / "postmaster.pid").read_text().split()
+        postmaster = psutil.Process(int(first))
+        paused = [postmaster, *postmaster.children(recursive=True)]
+        for each in paused:
+            each.suspend()
+        time.sleep(away_s)
+        for each in paused:
+            each.resume()
 
 
 @contextmanager

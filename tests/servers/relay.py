@@ -1,9 +1,10 @@
-"""A way to a server that can be cut: whoever is connected through it then finds nobody at the other end."""
+"""A way to a server that is long, or can be cut: whoever is connected then finds nobody at the other end."""
 
 from __future__ import annotations
 
 import socket
 import threading
+import time
 from contextlib import suppress
 
 from tests.servers.processes import HOST
@@ -12,10 +13,13 @@ _CHUNK_BYTES = 1 << 16
 
 
 class Relay:
-    """Passes bytes on between its own port and a server's, until it is cut."""
+    """Passes bytes on between its own port and a server's, until it is cut.
 
-    def __init__(self, port: int) -> None:
-        self._to = port
+    What is sent to the server waits ``delay_s`` on its way, which may be changed: so much longer a round trip takes.
+    """
+
+    def __init__(self, port: int, delay_s: float = 0.0) -> None:
+        self._to, self.delay_s = port, delay_s
         self._listener = socket.create_server((HOST, 0))
         self.port = int(self._listener.getsockname()[1])
         self._open: list[socket.socket] = [self._listener]
@@ -34,13 +38,16 @@ class Relay:
                 client, _ = self._listener.accept()
                 server = socket.create_connection((HOST, self._to))
                 self._open += [client, server]
+                for one in (client, server):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 for source, target in ((client, server), (server, client)):
-                    threading.Thread(target=_pass_on, args=(source, target), daemon=True).start()
+                    threading.Thread(target=self._pass_on, args=(source, target, source is client), daemon=True).start()
 
-
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):  # hung up
-        while data := source.recv(_CHUNK_BYTES):
-            target.sendall(data)
-    with suppress(OSError):
-        target.shutdown(socket.SHUT_WR)
+    def _pass_on(self, source: socket.socket, target: socket.socket, is_late: bool) -> None:  # noqa: FBT001 - a thread's
+        with suppress(OSError):  # hung up
+            while data := source.recv(_CHUNK_BYTES):
+                if is_late and self.delay_s:
+                    time.sleep(self.delay_s)
+                target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_WR)

@@ -14,14 +14,15 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
-from icewright.core.errors import BucketLost, StoreTaken, StoreUnavailable
+from icewright.core.errors import BucketLost, CoordinatorUnavailable, StoreTaken, StoreUnavailable
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.share import Share, SharedPart
 from icewright.store.schema import LISTED_CHANGED, SERVER_EPOCH, counters
 from icewright.store.scope_filters import bucket_of
+from icewright.store.servers_schema import buckets, server_sessions
 from icewright.store.transactions import EPOCH, SHARES, reading, writing
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import new_store
@@ -32,10 +33,12 @@ HEARTBEAT_MS: Final = 2_000
 DEAD_MS: Final = 6_000
 LEASE_MS: Final = 3_000
 LOOK_MS_MAX: Final = 4_000
-LATE_MS: Final = DEAD_MS + HEARTBEAT_MS + 2 * POLL_MS
-"""How long a bucket may be with a server that does nothing: until it is dead, a beat, and two polls to assign it."""
+LATE_MS: Final = DEAD_MS + 2 * HEARTBEAT_MS + 2 * POLL_MS
+"""How long a bucket may be with a server that does nothing: until it is dead, a beat before that, one more where the
+leader itself stood still and lets the others speak first, and two polls to assign it."""
 SERVERS_MAX: Final = 5
 TABLES: Final = [TableName("lake", ("db",), f"t{number}") for number in range(40)]
+_LIVE: Final = select(server_sessions.c.session).where(server_sessions.c.ended_at.is_(None))
 
 
 @dataclass
@@ -78,6 +81,7 @@ class BucketsWorld:
 
     coordinators: type[AwayNowAndThen] = AwayNowAndThen
     shares: type[Share] = Share
+    late_ms = LATE_MS
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - a simulation
@@ -101,14 +105,24 @@ class BucketsWorld:
         def monotonic_s() -> float:
             return offset_s + rate * self.clock.now() / 1000
 
-        coordinator = self.coordinators(self.engine, self.clock, dead_ms=DEAD_MS, monotonic_s=monotonic_s)
-        coordinator.is_away = lambda: self.is_away
         name = f"server-{self.numbers}"
+        coordinator = self.coordinator(name, monotonic_s)
+        coordinator.is_away = lambda: self.is_away
         share = self.shares(
             coordinator, name, lambda: 0, heartbeat_ms=HEARTBEAT_MS, dead_ms=DEAD_MS, monotonic_s=monotonic_s
         )
         self.servers.append(Server(name, share))
         self.ever.append(self.servers[-1])
+
+    def coordinator(self, name: str, monotonic_s: Callable[[], float]) -> AwayNowAndThen:
+        """That of a server."""
+        del name
+        return self.coordinators(self.engine, self.clock, dead_ms=DEAD_MS, monotonic_s=monotonic_s)
+
+    def may_lead(self, server: Server) -> bool:
+        """Whether it is elected, as far as others than the store are concerned."""
+        del server
+        return True
 
     @property
     def is_away(self) -> bool:
@@ -167,8 +181,8 @@ class BucketsWorld:
         now, leader = self.clock.now(), self.leader
         if leader is not None and self.runs(leader):
             self.lead_until = now + LEASE_MS
-        is_over = leader is None or leader.is_dead or now > self.lead_until
-        able = [one for one in self.servers if self.runs(one)]
+        is_over = leader is None or leader.is_dead or now > self.lead_until or not self.may_lead(leader)
+        able = [one for one in self.servers if self.runs(one) and self.may_lead(one)]
         if is_over and able and not self.is_away:
             self.leader, self.epoch = self.chance.choice(able), self.epoch + 1
             self.lead_until, self.leader.epoch = now + LEASE_MS, self.epoch
@@ -185,7 +199,7 @@ class BucketsWorld:
         except StoreTaken:
             self.counted["leader of before"] += 1
             server.epoch, server.part = None, None
-        except StoreUnavailable:
+        except (StoreUnavailable, CoordinatorUnavailable):
             pass
         if server.share.session is not None and (server.part is None or not server.part.is_present):
             server.part = server.share.part(leads=server.epoch is not None)
@@ -203,7 +217,7 @@ class BucketsWorld:
             context.run(working.__exit__, None, None, None)
             return
         with reading(self.engine) as connection:
-            live = {one.session for one in self.reader._state(connection).sessions}
+            live = set(connection.scalars(_LIVE))
         self.counted["look"] += 1
         until = self.clock.now() + self.chance.randrange(LOOK_MS_MAX)
         others = [one for one in self.servers if any(at.name == name and at.session in live for at in one.looks)]
@@ -228,10 +242,9 @@ class BucketsWorld:
 
     def effect(self, connection: Connection, server: Server, look: Look) -> None:
         """What is written for a table is its owner's."""
-        state = self.reader._state(connection)
-        owner = state.buckets[bucket_of(look.name)]
-        if owner.session != look.session:
-            raise Broken(f"{server.name} wrote for {look.name} by session {look.session}, which is {owner.session}'s")
+        owner = connection.scalar(select(buckets.c.session).where(buckets.c.bucket == bucket_of(look.name)))
+        if owner != look.session:
+            raise Broken(f"{server.name} wrote for {look.name} by session {look.session}, which is {owner}'s")
         connection.execute(update(counters).where(counters.c.name == LISTED_CHANGED).values(value=counters.c.value + 1))
 
     def judge_owners(self) -> None:
@@ -245,6 +258,6 @@ class BucketsWorld:
             state = self.reader._state(connection)
         idle = {(one.bucket, one.epoch) for one in state.buckets.values() if one.session not in doing}
         self.idle_since = {key: self.idle_since.get(key, now) for key in idle}
-        late = [key for key, since in self.idle_since.items() if now - since > LATE_MS]
+        late = [key for key, since in self.idle_since.items() if now - since > self.late_ms]
         if late:
-            raise Broken(f"buckets {sorted(late)[:5]} are with a server that does nothing for over {LATE_MS} ms")
+            raise Broken(f"buckets {sorted(late)[:5]} are with a server that does nothing for over {self.late_ms} ms")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -13,11 +15,11 @@ from sqlalchemy import Connection, Engine, make_url, text
 
 from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionStore
 from icewright.core.errors import InvalidConfiguration, NotAllowed, OutcomeUnknown, StoreTaken, StoreUnavailable
-from icewright.store import session_lock
+from icewright.store import migrate, session_lock
 from icewright.store import session_lock as hold_module
-from icewright.store.engine import open_store, store_engine
+from icewright.store.engine import open_store, store_engine, upgrade_store
 from icewright.store.migrate import newest_revision
-from icewright.store.postgresql import BoundedConnection, postgresql_engine
+from icewright.store.postgresql import SERVERS, BoundedConnection, postgresql_engine
 from icewright.store.session_lock import PostgresLeaderElection, hold_exclusively
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, reading, require_lead, server_epoch, writing
@@ -340,6 +342,98 @@ def test_a_store_is_upgraded_by_who_comes_first_and_never_under_others(
     newer.close()
 
 
+def test_a_store_is_upgraded_under_servers_that_the_next_release_serves_and_both_go_on(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, postgres: PostgresServer
+) -> None:
+    present = newest_revision()
+    older = PostgresLeaderElection(engine)
+    assert older.lead() is not None
+    with monkeypatch.context() as next_release:
+        next_version(next_release, tmp_path, serves=present)
+        newer = PostgresLeaderElection(engine, tried_s=0)
+        assert _version(engine) == newest_revision() != present
+        assert newer.lead() is None, "the older one leads"
+    older.check()
+    end_session(postgres, older._session)
+    older.check()
+    SqlTaskStore(engine).enqueue(new_task("of-the-older-one"))
+    PostgresLeaderElection(engine, tried_s=0).close()  # one more of the older release
+    older.close()
+    newer.check()
+    led(newer)
+    newer.close()
+
+
+def test_a_release_that_takes_something_away_waits_for_all_that_it_does_not_serve(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Three releases: the second serves the first, the third serves the second alone."""
+    first = PostgresLeaderElection(engine)
+    with monkeypatch.context() as releases:
+        second_schema = next_version(releases, tmp_path, serves=newest_revision())
+        second = PostgresLeaderElection(engine, tried_s=0)
+        third_schema = next_version(releases, tmp_path, serves=second_schema)
+        with pytest.raises(NotAllowed, match="other servers hold the store, and it is to be upgraded"):
+            PostgresLeaderElection(engine, tried_s=0)
+        assert _version(engine) == second_schema
+        first.close()
+        third = PostgresLeaderElection(engine, tried_s=3)
+        assert _version(engine) == third_schema
+    with pytest.raises(InvalidConfiguration, match=f"schema {third_schema}, which this version"):
+        PostgresLeaderElection(engine, tried_s=0)
+    second.check()
+    for one in (second, third):
+        one.close()
+
+
+def test_a_server_that_has_no_lock_of_its_schema_is_waited_for_as_well(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As releases before 0048 have none."""
+    with closing(session_lock._open(engine)) as session:
+        assert session_lock._try(session, "pg_try_advisory_lock_shared", SERVERS)
+        next_version(monkeypatch, tmp_path, serves=next_version(monkeypatch, tmp_path))
+        with pytest.raises(NotAllowed, match="other servers hold the store, and it is to be upgraded"):
+            PostgresLeaderElection(engine, tried_s=0)
+
+
+def test_nobody_of_an_unserved_release_comes_while_the_store_is_upgraded(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    came = list[str]()
+
+    def slow(engine: Engine) -> None:
+        with monkeypatch.context() as older:
+            older.setattr(session_lock, "newest_revision", lambda: first_schema)
+            older.setattr(session_lock, "must_be_upgraded", lambda _: False)
+            older.setattr(session_lock, "upgrade_store", upgrade_store)
+            with pytest.raises(NotAllowed, match="is being upgraded"):
+                PostgresLeaderElection(engine, tried_s=0)
+        came.append("refused")
+        upgrade_store(engine)
+
+    first_schema = newest_revision()
+    with monkeypatch.context() as releases:
+        second_schema = next_version(releases, tmp_path, serves=first_schema)
+        second = PostgresLeaderElection(engine, tried_s=0)
+        next_version(releases, tmp_path, serves=second_schema)
+        monkeypatch.setattr(session_lock, "upgrade_store", slow)
+        third = PostgresLeaderElection(engine, tried_s=0)
+    assert came == ["refused"]
+    for one in (second, third):
+        one.close()
+
+
+def test_a_migration_serves_none_that_those_before_it_do_not() -> None:
+    """An older release goes on with all that came since, or not at all."""
+    oldest = "0000"
+    for path in sorted((migrate._MIGRATIONS / "versions").glob("v*.py")):
+        said = re.search(r'^serves = "(\d{4})"$', path.read_text(), re.MULTILINE)
+        serves = said[1] if said else path.name[1:5]
+        assert oldest <= serves <= path.name[1:5], path.name
+        oldest = serves
+
+
 def test_a_server_whose_store_was_upgraded_while_it_was_away_is_none_any_more(
     engine: Engine, postgres: PostgresServer
 ) -> None:
@@ -347,6 +441,7 @@ def test_a_server_whose_store_was_upgraded_while_it_was_away_is_none_any_more(
     end_session(postgres, election._session)
     with writing(engine) as connection:
         connection.execute(text("UPDATE icewright_schema SET version_num = '9999'"))
+        connection.execute(text("UPDATE counters SET value = 9999 WHERE name = 'schema_serves'"))
     with pytest.raises(InvalidConfiguration, match="9999"):
         election.check()
 

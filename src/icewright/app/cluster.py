@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from icewright.core.servers import LinkState
 from icewright.terminal import figures as text
 from icewright.terminal.invocation import Invocation, api_command
 from icewright.terminal.tables import headings
@@ -28,6 +29,13 @@ def _print(terminal: Terminal, answer: Json) -> None:
         terminal.say("one server looks at all tables")
         return
     terminal.table(_SERVERS, [_row(server) for server in answer["servers"]])
+    coordinator = answer["coordinator"]
+    if coordinator is not None and coordinator["since"] is not None:
+        is_connected = coordinator["state"] == LinkState.CONNECTED
+        since = text.instant(coordinator["since"])
+        said = "" if is_connected else ": no bucket is assigned until it is connected"
+        style = "" if is_connected else "yellow"
+        terminal.say(f"{coordinator['coordinator']} {coordinator['state']} since {since}{said}", style=style)
     without = sum(bucket["server_id"] is None for bucket in answer["buckets"])
     if without:
         terminal.say(f"{text.count(without, 'bucket')} without a server, for a moment", style="yellow")

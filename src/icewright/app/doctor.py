@@ -19,6 +19,7 @@ from icewright import __version__
 from icewright.config.model import Config
 from icewright.core.errors import IcewrightError, Unavailable
 from icewright.core.extras import EXTRAS, missing_packages
+from icewright.core.servers import ZOOKEEPER
 from icewright.model.events.notifications import ReceiverKind
 from icewright.model.iceberg.object_stores import S3_SCHEMES
 from icewright.terminal import figures as text
@@ -191,6 +192,8 @@ def _needed_extras(config: Config) -> dict[str, str]:
         found["oidc"] = "[oidc]"
     if config.events.kafka:
         found["kafka"] = "[events.kafka]"
+    if config.cluster.coordinator == ZOOKEEPER:
+        found["zookeeper"] = "cluster.coordinator"
     if any(one.receiver.kind is ReceiverKind.APPRISE for one in config.receivers):
         found["notify"] = "a receiver of kind apprise"
     for entry in config.catalogs:

@@ -9,7 +9,14 @@ from pathlib import Path
 from icewright.core.errors import NotFound
 from icewright.core.networks import Network
 from icewright.core.server_urls import is_loopback
-from icewright.core.servers import CLUSTER_DEAD_MS, CLUSTER_HEARTBEAT_MS, LEADER_LEASE_MS
+from icewright.core.servers import (
+    CLUSTER_DEAD_MS,
+    CLUSTER_HEARTBEAT_MS,
+    LEADER_LEASE_MS,
+    STORE,
+    ZOOKEEPER_ROOT,
+    ZOOKEEPER_SESSION_MS,
+)
 from icewright.model.events.notifications import Receiver
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
@@ -241,10 +248,20 @@ class OidcConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """How the servers of one store hear of each other."""
+    """How the servers of one store hear of each other. ``zookeeper_password`` is a reference."""
 
     heartbeat_ms: int = CLUSTER_HEARTBEAT_MS
     dead_ms: int = CLUSTER_DEAD_MS
+    coordinator: str = STORE
+    zookeeper_hosts: tuple[str, ...] = ()
+    zookeeper_root: str = ZOOKEEPER_ROOT
+    zookeeper_session_ms: int = ZOOKEEPER_SESSION_MS
+    zookeeper_user: str | None = None
+    zookeeper_password: str | None = None
+    zookeeper_scheme: str = "digest"
+    zookeeper_ca: Path | None = None
+    zookeeper_certificate: Path | None = None
+    zookeeper_key: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

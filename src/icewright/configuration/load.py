@@ -14,7 +14,7 @@ from urllib.parse import quote
 from icewright.catalogs.pyiceberg_settings import Discovery, discover
 from icewright.config import layers, values
 from icewright.config.autotune import AUTOTUNE
-from icewright.config.cluster import CLUSTER
+from icewright.config.cluster import CLUSTER, check_cluster
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.listening import check_approvals, check_listening
 from icewright.config.model import AutotuneConfig, ClusterConfig, Config, HistoryConfig, OptimizerConfig, ServerConfig
@@ -74,7 +74,7 @@ def load_config(
         autotune=_autotune(given, optimizer),
         platform=platform_config(given, str(file)),
         events=events_config(given, entries),
-        cluster=_cluster(given),
+        cluster=_cluster(given, environ, base, server.store_url),
         history=_history(given, entries),
         queries=queries_config(given, entries, lambda text: str(_directory(text, environ, base))),
         notifications=notifications_config(given, str(file)),
@@ -192,14 +192,13 @@ def _history(given: Mapping[Key, Given], entries: Sequence[CatalogEntry]) -> His
     return history
 
 
-def _cluster(given: Mapping[Key, Given]) -> ClusterConfig:
-    cluster = ClusterConfig(**{setting.key: values.value(given, ("cluster",), setting) for setting in CLUSTER})
-    if cluster.dead_ms < 2 * cluster.heartbeat_ms:
-        origin = next((item.origin for key, item in given.items() if key[0] == "cluster"), DEFAULT_ORIGIN)
-        raise InvalidConfiguration(
-            f"{origin}: cluster.dead_ms: {cluster.dead_ms} is less than twice cluster.heartbeat_ms",
-            hint="a server whose one heartbeat is late would be taken for dead",
-        )
+def _cluster(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path, store_url: str) -> ClusterConfig:
+    found = {setting.key: values.value(given, ("cluster",), setting) for setting in CLUSTER}
+    _require_reference(given, ("cluster", "zookeeper_password"), found["zookeeper_password"], "password")
+    files = ("zookeeper_ca", "zookeeper_certificate", "zookeeper_key")
+    cluster = ClusterConfig(**{**found, **{name: _file(found[name], environ, base) for name in files}})
+    origin = next((item.origin for key, item in given.items() if key[0] == "cluster"), DEFAULT_ORIGIN)
+    check_cluster(cluster, store_url, origin)
     return cluster
 
 

@@ -140,6 +140,14 @@ class BucketLost(StoreTaken):
     """Another server looks at the tables of a bucket by now; what this one began for one of them writes nothing."""
 
 
+class CoordinatorUnavailable(Unavailable):
+    """What elects the leader and knows the servers that are there does not answer; the store may."""
+
+
+class NameTaken(CoordinatorUnavailable):
+    """Another server has the name of this one, and lives."""
+
+
 class InboxFull(Unavailable):
     """So many events wait that no more are taken in; what they tell of is found by the sweep."""
 

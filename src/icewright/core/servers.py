@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from icewright.core.errors import Unavailable
@@ -25,6 +26,11 @@ CLUSTER_HEARTBEAT_MS: Final = 30_000
 CLUSTER_HEARTBEAT_MS_MIN: Final = 500
 CLUSTER_DEAD_MS: Final = 90_000
 """A server that did not say so for so long is dead for the others, unless the configuration says otherwise."""
+STORE: Final = "store"
+ZOOKEEPER: Final = "zookeeper"
+"""The coordinators: what says which servers are there, and elects the one that leads."""
+ZOOKEEPER_ROOT: Final = "/icewright"
+ZOOKEEPER_SESSION_MS: Final = 10_000
 SERVERS_KEPT_MS: Final = 24 * 3_600_000
 """How long a server is remembered that was not heard of any more; one that ends in order is forgotten at once."""
 
@@ -67,6 +73,25 @@ class SeenServer:
     def is_silent(self) -> bool:
         """Whether it was not heard of for so long that it may have died."""
         return self.now - self.seen_at > SILENT_MS
+
+
+class LinkState(StrEnum):
+    """How a server is connected with its coordinator."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    """It does not answer, and may still know this server."""
+    LOST = "lost"
+    """It does not answer, or knows this server no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorLink:
+    """A server's connection with its coordinator, as it is ``since`` then by the server's own clock."""
+
+    coordinator: str
+    state: LinkState = LinkState.CONNECTED
+    since: Instant | None = None
 
 
 def leader_of(servers: Iterable[SeenServer]) -> SeenServer | None:

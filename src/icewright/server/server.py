@@ -28,12 +28,11 @@ from icewright.identity.wiring import open_logins
 from icewright.notifications.wiring import deliver_messages
 from icewright.queries.wiring import counting_queries
 from icewright.retention.history_wiring import keeping_history
-from icewright.server.cluster.coordinator import SqlCoordinator
-from icewright.server.cluster.leadership import Leadership, Sharing
+from icewright.server.cluster.leadership import Leadership
 from icewright.server.cluster.peers import ask
-from icewright.server.cluster.share import Share
 from icewright.server.control import ControlPlane
-from icewright.server.control_wiring import Opened, open_control_plane, quarantine_problems
+from icewright.server.control_wiring import open_control_plane, quarantine_problems
+from icewright.server.coordination import open_coordination
 from icewright.server.exposure import build_access, certificate, own_url, peer_url, require_somebody
 from icewright.server.http.app import create_app
 from icewright.server.http.metrics import Shown
@@ -84,6 +83,7 @@ def _serve(
     server = config.server
     with (
         open_control_plane(config, environ) as opened,
+        open_coordination(config, environ, opened) as coordination,
         _listen_safely(config, opened.identities) as listening,
     ):
 
@@ -104,7 +104,7 @@ def _serve(
         url = own_url(server, port)
         address = ServerAddress(url, own_token(server, environ), os.getpid())
         leadership = Leadership(
-            opened.election,
+            coordination.election,
             opened.lead,
             opened.servers,
             Server(server_id, peer_url(server, port), __version__),
@@ -112,7 +112,7 @@ def _serve(
             beside=(listening_while_leading, lambda led, _engine: deliver_messages(led.notifications)),
             end=lambda: setattr(web, "should_exit", True),
             lease_ms=server.leader_lease_ms,
-            sharing=_sharing(opened, server_id),
+            sharing=coordination.sharing(server_id),
         )
         control = opened.follow(leadership.wake)
         counting = counting_queries(config, environ, control.queries, control.clock)
@@ -139,22 +139,6 @@ def _serve(
                 raise leadership.failure
         finally:
             remove_address(server.address_file, address)
-
-
-def _sharing(opened: Opened, server_id: str) -> Sharing | None:
-    """How this server shares the looks at tables; None where it is the only one of its store."""
-    if not opened.is_shared:
-        return None
-    cluster = opened.config.cluster
-    coordinator = SqlCoordinator(opened.engine, dead_ms=cluster.dead_ms)
-    share = Share(
-        coordinator,
-        server_id,
-        lambda: opened.election.backend,
-        heartbeat_ms=cluster.heartbeat_ms,
-        dead_ms=cluster.dead_ms,
-    )
-    return Sharing(share, opened.look)
 
 
 def _first_link(access: Access, url: str) -> str:

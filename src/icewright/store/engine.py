@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, ProgrammingError
 
 from icewright.core.errors import InvalidConfiguration
 from icewright.core.extras import require_extra
-from icewright.store.migrate import is_behind, upgrade
+from icewright.store.migrate import is_behind, stored_revisions, upgrade
 from icewright.store.sqlite import sqlite_engine
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import LONG, reading, writing
@@ -58,6 +58,12 @@ def must_be_upgraded(engine: Engine) -> bool:
     """Whether the database is not at the newest schema; raises as :func:`open_store`."""
     with reading(engine) as connection:
         return is_behind(connection)
+
+
+def present_schema(engine: Engine) -> int:
+    """The number of the database's schema, 0 of an empty one; raises as :func:`open_store`."""
+    with reading(engine) as connection:
+        return max(map(int, stored_revisions(connection)), default=0)
 
 
 @contextmanager

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from sqlalchemy import Connection, column, inspect, select, table
+from sqlalchemy import Connection, column, delete, insert, inspect, select, table
 
 from icewright.core.errors import InvalidConfiguration
+from icewright.store.schema import counters
 
 VERSION_TABLE = "icewright_schema"
 """Where Alembic keeps the schema's version: under a name of its own, so that no stranger's is taken for ours."""
 
+SERVES = "schema_serves"
+"""The counter that has the oldest schema whose servers may go on, where there is one; see :func:`served_from`."""
+
 _ALEMBIC = threading.Lock()
 """Alembic keeps the running migration in globals: two at once in one process would mix up their connections."""
+
+_SERVED = select(counters.c.value).where(counters.c.name == SERVES)
 
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
@@ -31,6 +38,23 @@ def known_revisions() -> list[str]:
 def newest_revision() -> str:
     """The schema that this icewright has."""
     return known_revisions()[-1]
+
+
+def served_from() -> str:
+    """The oldest schema whose servers go on beside the newest one.
+
+    A migration says so by ``serves``, where all that the older release reads and writes is still right: columns and
+    tables are added (expand), and taken away by a later release alone (contract). Without it, no other is served.
+    """
+    newest = newest_revision()
+    (path,) = (_MIGRATIONS / "versions").glob(f"v{newest}_*.py")
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise InvalidConfiguration(f"the migration {path} cannot be read", hint="install icewright again")
+    migration = module_from_spec(spec)
+    spec.loader.exec_module(migration)
+    found: str = getattr(migration, "serves", newest)
+    return found
 
 
 def upgrade(connection: Connection, revision: str = "head") -> None:
@@ -51,20 +75,31 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
     config.attributes["connection"] = connection
     with _ALEMBIC:
         command.upgrade(config, revision)
+    if revision == "head":
+        _note_served(connection, served_from())
 
 
 def is_behind(connection: Connection) -> bool:
-    """Whether migrations are missing. Raises as :func:`upgrade`."""
-    found = _revisions(connection)
+    """Whether migrations are missing; not of a store of a newer icewright that serves this one. Raises as upgrade."""
+    found = stored_revisions(connection)
     if found == {newest_revision()}:
         return False
     unknown = found.difference(known_revisions())
     if unknown:
+        serves = connection.scalar(_SERVED) if inspect(connection).has_table(counters.name) else None
+        if serves is not None and serves <= int(newest_revision()) < min(map(int, found)):
+            return False
         raise _cannot_be_upgraded(min(unknown), oldest=known_revisions()[0])
     return True
 
 
-def _revisions(connection: Connection) -> set[str]:
+def _note_served(connection: Connection, oldest: str) -> None:
+    connection.execute(delete(counters).where(counters.c.name == SERVES))
+    if oldest != newest_revision():
+        connection.execute(insert(counters).values(name=SERVES, value=int(oldest)))
+
+
+def stored_revisions(connection: Connection) -> set[str]:
     """Which schema the database has, as Alembic notes it; none for a new one. Refuses those of strangers."""
     looking = inspect(connection)
     names = looking.get_table_names()

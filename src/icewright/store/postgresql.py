@@ -30,6 +30,8 @@ LEADER: Final = 2
 """The advisory lock that the session of the leading server holds."""
 SERVERS: Final = 3
 """The advisory lock that the sessions of all servers share."""
+SCHEMAS: Final = 100_000
+"""And with the number of a schema, those of all servers that were written for it."""
 _VERSION_MIN: Final = 14_00_00
 """The oldest PostgreSQL that has all settings used here, and that its makers still mend."""
 _ENCODING: Final = "UTF8"

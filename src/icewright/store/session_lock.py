@@ -24,8 +24,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from icewright.core.errors import NotAllowed, StoreUnavailable
 from icewright.core.servers import LEADER_LEASE_MS, RENEWALS_A_LEASE
 from icewright.core.times import Instant
-from icewright.store.engine import must_be_upgraded, upgrade_store, upgraded
-from icewright.store.postgresql import LEADER, LOCKS, SERVERS, BoundedConnection
+from icewright.store.engine import must_be_upgraded, present_schema, upgrade_store, upgraded
+from icewright.store.migrate import known_revisions, newest_revision, served_from
+from icewright.store.postgresql import LEADER, LOCKS, SCHEMAS, SERVERS, BoundedConnection
 from icewright.store.schema import LEADER_SESSION, LEADER_UNTIL, SERVER_EPOCH, counters
 from icewright.store.transactions import EPOCH, LONG, now, reading, server_epoch, taken_over
 
@@ -85,11 +86,11 @@ class PostgresLeaderElection:
         self._backend = 0
         self._session = self._join()
 
-    def lead(self) -> Engine | None:
-        """See the protocol."""
+    def lead(self, *, deposes: bool = False) -> Engine | None:
+        """See the protocol. With ``deposes`` it is as if the lease of the last leader had run out."""
         with self._lock, _translated():
             with reading(self._engine) as connection:
-                last, is_over = server_epoch(connection), _has_run_out(connection)
+                last, is_over = server_epoch(connection), deposes or _has_run_out(connection)
             if not is_over:
                 self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
                 if not self._has_lock:
@@ -163,18 +164,33 @@ class PostgresLeaderElection:
             return session
 
     def _is_in(self, session: BoundedConnection) -> str | None:
-        """Whether the session is a server's by now; else why not."""
+        """Whether the session is a server's by now; else why not.
+
+        A store is upgraded while no server of an older schema than :func:`~icewright.store.migrate.served_from` is
+        there, and none of these can come: each has the lock of its schema, and whoever upgrades has those of them all.
+        """
+        own = SCHEMAS + int(newest_revision())
         if _try(session, "pg_try_advisory_lock_shared", SERVERS):
-            if not must_be_upgraded(self._engine):
-                return None
+            if _try(session, "pg_try_advisory_lock_shared", own):
+                if not must_be_upgraded(self._engine):
+                    return None
+                session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", [LOCKS, own])
             session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", [LOCKS, SERVERS])
-        if not _try(session, "pg_try_advisory_lock", SERVERS):
-            return f"other servers hold the store, and it is to be upgraded, or is being upgraded{_described(session)}"
+        oldest = int(served_from())
+        alone = [SCHEMAS + number for number in range(int(known_revisions()[0]), oldest)]
+        if oldest == int(newest_revision()) or present_schema(self._engine) < oldest:
+            alone.append(SERVERS)  # those of before 0048 have no other lock
+        taken = [lock for lock in alone if _try(session, "pg_try_advisory_lock", lock)]
         try:
+            if taken != alone:
+                there = _described(session)
+                return f"other servers hold the store, and it is to be upgraded, or is being upgraded{there}"
             upgrade_store(self._engine)
-            _try(session, "pg_try_advisory_lock_shared", SERVERS)  # beside one's own
+            for lock in (SERVERS, own):
+                _try(session, "pg_try_advisory_lock_shared", lock)  # beside one's own
         finally:
-            session.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCKS, SERVERS])
+            for lock in taken:
+                session.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCKS, lock])
         return None
 
     def _go_on(self, epoch: int) -> None:

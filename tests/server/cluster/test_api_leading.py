@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from icewright.core.errors import OutcomeUnknown, Unavailable
-from icewright.core.servers import SILENT_MS, SeenServer, Server, nobody_leads
+from icewright.core.servers import SILENT_MS, CoordinatorLink, SeenServer, Server, nobody_leads
 from icewright.identity.authentication import Access
 from icewright.model.access.identity import NewToken
 from icewright.model.access.on_behalf import ON_BEHALF_OF, to_header
@@ -35,6 +35,7 @@ class Follows:
     led: ControlPlane | None = None
     is_stuck = False
     buckets: int | None = None
+    link: CoordinatorLink | None = None
 
     def __init__(self, served: Served) -> None:
         self.served, self.book, self.is_there = served, SqlServers(served.engine, served.clock), True

@@ -13,7 +13,7 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.control_wiring import open_control_plane
-from icewright.server.server import _sharing
+from icewright.server.coordination import open_coordination
 from icewright.store.transactions import FOLLOWS
 from tests.lakes.sqlite import make_lake
 from tests.lakes.stores import postgres_store
@@ -43,7 +43,8 @@ def config(tmp_path: Path) -> Config:
 def test_a_store_on_sqlite_has_one_server_that_shares_nothing(config: Config) -> None:
     with open_control_plane(config, {}) as opened:
         assert not opened.is_shared
-        assert _sharing(opened, "server-1") is None
+        with open_coordination(config, {}, opened) as coordination:
+            assert coordination.sharing("server-1") is None
         store = opened.follow().registry.book().store
         assert store is not None
         assert not store.is_shared
@@ -54,8 +55,8 @@ def test_a_server_that_looks_writes_within_what_it_holds_alone_and_moves_no_file
 ) -> None:
     url = postgres_store(postgres)
     config = replace(config, server=replace(config.server, store_url=url))
-    with open_control_plane(config, {}) as opened:
-        sharing = _sharing(opened, "server-1")
+    with open_control_plane(config, {}) as opened, open_coordination(config, {}, opened) as coordination:
+        sharing = coordination.sharing("server-1")
         assert sharing is not None
         share = sharing.share
         share.keep()

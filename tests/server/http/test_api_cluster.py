@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from icewright.app.cluster import _print
-from icewright.core.servers import Server
+from icewright.core.servers import CoordinatorLink, LinkState, Server
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.leading import AlwaysLeads
 from icewright.server.cluster.servers_sql import SqlServers
@@ -35,6 +35,7 @@ class Shared:
         leading.assigned = self.coordinator.assigned  # type: ignore[method-assign]  # of this test
         leading.servers = book.present  # type: ignore[method-assign]  # of this test
         leading.buckets = 64
+        leading.link = self.coordinator.link
         self.served.app.state.leading = leading
 
 
@@ -45,8 +46,10 @@ def served() -> Served:
 
 def test_where_there_is_one_server_alone_it_says_so(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     found = served.get("/cluster")
-    assert found == {"now": None, "version": 0, "servers": [], "buckets": []}
-    assert "icewright_buckets" not in served.http.get(f"{V1}/metrics").text
+    assert found == {"now": None, "version": 0, "coordinator": None, "servers": [], "buckets": []}
+    metrics = served.http.get(f"{V1}/metrics").text
+    assert "icewright_buckets" not in metrics
+    assert "icewright_coordinator" not in metrics
     _print(Terminal(as_json=False), found)
     assert capsys.readouterr().out == "one server looks at all tables\n"
 
@@ -58,6 +61,7 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
     shared = Shared(served)
     found = served.get("/cluster")
     assert found["version"] == shared.coordinator.version()
+    assert found["coordinator"] == {"coordinator": "store", "state": "connected", "since": None}
     shown = [
         (one["server_id"], one["leads"], one["session"], one["buckets"], one["coming"]) for one in found["servers"]
     ]
@@ -80,10 +84,30 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
     assert "25%" in out
     assert "104%" in out
     assert "follows, looks at no tables" in out
-    assert "icewright_buckets 64.0" in served.http.get(f"{V1}/metrics").text
+    metrics = served.http.get(f"{V1}/metrics").text
+    assert "icewright_buckets 64.0" in metrics
+    assert 'icewright_coordinator{coordinator="store",state="connected"} 1.0' in metrics
+    assert "icewright_coordinator_since" not in metrics
     shared.coordinator.leave(shared.first)
     _print(Terminal(as_json=False), served.get("/cluster"))
     assert "128 buckets without a server" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("state", LinkState)
+def test_it_says_how_the_server_is_connected_with_zookeeper(
+    served: Served, state: LinkState, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Shared(served)
+    served.app.state.leading.link = CoordinatorLink("zookeeper", state, 1_795_759_149_000)
+    found = served.get("/cluster")
+    assert found["coordinator"] == {"coordinator": "zookeeper", "state": state, "since": 1_795_759_149_000}
+    _print(Terminal(as_json=False), found)
+    said = f"zookeeper {state} since 2026-11-27 05:59:09 UTC"
+    away = "" if state is LinkState.CONNECTED else ": no bucket is assigned until it is connected"
+    assert f"{said}{away}\n" in capsys.readouterr().out
+    metrics = served.http.get(f"{V1}/metrics").text
+    assert f'icewright_coordinator{{coordinator="zookeeper",state="{state}"}} 1.0' in metrics
+    assert "icewright_coordinator_since_timestamp_seconds 1.795759149e+09" in metrics
 
 
 def test_strangers_hear_of_no_server(served: Served) -> None:

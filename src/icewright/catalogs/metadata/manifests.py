@@ -8,7 +8,6 @@ from typing import Any
 
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
-from pyiceberg.typedef import Record
 from pyiceberg.types import (
     BinaryType,
     IntegerType,
@@ -180,8 +179,8 @@ def read_manifest_list(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
         return manifests
 
 
-def _manifest(record: Record) -> Manifest:
-    path, length_bytes, spec_id, snapshot_id, *counts, sequence_number, content, first_row_id = _fields(record)
+def _manifest(record: Sequence[Any]) -> Manifest:
+    path, length_bytes, spec_id, snapshot_id, *counts, sequence_number, content, first_row_id = record
     return Manifest(
         key=ManifestKey(path, length_bytes, snapshot_id),
         spec_id=spec_id,
@@ -240,9 +239,9 @@ class ManifestReader:
                 raise ValueError(f"{count} entries, and the manifest list says {manifest.entries}")
 
 
-def _entry(manifest: Manifest, partitions: _Partitions, record: Record, wanted: Wanted) -> Entry:
-    status, snapshot_id, sequence_number, data_file = _fields(record)
-    content, path, format_name, partition, record_count, size_bytes, first_row_id, *rest = _fields(data_file)
+def _entry(manifest: Manifest, partitions: _Partitions, record: Sequence[Any], wanted: Wanted) -> Entry:
+    status, snapshot_id, sequence_number, data_file = record
+    content, path, format_name, partition, record_count, size_bytes, first_row_id, *rest = data_file
     if status not in (EXISTING, ADDED, DELETED):
         raise ValueError(f"the entry of {path} has the unknown status {status}")
     if (content == 0) != manifest.is_data:
@@ -313,10 +312,6 @@ class _RowIds:
             return entry
         first_row_id, self._next = self._next, self._next + entry.record_count
         return replace(entry, first_row_id=first_row_id)
-
-
-def _fields(record: Record) -> list[Any]:
-    return [record[position] for position in range(len(record))]
 
 
 class _Partitions:

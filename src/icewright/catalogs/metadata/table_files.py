@@ -6,11 +6,10 @@ specification does not have may name a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from pyiceberg.schema import Schema
-from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
 from icewright.catalogs.metadata.avro import AvroRecords, Wanted
@@ -128,9 +127,8 @@ def check_same(answered: TableMetadata, read: TableMetadata) -> None:
         raise Unreadable(f"what the catalog says of table {read.name} is not what is in {read.metadata_location}")
 
 
-def _listed(record: Record) -> ListedManifest:
-    fields = (record[position] for position in range(len(record)))
-    path, length_bytes, added_by, added, existing, deleted, content = fields
+def _listed(record: Sequence[Any]) -> ListedManifest:
+    path, length_bytes, added_by, added, existing, deleted, content = record
     if content not in (0, 1):
         raise Unsupported(f"manifest {path} has the unknown content {content}")
     entries = None if None in (added, existing, deleted) else added + existing + deleted
@@ -144,10 +142,9 @@ def _listed(record: Record) -> ListedManifest:
     )
 
 
-def _live(manifest: ListedManifest, record: Record) -> ListedFile | None:
+def _live(manifest: ListedManifest, record: Sequence[Any]) -> ListedFile | None:
     """An entry; None for one that is marked as deleted."""
-    status, snapshot_id, data_file = record[0], record[1], record[2]
-    content, path, format_name, size_bytes = (data_file[position] for position in range(len(data_file)))
+    status, snapshot_id, (content, path, format_name, size_bytes) = record
     if status not in (EXISTING, ADDED, DELETED):
         raise ValueError(f"the entry of {path} has the unknown status {status}")
     if manifest.is_data not in (None, content == 0):

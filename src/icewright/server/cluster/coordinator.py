@@ -14,7 +14,15 @@ from typing import Final
 from sqlalchemy import Connection, Engine, delete, func, insert, select, text, update
 
 from icewright.core.clock import Clock
-from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, bucket_of_digest
+from icewright.core.errors import NameTaken
+from icewright.core.servers import (
+    BUCKETS,
+    CLUSTER_DEAD_MS,
+    SERVERS_KEPT_MS,
+    STORE,
+    CoordinatorLink,
+    bucket_of_digest,
+)
 from icewright.core.times import Instant
 from icewright.server.cluster.assignment import assign, is_balanced
 from icewright.store import transactions
@@ -97,10 +105,27 @@ class SqlCoordinator:
         """Since when the connections of sessions are gone."""
         self._looked_s = monotonic_s()
 
+    @property
+    def link(self) -> CoordinatorLink:
+        """See the protocol: what is asked of the store is answered, or raises."""
+        return CoordinatorLink(STORE)
+
     def join(self, server_id: str, backend: int) -> int:
-        """Begin a session of a server, whose connection ``backend`` of the database serves."""
+        """Begin a session of a server, whose connection ``backend`` of the database serves.
+
+        An earlier session of that name ends, if its connection is gone or the same one. Raises
+        :class:`~icewright.core.errors.NameTaken` for one that is another server's.
+        """
         with writing(self._engine) as connection:
-            session, now = _next(connection, SESSION_NUMBER), self._now(connection)
+            state = self._state(connection)
+            before = [one for one in state.sessions if one.server_id == server_id]
+            if any(one.backend in state.backends - {backend} for one in before):
+                raise NameTaken(
+                    f"another server has the name {server_id} in the store",
+                    hint="end that one: it may be a copy of this machine",
+                )
+            self._end(connection, dict.fromkeys([one.session for one in before], DIED), state.now)
+            session, now = _next(connection, SESSION_NUMBER), state.now
             row = {"session": session, "server_id": server_id, "backend": backend, "joined_at": now, "seen_at": now}
             connection.execute(insert(server_sessions).values(row))
             return session
@@ -150,13 +175,13 @@ class SqlCoordinator:
         """
         with reading(engine) as connection:
             state = self._state(connection)
-        dead = self._dead(state, own, since)
+        over = self._over(state.sessions, own)
+        dead = {**over, **self._dead(state, own, since)}
         if not dead and _is_settled(state):
             return {}
         with writing(engine) as connection:
             state = self._state(connection)
-            dead = self._dead(state, own, since)
-            self._end(connection, dead, state.now)
+            self._end(connection, {**over, **self._dead(state, own, since)}, state.now)
             state = self._state(connection)
             return _move(connection, state)
 
@@ -183,6 +208,11 @@ class SqlCoordinator:
         if connection.dialect.name == "postgresql":
             pids = list(connection.scalars(_BACKENDS, {"pids": pids}))
         return _State(self._now(connection), sessions, found, frozenset(pids))
+
+    def _over(self, sessions: Iterable[Session], own: int | None) -> Mapping[int, str]:
+        """Which of the sessions that were just read are over for others than the store, with why."""
+        del sessions, own
+        return {}
 
     def _dead(self, state: _State, own: int | None, since: Instant | None) -> Mapping[int, str]:
         """Which sessions are those of dead servers, with why."""

@@ -18,11 +18,12 @@ from typing import Final, Self
 import structlog
 from sqlalchemy import Engine
 
-from icewright.core.errors import IcewrightError, OutcomeUnknown, StoreTaken, Unavailable
+from icewright.core.errors import CoordinatorUnavailable, IcewrightError, OutcomeUnknown, StoreTaken, Unavailable
 from icewright.core.servers import (
     BEAT_MS,
     LEADER_LEASE_MS,
     LEASES_WITHOUT_PROGRESS,
+    CoordinatorLink,
     SeenServer,
     Server,
     leader_of,
@@ -140,6 +141,11 @@ class Leadership:
         """See the protocol."""
         return None if self._sharing is None else len(self._sharing.share.buckets)
 
+    @property
+    def link(self) -> CoordinatorLink | None:
+        """See the protocol."""
+        return None if self._sharing is None else self._sharing.share.coordinator.link
+
     def wake(self) -> None:
         """Begin the next round at once, of the loop that turns here."""
         led, looking = self._led, self._looking
@@ -181,7 +187,7 @@ class Leadership:
             elif not self.is_stuck and self._sharing is not None:
                 self._look(self._sharing)
         except (Unavailable, OutcomeUnknown) as error:
-            _log.warning("store away", detail=error.message)
+            _say_away(error)
         finally:
             self._tried.set()
 
@@ -278,7 +284,7 @@ class Leadership:
                 _log.error("another server leads", epoch=self._election.epoch, detail=error.message)
                 return
             except (Unavailable, OutcomeUnknown) as error:
-                _log.warning("store away", detail=error.message)
+                _say_away(error)
 
     def _gives_up(self, silent_s: float) -> bool:
         """Whether the loop hangs, and another server may lead: its own progress renews a lease, not that of threads."""
@@ -322,11 +328,16 @@ class Leadership:
                 fact = Fact(FactKind.LEADER_CHANGED, "", Reason("leads", text, {"epoch": epoch}))
                 control.tasks.feed.tell(fact, f"{FactKind.LEADER_CHANGED}/{epoch}")
         except (Unavailable, OutcomeUnknown) as error:
-            _log.warning("store away", detail=error.message)
+            _say_away(error)
 
 
 class LoopEnded(IcewrightError):
     """A defect: the server would look well, and do nothing."""
+
+
+def _say_away(error: IcewrightError) -> None:
+    what = "coordinator" if isinstance(error, CoordinatorUnavailable) else "store"
+    _log.warning(f"{what} away", detail=error.message)
 
 
 def _loop_ended() -> LoopEnded:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from icewright.core.servers import SeenServer, nobody_leads
+from icewright.core.servers import CoordinatorLink, SeenServer, nobody_leads
 from icewright.model.access.permissions import Principal
 from icewright.server.cluster.coordinator import Assigned
 from icewright.server.control import ControlPlane
@@ -52,6 +52,10 @@ class Leading(Protocol):
     def buckets(self) -> int | None:
         """Of how many buckets this server looks at the tables; None where it is the only one."""
 
+    @property
+    def link(self) -> CoordinatorLink | None:
+        """How this server is connected with the coordinator; None where it is the only one."""
+
     def servers(self) -> Sequence[SeenServer]:
         """All servers of the store. Raises ``Unavailable``."""
 
@@ -69,6 +73,7 @@ class AlwaysLeads:
         self.led: ControlPlane | None = control
         self.is_stuck = False
         self.buckets: int | None = None
+        self.link: CoordinatorLink | None = None
 
     def servers(self) -> Sequence[SeenServer]:
         """See the protocol."""

@@ -14,7 +14,8 @@ from sqlalchemy import Engine
 from icewright.core.servers import CLUSTER_DEAD_MS, CLUSTER_HEARTBEAT_MS, TableShare
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName
-from icewright.server.cluster.coordinator import LEFT, Bucket, SqlCoordinator
+from icewright.server.cluster.coordinator import LEFT, Bucket
+from icewright.server.cluster.port import Coordinator
 from icewright.store.scope_filters import bucket_of
 from icewright.store.transactions import Held, holding
 
@@ -64,7 +65,7 @@ class Share:
 
     def __init__(
         self,
-        coordinator: SqlCoordinator,
+        coordinator: Coordinator,
         server_id: str,
         backend: Callable[[], int],
         *,
@@ -76,6 +77,8 @@ class Share:
         self._heartbeat_s, self._monotonic_s = heartbeat_ms / 1000, monotonic_s
         self._away_s = max(heartbeat_ms, dead_ms - 2 * heartbeat_ms) / 1000
         """A store that did not answer for so long may not have heard of others either."""
+        self._patience_ms = max(0, dead_ms - heartbeat_ms)
+        """Who lives says so at its next poll when the store answers again: it is given a heartbeat for that."""
         self._lock = threading.Lock()
         self._session: int | None = None
         self._told: tuple[float, int] | None = None
@@ -137,7 +140,7 @@ class Share:
             self._told = now_s, backend
         self._read(session)
         if now_s - self._kept_s > self._away_s:
-            self._since = self.coordinator.now()
+            self._since = self.coordinator.now() - self._patience_ms
         self._kept_s = now_s
         self._hand_over(session)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
-from icewright.core.servers import SeenServer, leader_of
+from icewright.core.servers import LinkState, SeenServer, leader_of
 from icewright.core.times import Instant
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
@@ -45,7 +45,8 @@ class ServerShare:
 class BucketView:
     """A bucket, its owner since ``moved_at`` in this ``epoch``, and why it moved.
 
-    ``first`` is the first assignment; then a server ``joined`` or ``left``, ``died``, or was ``silent`` for too long.
+    ``first`` is the first assignment; then a server ``joined`` or ``left``, ``died``, was ``silent`` for too long, or
+    its session with ZooKeeper ``expired``.
     ``moves_to`` is the server that it is about to be handed over to.
     """
 
@@ -59,6 +60,20 @@ class BucketView:
 
 
 @dataclass(frozen=True, slots=True)
+class CoordinatorView:
+    """What says which servers are there: ``store`` or ``zookeeper``.
+
+    ``state`` is that of the connection of the server that answers: ``connected``, ``suspended`` (it does not answer) or
+    ``lost`` (for so long that it knows this server no more), ``since`` then by the clock of that server. While
+    ZooKeeper is not connected with the leader, nothing is assigned.
+    """
+
+    coordinator: str
+    state: LinkState
+    since: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """Who looks at which tables at ``now``. All is empty where the store has one server alone, as on SQLite.
 
@@ -67,6 +82,7 @@ class Cluster:
 
     now: Instant | None
     version: int
+    coordinator: CoordinatorView | None
     servers: tuple[ServerShare, ...]
     buckets: tuple[BucketView, ...]
 
@@ -74,9 +90,9 @@ class Cluster:
 @router.get("/cluster", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(Cluster))
 def show_cluster(leading: LeadingNow) -> Response:
     """Which server looks at which tables: servers, buckets, and what is on its way."""
-    found = leading.assigned()
+    found, link = leading.assigned(), leading.link
     if found is None:
-        return render(Cluster(None, 0, (), ()))
+        return render(Cluster(None, 0, None, (), ()))
     servers = tuple(_shares(found, {one.server.server_id: one for one in leading.servers()}))
     names = {one.session: one.server_id for one in found.sessions}
     buckets = tuple(
@@ -91,7 +107,8 @@ def show_cluster(leading: LeadingNow) -> Response:
         )
         for one in found.buckets
     )
-    return render(Cluster(found.now, found.version, servers, buckets))
+    coordinator = None if link is None else CoordinatorView(link.coordinator, link.state, link.since)
+    return render(Cluster(found.now, found.version, coordinator, servers, buckets))
 
 
 def _shares(found: Assigned, known: dict[str, SeenServer]) -> Iterator[ServerShare]:

@@ -27,6 +27,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from icewright import __version__
 from icewright.core.errors import IcewrightError
+from icewright.core.servers import CoordinatorLink
 from icewright.core.times import Instant
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
@@ -41,6 +42,7 @@ from icewright.notifications.service import ReceiverView
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.telemetry import PROCESS
 from icewright.queries.service import QueryLog
+from icewright.server.cluster.leading import Leading
 from icewright.server.control import ControlPlane
 from icewright.server.http.status import OPTIMIZER_SEEN_MS
 from icewright.server.loop import Loop
@@ -73,7 +75,8 @@ OTHER_GROUPS: Final = "other"
 def show_metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn[ControlPlane]) -> Response:
     """Figures in the text format of Prometheus, which asks with the token as any program does."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Figures(control, request.app.state.shown, led, request.app.state.leading.buckets))
+    leading: Leading = request.app.state.leading
+    registry.register(Figures(control, request.app.state.shown, led, leading.buckets, leading.link))
     text = generate_latest(registry) + generate_latest(PROCESS)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -81,9 +84,16 @@ def show_metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn
 class Figures:
     """What is asked for at the moment of asking."""
 
-    def __init__(self, control: ControlPlane, shown: Shown, led: ControlPlane, buckets: int | None = None) -> None:
-        """``buckets`` are those of this server, None where it is the only one."""
-        self._control, self._shown, self._led, self._buckets = control, shown, led, buckets
+    def __init__(
+        self,
+        control: ControlPlane,
+        shown: Shown,
+        led: ControlPlane,
+        buckets: int | None = None,
+        link: CoordinatorLink | None = None,
+    ) -> None:
+        """``buckets`` and ``link`` are those of this server, None where it is the only one."""
+        self._control, self._shown, self._led, self._buckets, self._link = control, shown, led, buckets, link
 
     def collect(self) -> Iterator[Metric]:
         """All figures; those of the store only while it answers."""
@@ -92,6 +102,8 @@ class Figures:
         yield from _of_server(control, self._led.loop)
         if self._buckets is not None:
             yield _one("icewright_buckets", "Of the server: buckets whose tables it looks at.", self._buckets)
+        if self._link is not None:
+            yield from _of_link(self._link)
         if self._shown.state_dir is not None:
             free_bytes = shutil.disk_usage(self._shown.state_dir).free
             yield _one("icewright_state_free_bytes", "Of the server: what is free where its own files are.", free_bytes)
@@ -148,6 +160,14 @@ def _of_server(control: ControlPlane, loop: Loop) -> Iterator[Metric]:
         yield _one("icewright_loop_round_age_seconds", about, max(0, now - ended_at) / 1_000)
     about = "Of the server: tables that were never readable, so that they are in no list."
     yield _one("icewright_tables_unreadable", about, len(loop.unreadable))
+
+
+def _of_link(link: CoordinatorLink) -> Iterator[Metric]:
+    about = "Of the server: 1, labelled with what says which servers are there, and how it is connected with that."
+    yield _one("icewright_coordinator", about, 1, {"coordinator": link.coordinator, "state": link.state})
+    if link.since is not None:
+        about = "Of the server: since when it is connected so with its coordinator, in seconds of the epoch."
+        yield _one("icewright_coordinator_since_timestamp_seconds", about, link.since / 1_000)
 
 
 def _of_queries(log: QueryLog) -> Iterator[Metric]:
