@@ -50,7 +50,7 @@ from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, 
 from benchmarks.rewriters import ICEWRIGHT, PEER
 from benchmarks.watchers import UpkeepProcess
 from icewright.core.times import Instant
-from icewright.model.actions.remove_orphan_files import AGE_MIN_MS
+from icewright.model.actions.remove_files import AGE_MIN_MS
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright_spark.iceberg.java_api import SparkTable

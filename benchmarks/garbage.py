@@ -31,7 +31,7 @@ from benchmarks.table_metadata import (
 )
 from icewright.actions.remove_files.orphans.rules import Kept
 from icewright.core.times import Instant
-from icewright.model.actions.remove_orphan_files import FILES_MAX
+from icewright.model.actions.remove_files import FILES_MAX
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 

@@ -22,8 +22,8 @@ from icewright.actions.remove_files.orphans.service import OrphanFinder, Orphans
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.catalogs.local_spool import open_disk_spool
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.catalogs.storage.local import LocalObjects
 from icewright.core.codec import loads
 from icewright.core.completeness import Gaps
@@ -31,7 +31,7 @@ from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.maintenance.dispatch.server_tasks import ServerTaskRunner
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
-from icewright.model.actions.remove_orphan_files import OrphanPolicy
+from icewright.model.actions.remove_files import OrphanPolicy
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName

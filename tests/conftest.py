@@ -5,13 +5,12 @@ CI trusts no test that was skipped, and no folder that takes twice its budget.
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 import threading
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
+from icewright.core.extras import without_collection
 from icewright.model.work.optimizers import ICEBERG_RUNTIME
 from tests.lakes.stores import postgres_store, sqlite_store
 from tests.servers import java, rest
@@ -250,12 +250,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         threading.Thread(target=java.archive_for_spark).start()
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Fetch the jars of the REST catalog meanwhile, where a test will want them: the first time takes long.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the garbage collector what is imported, which stays: a fifth of the CPU went into looking at it again."""
+    with without_collection():
+        return (yield)
 
-    And spare the garbage collector what was collected, which stays: a fifth of the CPU went into looking at it again.
-    """
-    gc.freeze()
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch the jars of the REST catalog meanwhile, where a test will want them: the first time takes long."""
     wanted = any(item.nodeid.startswith(REST_CATALOG_TESTS) for item in session.items)
     if wanted and not session.config.option.collectonly:
         threading.Thread(target=java.resolve, args=(rest.NEEDS,), daemon=True).start()

@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from icewright.core.codec import members_of
 from icewright.maintenance.registry.cli import ACTION_WORDS
 from icewright.maintenance.registry.effects import snapshot_effect
+from icewright.maintenance.registry.folders import in_folders
 from icewright.maintenance.registry.services import ACTION_TYPES
-from icewright.model.actions.actions import Action, ActionFigures, ActionKind
+from icewright.model.actions.actions import Action, ActionFigures, ActionKind, traits_in
 from icewright.model.actions.traits import BESIDE, RunsOn, TableSlot
 from icewright.model.plans.plans import Prediction
 from icewright.model.plans.requests import PlanRequest
+from icewright.plans.action_types import ActionType
 
 STORED = {
     "RewriteDataFiles": "rewrite_data_files",
@@ -87,3 +91,16 @@ def test_slots_that_may_be_held_at_once_may_be_so_either_way_and_none_beside_its
 def test_an_action_is_taken_back_by_kinds_that_there_are() -> None:
     known = {kind.value for kind in ActionKind}
     assert all(undo in known for kind in ActionKind for undo in kind.traits.taken_back_by)
+
+
+def test_an_action_whose_folder_lacks_something_is_refused() -> None:
+    with pytest.raises(ImportError, match="no_such_action"):
+        traits_in("no_such_action")
+    with pytest.raises(TypeError, match=r"actions\.orphans has no TRAITS"):
+        traits_in("orphans")
+    here = ACTION_TYPES.keys() - {"analyze_queries"}
+    assert in_folders("service", ActionType, here) == (ACTION_TYPES["analyze_queries"],)
+    with pytest.raises(ImportError, match=r"expire_data\.no_such_module"):
+        in_folders("no_such_module", ActionType, ACTION_TYPES.keys() - {"expire_data"})
+    with pytest.raises(TypeError, match=r"analyze_queries\.plan has 0 values of type ActionType"):
+        in_folders("plan", ActionType, here)

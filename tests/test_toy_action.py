@@ -1,7 +1,8 @@
 """An action is added: what of the sources has to be touched for it, counted, and that nothing else is needed.
 
-The action lies in a folder of its own (``tests/toy_action``). It is registered in a copy of the sources by the lines
-below, and nothing else of the copy is changed. Then it is planned, checked, queued, carried out, verified and shown.
+The action lies in a folder of its own (``tests/toy_action``). It is put into a copy of the sources: its words among
+those of the other actions, its service and commands into a folder among theirs, and one line of registration. Nothing
+else of the copy is changed. Then it is planned, checked, queued, carried out, verified and shown.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 
@@ -24,45 +25,22 @@ ROOT: Final = Path(__file__).parent.parent
 SOURCES: Final = Path(icewright.__file__).parent
 
 
-class Line(NamedTuple):
-    """Text that is put into a file, right before or behind the first place where ``at`` stands."""
-
-    path: str
-    at: str
-    text: str
-    before: bool = False
+REGISTRY: Final = "model/actions/actions.py"
+NEIGHBOUR: Final = '    ANALYZE_QUERIES = traits_in("analyze_queries")\n'
+LINE: Final = '    COUNT_SNAPSHOTS = traits_in("count_snapshots")\n'
+WORDS: Final = "model/actions/count_snapshots.py"
+FOLDER: Final = "actions/count_snapshots"
 
 
-LINES: Final = (
-    Line(
-        "model/actions/actions.py",
-        "\n\nclass Executor(",
-        "from tests.toy_action.model import TRAITS as COUNT_SNAPSHOTS_TRAITS\n",
-        before=True,
-    ),
-    Line(
-        "model/actions/actions.py",
-        "    ROLLBACK_TO_SNAPSHOT = rollback.TRAITS\n",
-        "    COUNT_SNAPSHOTS = COUNT_SNAPSHOTS_TRAITS\n",
-    ),
-    Line(
-        "maintenance/registry/services.py",
-        "_ALL: Final",
-        "from tests.toy_action.service import COUNT_SNAPSHOTS  # noqa: F401 - registered below\n",
-        before=True,
-    ),
-    Line(
-        "maintenance/registry/cli.py",
-        "ACTION_WORDS: Final",
-        "from tests.toy_action.cli import WORDS as _COUNT_SNAPSHOTS  # noqa: F401 - registered below\n",
-        before=True,
-    ),
-)
-
-
-def test_so_much_has_to_be_touched() -> None:
-    assert len({line.path for line in LINES}) == 3
-    assert sum(line.text.count("\n") for line in LINES) == 4
+def test_one_line_is_touched_and_what_comes_is_a_folder_and_its_words(tmp_path: Path) -> None:
+    add_action(tmp_path)
+    package = tmp_path / "icewright"
+    before = {path.relative_to(SOURCES): path.read_text() for path in SOURCES.rglob("*.py")}
+    after = {path.relative_to(package): path.read_text() for path in package.rglob("*.py")}
+    assert [str(path) for path in before if after[path] != before[path]] == [REGISTRY]
+    assert after[Path(REGISTRY)].replace(LINE, "", 1) == before[Path(REGISTRY)]
+    added = {str(path) for path in after.keys() - before.keys()}
+    assert added == {WORDS, *(f"{FOLDER}/{name}.py" for name in ("__init__", "cli", "service"))}
 
 
 def test_the_folder_knows_only_rooms_below_the_actions() -> None:
@@ -81,22 +59,26 @@ def test_the_folder_knows_only_rooms_below_the_actions() -> None:
     assert imported <= below
 
 
-def patched(folder: Path) -> None:
-    """A copy of the package with the lines above; it is never reached through the tests' own ``icewright``."""
-    shutil.copytree(SOURCES, folder / "icewright")
-    for line in LINES:
-        path = folder / "icewright" / line.path
-        text = path.read_text()
-        assert line.at in text, line
-        new = line.text + line.at if line.before else line.at + line.text
-        path.write_text(text.replace(line.at, new, 1))
+def add_action(folder: Path) -> None:
+    """A copy of the package with the action; it is never reached through the tests' own ``icewright``."""
+    package = folder / "icewright"
+    shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / FOLDER).mkdir()
+    (package / FOLDER / "__init__.py").touch()
+    for name, place in (("model", WORDS), ("service", f"{FOLDER}/service.py"), ("cli", f"{FOLDER}/cli.py")):
+        text = (ROOT / "tests" / "toy_action" / f"{name}.py").read_text()
+        text = text.replace("tests.toy_action.model", "icewright.model.actions.count_snapshots")
+        (package / place).write_text(text)
+    registry = (package / REGISTRY).read_text()
+    assert NEIGHBOUR in registry
+    (package / REGISTRY).write_text(registry.replace(NEIGHBOUR, LINE + NEIGHBOUR, 1))
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the scenario says, in a process of its own with the copy."""
     folder = tmp_path_factory.mktemp("patched")
-    patched(folder)
+    add_action(folder)
     environ = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "HOME": str(folder)}
     command = [sys.executable, str(ROOT / "tests" / "toy_action" / "scenario.py")]
     done = subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 - our own words

@@ -9,8 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from icewright_spark.optimizer.application import run
-from icewright_spark.optimizer.watchdog import end_this_process
+from icewright.core.extras import without_collection
+
+with without_collection():
+    from icewright_spark.optimizer.application import run
+    from icewright_spark.optimizer.watchdog import end_this_process
 
 _PR_SET_PDEATHSIG: Final = 1
 

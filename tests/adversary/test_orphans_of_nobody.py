@@ -27,7 +27,7 @@ from icewright.core.fault_points import Fault
 from icewright.core.system_clock import system_uptime
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import IntentState
-from icewright.model.actions.remove_orphan_files import Doubt, RemoveOrphanFiles
+from icewright.model.actions.remove_files import Doubt, RemoveOrphanFiles
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.locations import CanonicalPath

@@ -21,7 +21,7 @@ from icewright.core.errors import (
     Unavailable,
     Unreadable,
 )
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.tasks import TaskState

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from icewright.catalogs.parallel_catalogs import BoundedLoads
 from icewright.model.access.identity import SESSION_MS
 from icewright.model.actions.deletion import Cause, DeletionRun, Held, Intent, IntentState, Step
 from icewright.model.iceberg.files import Partition
@@ -772,7 +773,9 @@ def test_a_catalog_that_hangs_is_told_of_beside_what_is_stored_and_keeps_no_othe
         answers.wait(60)
         return load(name)
 
+    monkeypatch.setattr(served.control.observer, "_loads", BoundedLoads(limit_s=0.5))
     opened = Opened(chromium)
+    opened.page.clock.install()
     page = opened.log_in(url)
     address = f"{url}/ui/tables/{uuid_of(served, 'clicks')}?catalog=lake"
     said = re.compile(r"^catalog lake does not answer: no metadata of lake\.db\.clicks within ")
@@ -800,6 +803,7 @@ def test_a_catalog_that_hangs_is_told_of_beside_what_is_stored_and_keeps_no_othe
         page.get_by_role("alert").get_by_text(said).first.wait_for()
     finally:
         answers.set()
+    page.clock.fast_forward(READ_ANEW_MS)
     page.get_by_text("12 snapshots").first.wait_for()  # by itself
     eventually(page, page.get_by_role("alert").count, 0)
     assert [one for one in opened.troubles if "503" not in one] == []
@@ -853,6 +857,7 @@ def test_an_empty_lake_says_what_comes_next(chromium: Any) -> None:
             page.goto(f"{url}/ui/{path}")
             page.get_by_text(words).wait_for()
         served.get("/backlog", resource_group="default", catalog="lake", submitter_id="submitter-1")
+        page.reload()
         page.get_by_text("submitter-1 on ").wait_for()
         assert opened.troubles == []
 

@@ -235,6 +235,15 @@ class Lakehouse:
             self.control.loop.round()
             self.clock.advance(every_ms)
 
+    def with_five_snapshots(self) -> Lakehouse:
+        """Itself with a table of five snapshots, an hour apart, that was looked at."""
+        self.create()
+        for _ in range(5):
+            self.pass_time(HOUR_MS)
+            self.append(1)
+        self.control.loop.round()
+        return self
+
     def metadata(self, name: TableName = NAME) -> TableMetadata:
         """The table as its catalog has it."""
         return self.catalogs[name.catalog].load(name)

@@ -14,7 +14,7 @@ from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core.completeness import Gap, Gaps, Known
 from icewright.core.reasons import Reason
-from icewright.model.actions.remove_orphan_files import OrphanBudget, OrphanPolicy
+from icewright.model.actions.remove_files import OrphanBudget, OrphanPolicy
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.objects import Listed, ListedObject

@@ -14,14 +14,17 @@ from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operat
 from icewright.model.queries.recommendations import (
     LEAVE,
     CandidateTrial,
+    ColumnBytes,
     ColumnScore,
     Cost,
     Evidence,
+    FormatTrial,
     FrequentQueries,
     Interval,
     JudgedQuery,
     LayoutChange,
     Prediction,
+    PropertiesChange,
     QueryWindow,
     Rates,
     Recommendation,
@@ -70,6 +73,20 @@ def recommendation(table: TableName = EVENTS, *columns: str, saved_s: float = 10
     return Recommendation(
         table, Verdict.CHANGE, reason, chosen.candidate, evidence, Rates(), chosen, (chosen,), (note,)
     )
+
+
+ZSTD = PropertiesChange({"write.parquet.compression-codec": "zstd", "write.parquet.compression-level": "9"})
+
+
+def of_format(table: TableName = EVENTS, candidate: PropertiesChange = ZSTD) -> Recommendation:
+    """To write files with other settings, as tried on rows."""
+    said = recommendation(table)
+    assert said.chosen is not None
+    columns = (ColumnBytes("note", 4_500_000, 2_900_000),)
+    seconds = Interval(0.4, 0.5, 0.6)
+    written = FormatTrial(20_000, 4, 5, 10_000_000, 6_000_000, 4, 4, 0.3, seconds, 0.6, seconds, columns)
+    chosen = replace(said.chosen, candidate=candidate, written=written)
+    return replace(said, candidate=candidate, chosen=chosen, trials=(chosen, *said.trials))
 
 
 def frequent(said: Recommendation, now: float = 297.0, then: float = 5.0) -> Recommendation:

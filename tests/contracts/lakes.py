@@ -18,9 +18,9 @@ from pyiceberg.table import Table
 from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
 from icewright.actions.rollback.iceberg import PyIcebergRollbacks
 from icewright.actions.rollback.port import Rollbacks
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.pointers.properties import PyIcebergProperties
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.catalogs.port import Catalog
 from icewright.catalogs.properties_port import TableProperties
 from icewright.catalogs.table_files_port import TableFiles

@@ -1,13 +1,15 @@
-"""The demo on a machine that is slow, or has to fetch what Spark needs first."""
+"""The demo on a slow machine, beside people who decide, and at its end."""
 
 from __future__ import annotations
 
 import time
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import pytest
+from rich.console import Console
 
 from icewright.demo import proof, run
 from icewright.demo.folder import DemoFolder
@@ -84,3 +86,56 @@ def test_who_decides_while_it_is_checked_is_asked_about_after_the_tables_were_re
 
     with pytest.raises(Asked):
         proof.check_promises(DemoFolder(tmp_path), 1, ask)
+
+
+class NoProcess:
+    """Processes that need not run."""
+
+    def start_writer(self, _days: int) -> None: ...
+    def start_server(self, _port: int) -> None: ...
+    def start_optimizer(self) -> None: ...
+
+
+class NewServer:
+    """A client of a server of which nobody has asked anything."""
+
+    def __init__(self, *_: str) -> None: ...
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+    def login_code(self) -> dict[str, str]:
+        return {"path": "/ui/login"}
+
+
+@pytest.mark.parametrize(("held", "outcome", "status"), [(1, "FAILED: 1", 1), (2, "ok: 2", 0)])
+def test_once_it_is_played_its_last_line_and_its_status_say_whether_every_promise_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int, outcome: str, status: int
+) -> None:
+    checks = [
+        proof.Check("there are fewer files", True, "60 files were committed, 2 are left"),
+        proof.Check("x", held == 2, "y"),
+    ]
+    flights = {"name": "demo.nyc.flights", "figures": {"records": 1_000}}
+
+    def settle(narrator: Any, *_: object) -> None:
+        narrator.tables, narrator.tasks = [flights], [{"state": "succeeded"}, {"state": "failed"}]
+        narrator.partitions = lambda _committed: None
+
+    for name, found in {
+        "Client": NewServer,
+        "_wait_for_server": lambda *_: SimpleNamespace(url="http://demo", token=""),
+        "_tell_until_settled": settle,
+        "_tell_what_next": lambda *_: None,
+        "files_committed": lambda _folder: None,
+        "check_promises": lambda *_: checks,
+    }.items():
+        monkeypatch.setattr(run, name, found)
+    told = Console(file=StringIO(), width=200)
+    options = run.DemoOptions(tmp_path, once=True, browser=False, days=60, port=0)
+    assert run._play(options, DemoFolder(tmp_path), cast("Any", NoProcess()), told) == status
+    said = cast(StringIO, told.file).getvalue().splitlines()
+    assert said[-1] == (
+        f"demo {outcome} of 2 promises held; 60 files were committed, 2 are left; 1,000 rows; 1 tasks verified of 2"
+    )
+    assert sum("BROKEN" in line for line in said) == 2 - held

@@ -8,12 +8,14 @@ import tarfile
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from markdown_it import MarkdownIt
 
 from scripts.build_docs import build, for_the_site, llms, navigation, pack, pages, render, stage, title_and_summary
+from tests.browser.conftest import system_chromium
 from tests.cases import for_each
 
 GITHUB = MarkdownIt("commonmark").enable("table")
@@ -181,3 +183,30 @@ def test_it_is_packed_as_one_folder(site: Path, tmp_path: Path) -> None:
         names = set(packed.getnames())
     assert {"icewright-docs/index.html", "icewright-docs/search.js", "icewright-docs/llms.txt"} <= names
     assert {Path(name).parts[0] for name in names} == {"icewright-docs"}
+
+
+@pytest.mark.browser
+def test_it_opens_from_a_folder_and_its_search_finds_pages(site: Path) -> None:
+    """In Chromium, in both colour schemes, without a server; and it asks no other host."""
+    asked: list[str] = []
+    troubles: list[str] = []
+
+    def opened(chromium: Any, name: str, scheme: str) -> Any:
+        page = chromium.new_context(color_scheme=scheme).new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.goto((site / name).as_uri())
+        return page
+
+    with system_chromium() as chromium:
+        dark = opened(chromium, "health.html", "dark")
+        assert dark.locator("body").get_attribute("data-md-color-scheme") == "slate"
+        page = opened(chromium, "policy.html", "light")
+        assert page.locator("body").get_attribute("data-md-color-scheme") == "default"
+        assert page.locator("button.md-code__button").count() > 0  # copies a block of code
+        page.keyboard.press("/")
+        page.keyboard.type("quarantine")
+        page.locator(f'a[href*="{site.as_uri()}/deleting.html"], a[href*="deleting.html#"]').first.wait_for()
+    assert troubles == []
+    assert len(asked) > 3
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []

@@ -16,7 +16,6 @@ from icewright.core.times import Instant
 from icewright.model.iceberg.files import FileContent
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.iceberg.statistics_files import PartitionStatisticsFile, StatisticsFile
 from icewright.model.iceberg.tables import (
     MAIN_BRANCH,
     Json,
@@ -24,11 +23,13 @@ from icewright.model.iceberg.tables import (
     Operation,
     PartitionField,
     PartitionSpec,
+    PartitionStatisticsFile,
     RefKind,
     Schema,
     Snapshot,
     SortField,
     SortOrder,
+    StatisticsFile,
     TableMetadata,
 )
 from tests.doubles.lake import Commit, Entry, MemoryFile, MemoryTable, committed, head, with_ref

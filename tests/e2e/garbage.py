@@ -18,7 +18,7 @@ from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionSt
 from icewright.api_client.client import Client
 from icewright.core.fault_points import Fault
 from icewright.model.actions.deletion import Intent, IntentState
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import Json
 from icewright.ports.deletions import HELD_STATES, DeletionStore

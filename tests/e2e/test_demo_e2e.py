@@ -1,5 +1,6 @@
-"""The demo as a person meets it: its first minutes in a browser, its end, Ctrl-C and ``--clean``.
+"""The demo as a person meets it: its first minutes in a browser, all that it promises, Ctrl-C and ``--clean``.
 
+That ``--once`` ends it there is shown in ``tests/demo``, and played by ``make campaign``.
 What its queries recommend is accepted and carried out on Spark in ``tests/spark/test_recommendations_on_spark.py``.
 """
 
@@ -52,10 +53,12 @@ def test_its_first_minutes_play_in_the_browser_and_ctrl_c_leaves_nothing_running
             look_at_a_table(opened.page)
             decide_and_take_it_back(opened.page, folder)
             said_by(demo, log, re.compile("(everything runs until Ctrl-C)"))  # also of who decides before it is through
+            check_who_may_be_touched(folder)
             meet_a_writer(opened.page, folder, orders)
             take_it_to_your_own(opened.page, folder, tmp_path / "report.html")
             assert opened.troubles == []
         assert (log.read_text().count(" proved "), "BROKEN" in log.read_text()) == (10, False), log.read_text()
+        assert "there are fewer files: 60 files were committed, " in log.read_text()
         started = psutil.Process(demo.pid).children(recursive=True)
         assert len(started) >= 3
     finally:
@@ -198,11 +201,21 @@ def files_and_rows(folder: Path) -> tuple[int, list[dict[str, Any]]]:
     return len(list(table.scan().plan_files())), rows.sort_by(keys).to_pylist()
 
 
+def check_who_may_be_touched(folder: Path) -> None:
+    """Whoever writes a table says when it may be touched: nothing was rewritten before its rows were deleted."""
+    catalog = demo_catalog(folder)
+    for name in ("nyc.observations", "nyc.planes"):
+        operations = [one.summary.operation for one in catalog.load_table(name).snapshots() if one.summary]
+        assert Operation.REPLACE in operations
+        assert operations.index(Operation.DELETE) < operations.index(Operation.REPLACE)
+
+
 def demo_catalog(folder: Path) -> Catalog:
     """The catalog of a demo, as any program opens it."""
     return load_catalog("demo", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "warehouse"))
 
 
+@pytest.mark.campaign
 def test_it_plays_to_its_end_and_every_promise_holds(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     command = [*DEMO, "--once", "--no-browser", "--days", "60", "--port", "0", "--folder", str(folder)]
@@ -210,12 +223,7 @@ def test_it_plays_to_its_end_and_every_promise_holds(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.strip().splitlines()[-1]
     assert last.startswith("demo ok: 10 of 10 promises held; 60 files were committed, "), last
-    catalog = demo_catalog(folder)
-    for name in ("nyc.observations", "nyc.planes"):
-        operations = [one.summary.operation for one in catalog.load_table(name).snapshots() if one.summary]
-        # Whoever writes a table says when it may be touched: nothing was rewritten before its rows were deleted.
-        assert Operation.REPLACE in operations
-        assert operations.index(Operation.DELETE) < operations.index(Operation.REPLACE)
+    check_who_may_be_touched(folder)
 
 
 def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path) -> None:

@@ -24,15 +24,15 @@ from icewright.actions.undo.second_tables_iceberg import PyIcebergSecondTables
 from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.sql import SqlAudit
 from icewright.catalogs.local_spool import open_disk_spool
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.catalogs.storage.local import real_folder
 from icewright.core.clock import Uptime
 from icewright.core.system_clock import SystemIds
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.identity.sql import SqlIdentities
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan

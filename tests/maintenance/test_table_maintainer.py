@@ -500,7 +500,7 @@ def test_rows_that_were_not_kept_park_a_table_at_once(house: Lakehouse) -> None:
 
 def test_put_off_and_put_aside_are_harmless_for_unknown_tables(house: Lakehouse) -> None:
     unknown = TableName("lake", ("db",), "unknown")
-    house.control.maintainer.put_off(unknown, 0)
+    house.control.maintainer.postpone(unknown, 0)
     house.control.maintainer.put_aside(unknown, Reason("x", "y"))
     assert house.tables.record_by_name(unknown) is None
 

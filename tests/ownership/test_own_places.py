@@ -9,7 +9,7 @@ import pytest
 from icewright.config.model import Config
 from icewright.configuration.load import load_config
 from icewright.core.completeness import Complete
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.ownership.own_paths import own_places
 from icewright.server.control_wiring import open_control_plane
 from tests.lakes.house import OWNED

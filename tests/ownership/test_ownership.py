@@ -15,8 +15,7 @@ from icewright.core.reasons import Reason
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.locations import Aliases, CanonicalPath, coarsened, declared
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.iceberg.statistics_files import PartitionStatisticsFile, StatisticsFile
-from icewright.model.iceberg.tables import LoggedMetadata, TableMetadata
+from icewright.model.iceberg.tables import LoggedMetadata, PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icewright.ownership import claims, ownership
 from icewright.ownership.claims import PATH_KEYS, REACHES_MAX, claim, claim_of_other, followed, outside
 from icewright.ownership.location_rules import PlaceRules, place_rules

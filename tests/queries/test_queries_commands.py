@@ -16,7 +16,7 @@ from icewright.model.iceberg.names import TableId
 from icewright.model.queries.recommendations import AggregationCandidate
 from icewright.queries.spool import QuerySpool
 from tests.builders.command_line import at_home, icewright, on_screen
-from tests.builders.queries import equal, leave, query, read_of, recommendation
+from tests.builders.queries import equal, leave, of_format, query, read_of, recommendation
 from tests.builders.served import EVENTS, TOKEN, Served, at_a_port
 from tests.doubles.clock import ManualClock
 
@@ -123,6 +123,26 @@ def test_recommendations_are_listed_shown_and_decided(served: Served) -> None:
     assert refused.status == 1
     assert "is accepted by" in refused.err
     assert "no recommendations" in icewright("recommendations", "list", "--open").out
+
+
+def test_settings_of_the_file_format_are_shown_and_accepted(served: Served) -> None:
+    table_id = TableId("lake", served.table())
+    found = served.control.recommendations.store.keep(table_id, "task-1", 1_000, of_format(EVENTS))
+    shown = on_screen("recommendations", "show", found)
+    assert (shown.status, is_narrow(shown.out)) == (0, True), shown.out
+    for part in (
+        "sets write.parquet.compression-codec = zstd",
+        "20,000 rows of 4 files, written 5 times: 9.5 MiB now, 5.7 MiB then",
+        "to write them 0.30 CPU seconds now and 0.50 (0.40 to 0.60) then",
+        "note 4.3 MiB 2.8 MiB",
+        "sort(user_id)",
+    ):
+        assert part in " ".join(shown.out.split()), shown.out
+    accepted = icewright("recommendations", "accept", found)
+    assert accepted.status == 0, accepted.err
+    properties = served.lake.load(EVENTS).properties
+    assert properties["write.parquet.compression-codec"] == "zstd"
+    assert properties["write.parquet.compression-level"] == "9"
 
 
 def test_to_leave_a_table_is_shown_with_the_reason(served: Served) -> None:

@@ -13,13 +13,13 @@ from icewright.core.reasons import Reason
 from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction, Measure
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.queries.decisions import RecommendationState
+from icewright.model.queries.decisions import Decision, RecommendationState
 from icewright.model.queries.measurements import Effect, FileSums, Measured, Measurement
 from icewright.model.queries.recommendations import JudgedQuery, QueryWindow, Revert, Verdict
 from icewright.model.work.tasks import Task
 from icewright.recommendations import ledger as module
 from icewright.recommendations.ledger import STEP_MS, Measuring, unless_reverted
-from tests.builders.queries import AT, measurement, recommendation
+from tests.builders.queries import AT, leave, measurement, recommendation
 from tests.builders.served import EVENTS, V1, Served, problem
 from tests.cases import each_case
 
@@ -336,6 +336,20 @@ def accepted_of(served: Served, tables: int) -> list[TableName]:
         served.control.recommendations.accept(found, "ann")
         store.measurements.keep(measurement(table_id, found, f"task-{100 + number:032d}", served.clock.now()))
     return names[::-1]
+
+
+def test_changes_are_told_by_what_became_of_them_however_many() -> None:
+    served = Served()
+    names = accepted_of(served, 3)
+    store, waiting = served.control.recommendations.store, TableId("lake", served.table(replace(EVENTS, name="other")))
+    kept(served, waiting, number=90)  # is open
+    left = store.keep(waiting, f"task-{91:032d}", served.clock.now(), leave(EVENTS))
+    store.decide(left, Decision(RecommendationState.ACCEPTED, "ann", 1))  # recommends nothing
+    found = store.decided(RecommendationState.ACCEPTED)
+    assert [store.get(one.recommendation_id).recommendation.table for one in found] == names
+    assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
+    assert store.decided(RecommendationState.REVERTED) == []
+    assert len(store.decided(RecommendationState.REVERTED, RecommendationState.ACCEPTED)) == 3
 
 
 def loading(served: Served, monkeypatch: pytest.MonkeyPatch, trouble: Exception, *of: TableName) -> list[TableName]:

@@ -29,14 +29,14 @@ from icewright.server.exposure import (
     certificate,
     own_url,
     peer_url,
-    require_somebody,
+    require_access,
 )
 from icewright.server.http.app import create_app
 from icewright.server.server import listen
 from icewright.server.web import web_server
 from icewright.web.transport import LOCAL, Transport
 from icewright_spark.reports.client import Server
-from icewright_spark.reports.report import Destination
+from icewright_spark.reports.destination import Destination
 from tests.builders.served import TOKEN, Served, hello
 from tests.cases import each_case
 from tests.lakes.stores import new_store
@@ -165,12 +165,12 @@ def test_a_server_does_not_start_with_a_certificate_that_is_none(vouched: Certif
 @each_case("host", [ANYWHERE, "::", "192.0.2.1"])
 def test_nobody_else_reaches_a_server_to_which_nobody_may_come_yet(tmp_path: Path, host: str) -> None:
     with pytest.raises(NotAllowed, match="no principal has access yet") as refused:
-        require_somebody(config(tmp_path, host=host), has_tokens=False)
+        require_access(config(tmp_path, host=host), has_tokens=False)
     assert "icewright token create" in refused.value.hint
-    require_somebody(config(tmp_path, host=host), has_tokens=True)
-    require_somebody(config(tmp_path, host=host), has_tokens=False, has_people=True)
-    require_somebody(config(tmp_path, host=host, token="env:TOKEN"), has_tokens=False)  # noqa: S106 - a reference
-    require_somebody(config(tmp_path), has_tokens=False)
+    require_access(config(tmp_path, host=host), has_tokens=True)
+    require_access(config(tmp_path, host=host), has_tokens=False, has_people=True)
+    require_access(config(tmp_path, host=host, token="env:TOKEN"), has_tokens=False)  # noqa: S106 - a reference
+    require_access(config(tmp_path), has_tokens=False)
 
 
 def test_it_answers_to_its_public_name_and_to_those_of_its_machine(tmp_path: Path) -> None:

@@ -303,7 +303,7 @@ def test_overdue_tables_of_a_catalog_that_is_away_fill_no_batch(
     house.create(FAR)
     house.control.loop.round()
     house.pass_time(2 * HOUR_MS)
-    house.control.maintainer.put_off(FAR, house.clock.now())  # the others are longer overdue
+    house.control.maintainer.postpone(FAR, house.clock.now())  # the others are longer overdue
     house.catalog.available = False
     house.append(1, name=FAR)
     house.rounds(4)

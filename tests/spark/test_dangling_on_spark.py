@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from icewright.core.errors import Conflict
 from icewright.maintenance.registry.services import verify
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesRequest
+from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletes, RemoveDanglingDeletesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec

@@ -14,8 +14,8 @@ from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
 from icewright.actions.expire_snapshots.plan import decide_expiry
 from icewright.actions.rollback.iceberg import PyIcebergRollbacks
 from icewright.actions.undo.missing_files import first_missing
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.core.errors import Conflict
 from icewright.core.system_clock import SystemClock
 from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpiryRule

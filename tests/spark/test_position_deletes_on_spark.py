@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icewright.core.errors import Conflict
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesRequest
+from icewright.model.actions.rewrite_delete_files import RewritePositionDeletes, RewritePositionDeletesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Committed, TaskSpec

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icewright.catalogs.local_spool import open_disk_spool
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.core.completeness import Complete
 from icewright.inventory.reference_bits import ReferenceBits, reference_bits
 from icewright.inventory.snapshot_retention import retained_snapshots

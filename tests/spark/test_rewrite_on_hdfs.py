@@ -15,7 +15,7 @@ from pyiceberg.io import PY_IO_IMPL
 from pyspark.sql import SparkSession
 
 from icewright.catalogs.pointers.file_io import PatientFiles
-from icewright.catalogs.pointers.hdfs_files import open_hdfs
+from icewright.catalogs.storage.hdfs_files import open_hdfs
 from icewright.model.actions.actions import Executor
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
@@ -101,7 +101,7 @@ def test_from_commit_to_verified(loop: SparkLoop, spark: SparkSession, cluster: 
 
 
 def test_a_name_node_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icewright.catalogs.pointers.hdfs_files.ANSWER_TIMEOUT_MS", 500)
+    monkeypatch.setattr("icewright.catalogs.storage.hdfs_files.ANSWER_TIMEOUT_MS", 500)
     with closing(socket.socket()) as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

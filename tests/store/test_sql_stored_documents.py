@@ -160,6 +160,15 @@ def test_recommendations_of_before_they_told_of_frequent_queries_are_read() -> N
     assert load(Recommendation, json.dumps(before)).frequent is None
 
 
+def test_recommendations_of_before_settings_of_the_file_format_were_tried_are_read() -> None:
+    document = json.loads(json.dumps(next(document for kind, document in STORED if kind == "Recommendation")))
+    trials = [document["chosen"], *document["trials"]]
+    assert any(trial.pop("written") for trial in trials)
+    found = load(Recommendation, json.dumps(document))
+    assert found.chosen is not None
+    assert [trial.written for trial in (found.chosen, *found.trials)] == [None] * len(trials)
+
+
 def test_reports_of_before_proof_was_measured_are_read() -> None:
     document = json.dumps(next(document for kind, document in STORED if kind == "TaskReport"))
     found = load(TaskReport, document.replace(', "proof_cpu_ms": 6', ""))

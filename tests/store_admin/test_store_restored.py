@@ -42,7 +42,7 @@ from icewright.store.schema import FENCING_TOKEN, SERVER_EPOCH, attempts, counte
 from icewright.store.schema_access import audit
 from icewright.store.transactions import Held, holding, reading, writing
 from icewright.store_admin.leader_lock import lock_store
-from icewright.store_admin.restore import RESTORED, begin_anew
+from icewright.store_admin.restore import RESTORED, prepare_restored_store
 from icewright.store_admin.service import back_up, check, restore
 from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.store.table_store import SqlTableStore
@@ -375,7 +375,7 @@ def test_q9_c1_what_was_committed_after_the_backup_is_found_in_its_table_and_don
     engine.dispose()
     engine = open_store(f"sqlite:///{tmp_path / 'b.db'}")
     with writing(engine) as connection:
-        begin_anew(connection, house.store_clock)
+        prepare_restored_store(connection, house.store_clock)
     house.tables, house.tasks = SqlTableStore(engine, house.store_clock), SqlTaskStore(engine, house.store_clock)
     house.restart()
     house.rounds(90)
@@ -433,7 +433,7 @@ def test_no_server_of_before_holds_any_table_of_a_restored_store() -> None:
     coordinator.assign(engine)
     before = coordinator.held(session)[0]
     with writing(engine) as connection:
-        begin_anew(connection)
+        prepare_restored_store(connection)
     assert (coordinator.assigned().sessions, coordinator.assigned().buckets) == ((), ())
     again = coordinator.join("server-1", 0)
     coordinator.assign(engine)

@@ -21,7 +21,7 @@ from icewright.core import wording
 from icewright.core.codec import to_json
 from icewright.core.errors import NotFound, Unreadable
 from icewright.core.reasons import SINCE
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableName, did_you_mean, quote_part
 from icewright.model.iceberg.tables import Json
 from icewright.model.plans.requests import PlanRequest
@@ -41,7 +41,7 @@ def _unreadable(name: TableName, reason: Json) -> Unreadable:
 class Client(PeopleCalls, EventCalls, QueueCalls):
     """A connection to a server.
 
-    Every method raises :class:`~icewright.core.errors.Unavailable` when nobody answers, and what the server says
+    Every method raises :class:`~icewright.core.errors.Unavailable` when no server answers, and what the server says
     is wrong as the error of the same code. ``calls`` are the requests made so far. A request whose answer got lost is
     made again, by a key under which the server carries it out once.
     """

@@ -25,7 +25,7 @@ LONG_S: Final = 3600.0
 """How long it may take to list all files of a table, or to read all its metadata before any of them goes."""
 API: Final = "/api/v1"
 _PAUSES_S: Final = (0.2, 1.0, 3.0)
-"""Before what got no answer is asked for again: a server that is started anew, or the next one behind a balancer."""
+"""Before what got no answer is asked for again: a server that starts again, or the next one behind a balancer."""
 _KEY: Final = "Idempotency-Key"
 _UNDER_WAY: Final = "in-progress"
 

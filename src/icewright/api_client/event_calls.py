@@ -1,4 +1,4 @@
-"""Requests of what the server is told, and of what it tells."""
+"""Requests about events: commits that are reported to the server, and messages and facts that it sends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class EventCalls(Connection):
     """Events and queries that come in, the feed, and messages to receivers."""
 
     def receivers(self) -> Page:
-        """Who is told by messages: all of them on one page."""
+        """The receivers of messages: all of them on one page."""
         return Page(tuple(self.ask("GET", "/notifications")["items"]), None)
 
     def test_receiver(self, name: str) -> Json:
@@ -68,7 +68,7 @@ class EventCalls(Connection):
         return self.ask("DELETE", f"/events/inbox/{event_id}")
 
     def notify(self, event: CommitEvent) -> Json:
-        """Say that somebody committed."""
+        """Report a commit."""
         return self.ask("POST", "/events/commits", body=to_json(event))
 
     def send_queries(self, queries: Sequence[QueryRecord]) -> Json:

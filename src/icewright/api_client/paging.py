@@ -1,4 +1,4 @@
-"""Lists of the server that are asked for page by page, as whoever reads them goes on."""
+"""Lists of the server that are asked for page by page, as the reader goes on."""
 
 from __future__ import annotations
 

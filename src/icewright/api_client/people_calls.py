@@ -54,7 +54,7 @@ class PeopleCalls(Connection):
         return self.ask("POST", f"/sessions/{part(session_id)}/end")
 
     def end_sessions(self, name: str | None) -> Json:
-        """End all sessions of somebody, None for one's own: an ``EndedSessions``. Raises ``NotFound``."""
+        """End all sessions of a person, None for one's own: an ``EndedSessions``. Raises ``NotFound``."""
         if name is None:
             return self.ask("POST", "/me/sessions/end")
         return self.ask("POST", "/sessions/end", body={"name": name})

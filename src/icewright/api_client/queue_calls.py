@@ -21,9 +21,9 @@ class QueueCalls(Connection):
 
     def backlog(self, asked: BacklogRequest, catalogs: Sequence[str]) -> Json:
         """What waits for optimizers of a group that reach these catalogs: a ``Backlog``."""
-        told: dict[str, Any] = {"cores": asked.cores, "memory_bytes": asked.memory_bytes}
-        told |= {} if asked.submitting is None else to_json(asked.submitting)
-        said = {key: value for key, value in told.items() if value is not None}
+        body: dict[str, Any] = {"cores": asked.cores, "memory_bytes": asked.memory_bytes}
+        body |= {} if asked.submitting is None else to_json(asked.submitting)
+        said = {key: value for key, value in body.items() if value is not None}
         queues = [queue.value for queue in asked.queues]
         actions = [f"{kind}:{version}" for kind, version in asked.actions.items()]
         lists = {"catalog": list(catalogs), "queue": queues, "action": actions}

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from icewright import __version__
 from icewright.core.errors import IcewrightError
+from icewright.core.extras import without_collection
 from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import ConfigReader, Invocation
 
@@ -187,7 +188,8 @@ class _Loaded(MutableMapping[str, Any]):
 
 def _load(name: str, entry: Entry) -> Any:
     module, _, attribute = entry.where.partition(":")
-    found = getattr(import_module(f"icewright.{module}"), attribute)
+    with without_collection():
+        found = getattr(import_module(f"icewright.{module}"), attribute)
     parent = typer.Typer(rich_markup_mode=None)
     parent.callback()(lambda: None)  # else the only command would stand for all
     if isinstance(found, typer.Typer):

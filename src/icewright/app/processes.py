@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from icewright.config.layers import Given
+from icewright.core.extras import without_collection
 from icewright.terminal.invocation import Invocation, LogFormat, LogLevel, plain_command
 
 
@@ -24,7 +25,8 @@ def serve(
     log_level: LogLevel = "info",
 ) -> None:
     """Run the server: it observes, plans, and hands out tasks. Ctrl-C ends it."""
-    from icewright.server.server import serve as run  # noqa: PLC0415 - `--help` stays quick
+    with without_collection():
+        from icewright.server.server import serve as run  # noqa: PLC0415 - `--help` stays quick
     from icewright.server.tracing import export_spans  # noqa: PLC0415 - `--help` stays quick
     from icewright.terminal.logs import configure_logs  # noqa: PLC0415 - `--help` stays quick
 

@@ -25,6 +25,7 @@ from icewright.plans.views import PlanView, TaskView, WaitingView
 from icewright.ports.table_lists import TableTotals
 from icewright.tables.api_views import HealthView, TableSummary
 from icewright.tables.detail_views import HistogramView
+from icewright.tables.table_cells import health_cells
 from icewright.terminal import figures as text
 from icewright.terminal.invocation import Invocation, api_command, table_name
 from icewright.work.tasks.task_views import TaskDocument
@@ -167,17 +168,7 @@ def _health(health: TableHealth | None) -> Iterator[str]:
         return
     grade = health.grade.value
     yield f"<p><strong class='score {_e(grade)}'>{health.score}</strong> of 100, {_e(grade)}</p>"
-    rows = [
-        (
-            part.part.value,
-            str(part.score),
-            str(part.weight),
-            part.reason.text,
-            "" if part.action is None else part.action.text,
-        )
-        for part in health.parts
-    ]
-    yield from _listed("", ("part", "#score", "#weight", "because", "would raise it"), rows)
+    yield from _listed("", ("part", "#score", "#weight", "because", "would raise it"), health_cells(health))
 
 
 def _figures(figures: FiguresView) -> Iterator[str]:

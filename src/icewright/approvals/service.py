@@ -15,8 +15,7 @@ from icewright.feed.publisher import FeedPublisher
 from icewright.model.access.permissions import EVERYWHERE, Scopes
 from icewright.model.actions.actions import ActionKind, cause_of
 from icewright.model.actions.deletion import plan_hash_of
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.actions.remove_files import RemoveExpiredFiles, RemoveOrphanFiles
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.approvals import REFUSED_MS, Approval, ApprovalPlace, ApprovedPlan, Refusal
 from icewright.model.plans.plans import Plan, Reason

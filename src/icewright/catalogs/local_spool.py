@@ -56,7 +56,7 @@ class _Part:
 class DiskSpool:
     """Files in, and out again in parts: all mentions of one path, and of all paths like it, are in the same part.
 
-    Paths are alike as :func:`icewright.model.iceberg.path_aliasing.likeness` says. The checksum of a file
+    Paths are alike as :func:`icewright.model.iceberg.path_aliasing.comparison_key` says. The checksum of a file
     (:func:`icewright.model.iceberg.locations.checksummed`) is in the part of the file.
     """
 

@@ -107,7 +107,7 @@ class Lake:
         return (self._task(from_json(TaskView, item)) for item in found)
 
     def plan(self, plan_id: str) -> Plan:
-        """A plan, whoever made it. Raises ``NotFound``."""
+        """A plan by its id, of any client. Raises ``NotFound``."""
         return Plan(self._client, from_json(PlanView, self._client.plan(plan_id)), None, self._task)
 
     def waiting(self) -> Iterator[WaitingView]:
@@ -123,7 +123,7 @@ class Lake:
     def events(
         self, *, state: EventState | None = None, channel: Channel | None = None, table: str | None = None
     ) -> Iterator[EventView]:
-        """The commits that the server was told of, newest first: whether their tables were looked at, or why not."""
+        """Commits that were reported to the server, newest first: whether their tables were looked at, or why not."""
         states, channels = (None if one is None else one.value for one in (state, channel))
         name = None if table is None else str(full_name(self._client, table))
         found = pages(lambda cursor: self._client.events(cursor=cursor, state=states, channel=channels, name=name))

@@ -58,19 +58,19 @@ class Plan:
         """Let exactly this plan go although it had to wait for a person, and have it carried out; the task.
 
         ``approved_by`` is who says so, as people call them; the server writes down beside it whose token it was. Raises
-        ``NotAllowed`` for a plan that waits for nobody, and as :meth:`apply`.
+        ``NotAllowed`` for a plan that waits for no approval, and as :meth:`apply`.
         """
         return self._task(from_json(TaskView, self._client.approve(self.plan_id, approved_by)))
 
     def refuse(self, why: str, refused_by: str) -> RefusalView:
-        """Refuse exactly this plan, which waits for a person: nobody can approve or apply it any more.
+        """Refuse exactly this plan, which waits for a person: it cannot be approved or applied any more.
 
-        Raises ``Conflict`` for a plan that does not wait, also since somebody approved it.
+        Raises ``Conflict`` for a plan that does not wait, also since it was approved.
         """
         return from_json(RefusalView, self._client.refuse(self.plan_id, why, refused_by))
 
     def approval(self) -> ApprovalView:
-        """Who approved it, and when. Raises ``NotFound`` where nobody has."""
+        """Who approved it, and when. Raises ``NotFound`` where it is not approved."""
         return from_json(ApprovalView, self._client.approval(self.plan_id))
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class Plan:
 
 
 class Table:
-    """A table as the server knew it when it was asked for; every method asks anew. ``summary`` has what was listed."""
+    """A table as the server knew it; every method asks it again. ``summary`` has what was listed."""
 
     def __init__(self, client: Client, summary: TableSummary, task: Callable[[TaskView], Task]) -> None:
         self._client, self._task = client, task
@@ -124,7 +124,7 @@ class Table:
     def plan(self, asked: PlanRequest | None = None) -> Plan:
         """Have it looked at and planned now, or have that planned which is ``asked`` for.
 
-        As `icewright plan`: in mode ``auto`` what is planned by itself is queued as well, and :attr:`Plan.queued` says
+        As `icewright plan`: in mode ``auto`` an automatic plan is queued as well, and :attr:`Plan.queued` says
         so; what was asked for is only carried out when it is applied.
         """
         if asked is not None:
@@ -138,7 +138,7 @@ class Table:
     def apply(self) -> Task:
         """Have the plan carried out that :meth:`plan` of this object gave last: that one and no newer one.
 
-        Raises ``NotAllowed`` where nobody has looked at a plan, and as :meth:`Plan.apply`.
+        Raises ``NotAllowed`` where no plan was looked at, and as :meth:`Plan.apply`.
         """
         if self._plan is None:
             raise NotAllowed(f"no plan for {self.name} was looked at", hint="look at plan() first, then apply()")

@@ -20,7 +20,7 @@ POLL_S: Final = 1.0
 
 
 class StillGoing(Unavailable, TimeoutError):
-    """A task has not ended in the time that somebody waited for it. It goes on."""
+    """A task has not ended within the time to wait. It goes on."""
 
 
 class Task:

@@ -118,7 +118,7 @@ class TablePolicy:
         return self.settings[key].value
 
     def __repr__(self) -> str:
-        """What somebody has set, and what cannot be used."""
+        """What is set, and what cannot be used."""
         rows = [(key, f"{value} ({origin})") for key, value, origin in self._set()]
         return shown.text(f"{self.table}: mode {self.mode.value}", rows)
 

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 from icewright.core.errors import InvalidConfiguration
-from icewright.core.secret_keys import names_a_secret
+from icewright.model.access.redacted_text import names_a_secret
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 
 MASK = "***"

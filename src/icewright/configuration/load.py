@@ -109,11 +109,11 @@ def with_one_catalog(config: Config, name: str, uri: str, warehouse: str | None,
             "--uri: a password does not belong on a command line, which other users of the machine can read",
             hint="leave it out; write a configuration with a reference to it (`icewright config init`)",
         )
-    told = {"type": Given(kind, "--uri"), "uri": Given(uri, "--uri")}
-    told |= {"warehouse": Given(warehouse, "--warehouse")} if warehouse is not None else {}
+    typed = {"type": Given(kind, "--uri"), "uri": Given(uri, "--uri")}
+    typed |= {"warehouse": Given(warehouse, "--warehouse")} if warehouse is not None else {}
     more = layers.environment(environ, frozenset({name}))
     given = {key: item for key, item in more.items() if key[:2] == ("catalogs", name)}
-    given |= {("catalogs", name, key): item for key, item in told.items()}
+    given |= {("catalogs", name, key): item for key, item in typed.items()}
     entry, _ = catalogs.entry(given, name)
     return replace(config, catalogs=(entry,), rules=(), notes=())
 

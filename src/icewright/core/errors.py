@@ -7,10 +7,12 @@
     |- Unknown       we cannot tell whether it happened   -> look, then decide; touch nothing meanwhile
 
 Adapters translate the errors of libraries at the door, with ``from``; ``from None`` where their text may hold a secret.
+A :class:`Cause` stays on the task of a failed attempt: for the queue, for the breaker, and for people.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import ClassVar
 
 
@@ -230,3 +232,26 @@ class LeaseLost(Conflict):
     """The attempt is not ours any more: its lease ran out, or its fencing token is old."""
 
     code = "lease-lost"
+
+
+class Cause(StrEnum):
+    """Which of the ways in which work comes to nothing it was."""
+
+    AWAY = "away"
+    """Something that it depends on did not answer."""
+    OUT_OF_MEMORY = "out-of-memory"
+    """A process at work got no more memory: a larger one may do."""
+    CONFLICT = "conflict"
+    """The table moved on before the commit."""
+    FORBIDDEN = "forbidden"
+    """Somebody did not let us."""
+    UNREADABLE = "unreadable"
+    """A file is missing, truncated or damaged."""
+    REJECTED = "rejected"
+    """It cannot be carried out as it is."""
+    UNKNOWN = "unknown"
+    """Nobody could tell whether it was committed; it was not."""
+    LOST = "lost"
+    """The attempt was not heard of any more."""
+    DEFECT = "defect"
+    """What nobody foresaw, such as a proof that does not hold, or a crash of the engine."""

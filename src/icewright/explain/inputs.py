@@ -1,4 +1,4 @@
-"""What the answer to "why does nothing happen to my table?" is put together from, as somebody found it."""
+"""What the answer to "why does nothing happen to my table?" is put together from."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Known:
     parked: Mapping[ActionKind, Reason] = field(default_factory=dict)
     waiting: Mapping[ActionKind, WaitingForAPerson] = field(default_factory=dict)
     refused: Mapping[ActionKind, Considered] = field(default_factory=dict)
-    """Plans that a person refused, of kinds of which nobody is asked again for now."""
+    """Plans that a person refused, of kinds that are not planned again for now."""
     waits: Mapping[str, tuple[Wait, ...]] = field(default_factory=dict)
     starts: Mapping[str, StartEstimate | None] = field(default_factory=dict)
     last_attempts: Mapping[str, Attempt] = field(default_factory=dict)
@@ -80,5 +80,5 @@ class Known:
 
 
 def last_tried(tasks: Sequence[ListedTask], kind: ActionKind) -> ListedTask | None:
-    """The newest task of that kind at which somebody worked."""
+    """The newest task of that kind that an optimizer worked at."""
     return next((task for task in tasks if task.kind is kind and task.attempt > 0), None)

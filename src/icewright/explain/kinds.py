@@ -10,7 +10,7 @@ from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.explain.inputs import Known, last_tried
-from icewright.maintenance.registry.planning import UPKEEP_KEYS, by_itself
+from icewright.maintenance.registry.planning import UPKEEP_KEYS, automatic_kinds
 from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.plans.plans import Plan, Verdict
 from icewright.model.policy.policy import MODE_KEY, Mode
@@ -39,7 +39,7 @@ _ASKED: Final = Reason("asked-again", "a plan waits for a person again then, or 
 
 @dataclass(frozen=True, slots=True)
 class KindAnswer:
-    """What is told of one kind before it is put into sentences."""
+    """The facts about one kind, before they become sentences."""
 
     stance: Stance
     waits: tuple[Wait, ...]
@@ -129,7 +129,7 @@ def _at_work(task: ListedTask) -> Reason:
 
 def _kept_from_all(kind: ActionKind, known: Known) -> KindAnswer | None:
     """What keeps every kind of action of a table, or this one, from being queued."""
-    if kind in UPKEEP_KEYS and known.policy is not None and kind not in by_itself(known.policy):
+    if kind in UPKEEP_KEYS and known.policy is not None and kind not in automatic_kinds(known.policy):
         basis = Reason("upkeep-off", f"disabled by policy: {UPKEEP_KEYS[kind]} is not true")
         return KindAnswer(Stance.OFF, (), Expected(Next.IS_DECIDED, None, basis))
     if known.away is not None:
@@ -143,7 +143,7 @@ def _kept_from_all(kind: ActionKind, known: Known) -> KindAnswer | None:
 
 
 def _problem_of_all(known: Known) -> Reason | None:
-    """Why the last look came to nothing; what the breaker or a checker says of one kind is told of that kind."""
+    """Why the last look failed; what the breaker or a checker says of one kind stands with that kind."""
     problem = known.problem
     if problem is None or problem.code == PARKED or any(each.reason == problem for each in known.considered.values()):
         return None
@@ -192,13 +192,13 @@ def _of_plan(plan: Plan, known: Known) -> KindAnswer:
 
 
 def _of_refused(refused: Considered) -> KindAnswer:
-    """A person refused a plan: nobody is asked about another one before a time, or a change."""
+    """A person refused a plan: no other one is proposed before a time, or a change."""
     at, plan_id = until(refused.reason), str(refused.reason.figures["plan_id"])
     return KindAnswer(Stance.KEPT_BACK, (Wait(refused.reason, at),), Expected(Next.IS_DECIDED, at, _ASKED), plan_id)
 
 
 def _ended(task: ListedTask) -> Reason:
-    """What is said of a plan whose task came to nothing for good, as long as the plan stands."""
+    """What is said of a plan whose task has failed finally, as long as the plan stands."""
     how = "failed" if task.state is TaskState.FAILED else "was cancelled"
     because = "" if task.outcome is None else f": {task.outcome.reason.text}"
     way = f"`icewright tasks retry {task.task_id}` queues it again; a change of the table also leads to a new plan"
@@ -240,7 +240,7 @@ def _person(reason: Reason) -> Expected:
 
 
 def _of_upkeep(kind: ActionKind, known: Known) -> KindAnswer:
-    """Upkeep that its owner lets happen by itself, and of which no task is queued."""
+    """Automatic upkeep of which no task is queued."""
     waiting = known.waiting.get(kind)
     if waiting is not None:
         text = f"{waiting.reason.text}; approve it: `icewright approve {waiting.plan_id}`"

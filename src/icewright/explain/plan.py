@@ -113,7 +113,7 @@ def _lines(
 
 
 def _start_said(found: KindAnswer, start: StartEstimate, now: Instant) -> str:
-    """About when a task starts, and by what that is told."""
+    """About when a task starts, and from what that is estimated."""
     is_said = any(wait.reason == start.reason for wait in found.waits)
     if start.at is None:
         soonest = "" if start.soonest_at is None else f", and not before {_when(start.soonest_at, now)}"
@@ -187,7 +187,7 @@ def _lasting(reason: Reason) -> str:
 
 
 def _answer(known: Known, kinds: tuple[WhyKind, ...]) -> str:
-    """All of it in one sentence: what is loudest of all that is told."""
+    """All of it in one sentence: the most important fact."""
     problem = known.away or _problem(known)
     if problem is not None:
         return _lasting(problem)

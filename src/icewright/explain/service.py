@@ -168,7 +168,7 @@ class Explanations:
         return found
 
     def _last_attempts(self, latest: Sequence[ListedTask]) -> Mapping[str, Attempt]:
-        """The last try at the newest task of each kind at which somebody worked."""
+        """The last try at the newest task of each kind that an optimizer worked at."""
         tried = [task for task in (last_tried(latest, kind) for kind in ActionKind) if task is not None]
         return {task.task_id: self._tasks.attempts(task.task_id)[-1] for task in tried}
 

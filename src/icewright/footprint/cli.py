@@ -74,7 +74,7 @@ def storage(
             progress=progress,
             now=SystemClock().now,
         )
-    view = view.beside(_unneeded(invocation, name.catalog, view.uuid))
+    view = view.with_unneeded(_unneeded(invocation, name.catalog, view.uuid))
     invocation.print_answer(view, _print)
     raise typer.Exit(FINE if view.complete else FOUND)
 
@@ -103,12 +103,12 @@ def _rules(older_than: str | None, retain_last: int | None) -> tuple[ExpiryRule,
 
 @contextmanager
 def _progress(invocation: Invocation) -> Iterator[Progress]:
-    """A bar per step where somebody looks, and nothing elsewhere."""
+    """A bar per step on a terminal, and nothing elsewhere."""
     terminal = invocation.terminal
     if terminal.as_json or not terminal.err.is_terminal:
         yield lambda _step, _done, _total: None
         return
-    from rich.progress import Progress as Bars  # noqa: PLC0415 - only where somebody looks
+    from rich.progress import Progress as Bars  # noqa: PLC0415 - only on a terminal
 
     with Bars(console=terminal.err, transient=True) as bars:
         shown: dict[Step, int] = {}
@@ -167,7 +167,7 @@ def _print(terminal: Terminal, view: StorageView) -> None:
 
 
 def _print_unneeded(terminal: Terminal, view: StorageView) -> None:
-    """Orphans and quarantine, where the server told; and by which command each kind of bytes is freed."""
+    """Orphans and quarantine, where the server answers; and by which command each kind of bytes is freed."""
     terminal.say()
     terminal.say("What the table does not need", style="bold")
     if (found := view.unneeded) is not None:

@@ -25,7 +25,7 @@ EXPIRY_RULES: Final = (
     *(ExpiryRule(days * _DAY_MS) for days in (1, 5, 7, 30)),
     *(ExpiryRule(0, retain_last) for retain_last in (1, 10, 100)),
 )
-"""What is asked about where nobody says otherwise: by age, and by number."""
+"""What is asked about by default: by age, and by number."""
 
 
 NO_SERVER: Final = Reason("no-server", "orphans and quarantine are known to the server alone, and none was asked")
@@ -68,8 +68,8 @@ class StorageView:
     unneeded: UnneededView | None = None
     not_asked: Reason | None = NO_SERVER
 
-    def beside(self, unneeded: UnneededView | Reason) -> StorageView:
-        """The same with what the server said of files that the table does not need, or why nobody said anything."""
+    def with_unneeded(self, unneeded: UnneededView | Reason) -> StorageView:
+        """The same with what the server said of files that the table does not need, or why it did not answer."""
         if isinstance(unneeded, Reason):
             return replace(self, unneeded=None, not_asked=unneeded)
         return replace(self, unneeded=unneeded, not_asked=None)
@@ -99,7 +99,7 @@ def storage_view(
 
 
 class StorageReader:
-    """Sums up tables for whoever asks the server that leads: no other has the files of its catalogs in hand."""
+    """Sums up tables for callers of the server that leads: no other has the files of its catalogs in hand."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from icewright.actions.remove_files.views import QuarantineView, quarantine_view
 from icewright.core.times import Instant
 from icewright.model.actions.deletion import Cause, IntentState
 from icewright.model.actions.orphans import SeenFiles, SeenOrphans, Sighting
-from icewright.model.actions.remove_orphan_files import Doubt
+from icewright.model.actions.remove_files import Doubt
 from icewright.model.iceberg.names import TableId
 from icewright.ports.deletions import DeletionStore, IntentCount
 from icewright.ports.store import TableStore
@@ -65,7 +65,7 @@ class OrphansView:
 class HeldView:
     """What is in quarantine of a table: how many tasks put it there, and when the first of it may be purged.
 
-    ``unknown_files`` are those of which nobody knows whether they were moved, beside the ``files``.
+    ``unknown_files`` are those of which it is unknown whether they were moved, apart from the ``files``.
     """
 
     tasks: int

@@ -34,7 +34,7 @@ from icewright.model.access.permissions import (
 )
 from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.web.deps import Caller
-from icewright.web.idempotency import begin
+from icewright.web.idempotency import begin_keyed
 
 
 class On(StrEnum):
@@ -113,7 +113,7 @@ class Declared:
         """Let the request pass, or raise ``Forbidden`` or ``NotFound``; a change is in the audit first."""
         self._authorize(request, caller)
         if request.method not in SAFE_METHODS and self.changes:
-            begin(request, access.answers)
+            begin_keyed(request, access.answers)
             access.audit.append(_asked(request))
 
     @property

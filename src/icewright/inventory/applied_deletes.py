@@ -14,10 +14,13 @@ from itertools import accumulate
 
 from icewright.core import wording
 from icewright.model.actions.actions import InputFile
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesPrediction, own_bytes
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesPrediction
-from icewright.model.iceberg.delete_costs import DeleteCosts
+from icewright.model.actions.rewrite_delete_files import (
+    RemoveDanglingDeletesPrediction,
+    RewritePositionDeletesPrediction,
+    own_bytes,
+)
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.inventory import DeleteCosts
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.policy.policy import Policy
 

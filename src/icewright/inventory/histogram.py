@@ -22,7 +22,7 @@ def bucket(size_bytes: int) -> int:
     return int((size_bytes**BUCKETS_PER_OCTAVE).bit_length() - 1)
 
 
-def of(sizes_bytes: Iterable[int]) -> SizeHistogram:
+def count_sizes(sizes_bytes: Iterable[int]) -> SizeHistogram:
     """The histogram of some files."""
     buckets: dict[int, tuple[int, int]] = {}
     for size_bytes in sizes_bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause
 from icewright.core.times import Instant
 from icewright.model.plans.plans import Plan
 from icewright.model.work.tasks import TERMINAL_STATES, TaskHead, TaskState

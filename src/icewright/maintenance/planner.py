@@ -34,11 +34,10 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_data import ExpireDataRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest, Hold
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesRequest
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
+from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletesRequest, RewritePositionDeletesRequest
 from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesRequest
 from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.model.iceberg.inventory import ManifestKey

@@ -22,7 +22,7 @@ from icewright.maintenance.tasks_cli import followed, read_task
 from icewright.model.actions.analyze_queries import WEEKS_MAX, AnalyzeQueriesRequest
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.plans.requests import PlanRequest
 from icewright.model.queries.decisions import recommendation_of

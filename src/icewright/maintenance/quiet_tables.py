@@ -93,7 +93,7 @@ class QuietTables:
         self._listed: dict[str, _Listed] = {}
         """By catalog, what it listed last."""
         self.passed_over = self.listings = self.questions = 0
-        """How many tables were passed over so far, and how often catalogs listed pointers or told a single one."""
+        """How many tables were passed over so far, and how often catalogs listed pointers or answered for one table."""
 
     def note(self, seen: Seen, found: BeforeLook, policies: int, until: Instant | None) -> None:
         """A look has written its record; ``until`` is when another one may find more, None where it may at once."""
@@ -259,7 +259,7 @@ def quiet_until(
     """Until when another look at a table would find the same; None where something is in hand that may end at any time.
 
     ``kept`` is what was found due of upkeep, ``passes`` until when no search for unneeded files is, None where one is.
-    What is not told here is told by the store: another revision of its record
+    What is not noted here the store shows: another revision of its record
     or of the policies, a change of its tasks, or a remark.
     """
     record, metadata = seen.record, seen.observation.metadata

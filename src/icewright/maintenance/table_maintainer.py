@@ -29,7 +29,7 @@ from icewright.maintenance.registry.planning import effect_of
 from icewright.maintenance.registry.services import plan_asked
 from icewright.maintenance.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.snapshot_sightings import MARK_GAP_MS, thinned
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
@@ -156,7 +156,7 @@ class TableMaintainer:
         with self._lock(name):
             self._change_record(name, next_look_at=self._clock.now() + INTERVAL_MAX_MS, problem=problem)
 
-    def put_off(self, name: TableName, until: Instant) -> None:
+    def postpone(self, name: TableName, until: Instant) -> None:
         """Look at a table later than planned. Harmless for a table without a record."""
         with self._lock(name):
             self._change_record(name, next_look_at=until)

@@ -21,7 +21,7 @@ from icewright.inventory.snapshot_retention import retained_snapshots
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.first_run_approval import FirstRunApproval
 from icewright.maintenance.planner import Planner
-from icewright.maintenance.registry.planning import by_itself
+from icewright.maintenance.registry.planning import automatic_kinds
 from icewright.maintenance.registry.services import DUE_RULES
 from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.iceberg.names import TableId
@@ -142,7 +142,7 @@ class Upkeep:
         """Queue what is due. ``latest`` gives the table's last tasks of one kind, the newest first."""
         policy = self._planner.policy(look.observation.metadata)
         window, kept = window_of(policy), NOTHING_KEPT_UP
-        acts, wanted_kinds = policy.mode is Mode.AUTO, by_itself(policy)
+        acts, wanted_kinds = policy.mode is Mode.AUTO, automatic_kinds(policy)
         if acts and policy.removes_orphan_files:  # looked for elsewhere, of tables looked at while their window is open
             kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
         if acts:

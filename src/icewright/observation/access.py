@@ -28,7 +28,7 @@ _OBJECT_LAYOUT: Final = "write.object-storage.enabled"
 PROVED_FOR_MS: Final = 24 * 3_600_000
 """After this a proof is asked for again; it counts until there is another answer."""
 REFUSED_FOR_MS: Final = 10 * 60_000
-"""The same for a refusal: somebody may have granted what was missing."""
+"""The same for a refusal: what was missing may be granted by then."""
 ASKED_FOR_MS: Final = 120_000
 """How long an optimizer has for its answer before another one is asked."""
 PROBES_MAX: Final = 20
@@ -77,7 +77,7 @@ class AccessBook:
         return self._tables.access(catalog, root), self._tables.probe(catalog, root) is not None
 
     def requests(self, optimizer_id: str, catalogs: Iterable[str]) -> tuple[ProbeRequest, ...]:
-        """What an optimizer that reaches these catalogs shall find out now, each thing told to one optimizer.
+        """What an optimizer that reaches these catalogs shall find out now, each question to one optimizer.
 
         What it does not answer in time is asked of the next one, as long as looks at the table want to know it.
         """
@@ -116,7 +116,7 @@ class AccessBook:
 
 
 def assumed(observation: Observation) -> Observation:
-    """The observation as if access were proved, where nobody knows and the plan is only to be shown."""
+    """The observation as if access were proved, where it is unknown and the plan is only to be shown."""
     if observation.worker_access is not WorkerAccess.UNKNOWN:
         return observation
     detail = "assumed: no optimizer has been asked whether its workers can read and write there"

@@ -47,7 +47,7 @@ def has_another_executor(code: str, action: Action) -> bool:
 
 
 def files_not_merged(failed: Iterable[tuple[RewriteDataFiles, GroupLeft]]) -> Mapping[str, str]:
-    """Why a merge refused files, by path; ``failed`` are groups that failed by themselves, with their actions."""
+    """Why a merge refused files, by path; ``failed`` are groups that failed on their own, with their actions."""
     return {
         file.path: left.detail
         for action, left in failed

@@ -264,7 +264,7 @@ def _avoidable_manifests(observation: Observation, policy: Policy) -> int:
 
 
 def _expirable_snapshots(observation: Observation, policy: Policy) -> int:
-    """How many snapshots are older than the table's policy asks to keep; none where nobody may let them go."""
+    """How many snapshots are older than the table's policy asks to keep; none where they may not expire."""
     metadata = observation.metadata
     if not metadata.collects_garbage:
         return 0

@@ -1,4 +1,4 @@
-"""Which table a uuid is, for routes: by what the store knows, of what somebody may see."""
+"""Which table a uuid is, for routes: by what the store knows, of what the caller may see."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class TablesByUuid:
     def require_catalog(self, catalog: str, within: Scopes) -> None:
         """Raise :class:`NotFound` for a catalog that is not there, and for one that is nothing of these scopes."""
         if within != EVERYWHERE and (catalog not in self._observer.catalog_names or not is_about(within, catalog)):
-            raise unseen("catalog")  # who asks for one that is not there is told which ones are
+            raise unseen("catalog")  # the answer names those that there are
         self._observer.catalog(catalog)
 
 

@@ -16,13 +16,13 @@ from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
 from icewright.core.errors import NotAllowed, NotFound, TableReplaced, Unreadable
 from icewright.core.fault_points import Fault, fault
-from icewright.core.secret_keys import names_a_secret
 from icewright.core.times import Instant
 from icewright.events.reporting import counted, new_commits, unreported_snapshots
 from icewright.inventory.arithmetic import advance, affected_partitions, manifest_changes, needing_remaining, recompute
 from icewright.inventory.commit_rate import commit_interval_ms, has_rhythm, rhythm_ms
 from icewright.inventory.histogram import NegativeCount
 from icewright.inventory.row_removals import CLOCK_AHEAD_MS_MAX
+from icewright.model.access.redacted_text import names_a_secret
 from icewright.model.events.events import ReportedCommits, Reporting
 from icewright.model.iceberg.files import FileContent, Partition
 from icewright.model.iceberg.inventory import Inventory, ManifestKey, ManifestSummary, PartitionStatistics
@@ -41,7 +41,7 @@ from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
 from icewright.ports.table_records import StoredTable
 
 KNOWN_CHARACTERS_MAX = 65_536
-"""Of the properties of one table together: whoever writes a table can write anything into them."""
+"""Of the properties of one table together: every writer of a table can put anything into them."""
 REMOVALS_LOOKED_AT = 20
 """Commits that removed rows and are looked at one by one; with more of them, the whole table counts as touched."""
 REWRITES_LOOKED_AT = 100
@@ -96,7 +96,7 @@ class Observer:
     ) -> None:
         """``access`` is what is known of storages, by default what the store knows; ``exclusions`` of files.
 
-        ``registry`` is told of each table's places.
+        ``registry`` gets each table's places.
         """
         self._catalogs, self._tables, self._clock = catalogs, tables, clock
         self._access = access or AccessBook(tables, clock)
@@ -217,7 +217,7 @@ class Observer:
             try:
                 update = self._update(catalog, metadata, record, stored, came, gone, runs.keys())
             except NegativeCount:
-                # The stored sum is not the sum of its manifests. It is only a copy: count anew from the table.
+                # The stored sum is not the sum of its manifests. It is only a copy: count again from the table.
                 update = self._recount(catalog, metadata, record, before, after, runs.keys())
             stored = updated(stored, update)
             self._tables.apply_inventory(with_runs(update, known, runs, metadata, run_ids(stored)))
@@ -299,12 +299,12 @@ class Observer:
         before = None if record is None else record.reporting
         new = () if record is None else new_commits(metadata, record.snapshot_id, record.observed_at)
         ids = unreported_snapshots(before, new)
-        told = (
+        kinds = (
             self._tables.reported_commits(metadata.name, ids, before.counted_at)
             if before is not None and ids
             else ReportedCommits({})
         )
-        return counted(before, new, told, now)
+        return counted(before, new, kinds, now)
 
     def _look_for_removals(self, catalog: Catalog, metadata: TableMetadata) -> Removals:
         # A date in the future would stand in the way of the dates of the removals before it.

@@ -1,4 +1,4 @@
-"""When to look at a table again without being told: the adaptive interval of the reconcile sweep.
+"""When to look at a table again without an event: the adaptive interval of the reconcile sweep.
 
 Events are hints that may never come; the sweep finds what was never reported. Busy tables are looked at about as
 often as they are written, quiet ones ever more seldom, and all of them at least once an hour.

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.pointers.properties import PyIcebergProperties
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.config.secrets import resolve_entry
 from icewright.core.errors import IcewrightError, NotFound
 from icewright.core.system_clock import SystemClock

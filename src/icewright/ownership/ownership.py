@@ -34,7 +34,7 @@ _MeantBy = Mapping[TableName, frozenset[TableName]]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class NamedFinding:
     """A finding that names other tables, between the two halves of its text."""
 
     code: str
@@ -61,7 +61,7 @@ class Ownership:
     rules: PlaceRules
     missing: Mapping[str, tuple[Missing, ...]] = field(default_factory=dict)
     """Whose places are not known, by catalog."""
-    beside: Mapping[TableName, tuple[Beside, ...]] = field(default_factory=dict)
+    beside: Mapping[TableName, tuple[NamedFinding, ...]] = field(default_factory=dict)
     """The last of the findings, where they name other tables."""
     foreign: frozenset[TableName] = frozenset()
     """Tables of other formats: which files in their places they need is not known."""
@@ -160,7 +160,7 @@ def ownership(
     found: dict[TableName, list[Reason]] = defaultdict(list)
     for one in by_name.values():
         found[one.name].extend(_by_itself(one, rules, reserved))
-    beside: dict[TableName, list[Beside]] = defaultdict(list)
+    beside: dict[TableName, list[NamedFinding]] = defaultdict(list)
     for name, naming in (*_together(by_name.values(), rules), *_held_among_tables(by_name.values(), rules)):
         found[name].append(naming.reason())
         beside[name].append(naming)
@@ -238,7 +238,7 @@ def _of_root(catalog: str, root: str, rules: PlaceRules, reserved: Mapping[str, 
             yield Reason("reserved-place", f"its place {wording.quoted(root)} {text}")
 
 
-def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, Beside]]:
+def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, NamedFinding]]:
     """What is wrong with claims beside others."""
     claims = tuple(claims)
     exact = overlaps(_owners(claims, str))
@@ -270,7 +270,7 @@ def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[Tabl
     )
 
 
-def _held_among_tables(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, Beside]]:
+def _held_among_tables(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, NamedFinding]]:
     """Tables whose removed files would wait where another table is: who cleans up there takes what can come back.
 
     Nor is anything purged from a quarantine that another table has files in: somebody took them for their own.
@@ -294,7 +294,7 @@ def _held_among_tables(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[t
             if others and storage_and_key(alike[place])[0] in storages:
                 before = f"removed files would wait in {wording.quoted(place)}, where "
                 after = " is or has files; configure another quarantine, or move the table"
-                yield one.name, Beside("quarantine-in-table", before, others, after)
+                yield one.name, NamedFinding("quarantine-in-table", before, others, after)
 
 
 def _owners(claims: Iterable[Claim], form: Callable[[str], str]) -> dict[str, set[TableName]]:
@@ -332,11 +332,11 @@ def _merged(readings: Iterable[_MeantBy]) -> _MeantBy:
     return found
 
 
-def _reasons(found: _MeantBy, code: str, text: str) -> Iterable[tuple[TableName, Beside]]:
+def _reasons(found: _MeantBy, code: str, text: str) -> Iterable[tuple[TableName, NamedFinding]]:
     before, _, after = text.partition("{}")
     for name, others in found.items():
         if others:
-            yield name, Beside(code, before, others, after)
+            yield name, NamedFinding(code, before, others, after)
 
 
 def lookalike(place: str, storages: frozenset[str]) -> str:

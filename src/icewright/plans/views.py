@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionFigures, ActionKind, Executor
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
-from icewright.model.actions.remove_orphan_files import NO_QUARANTINE, REFUSALS, Doubt, RemoveOrphanFiles
+from icewright.model.actions.remove_files import NO_QUARANTINE, REFUSALS, Doubt, RemoveExpiredFiles, RemoveOrphanFiles
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.approvals import REFUSED_MS, Refusal
 from icewright.model.plans.plans import Migration, Plan, Prediction, Reason, Verdict

@@ -1,4 +1,4 @@
-"""Queries that engines ran: reported by whoever may report, and shown by table."""
+"""Queries that engines ran: reported by callers who may, and shown by table."""
 
 from __future__ import annotations
 

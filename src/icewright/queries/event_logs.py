@@ -38,7 +38,7 @@ class EventLogReader:
         self._not_before: dict[Path, float] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Go on until told to stop. Nothing that fails ends it."""
+        """Go on until ``stop`` is set. Nothing that fails ends it."""
         while not stop.is_set():
             try:
                 self.read(stop)
@@ -67,7 +67,7 @@ class EventLogReader:
     def _read(self, path: Path, stop: threading.Event) -> tuple[int, bool]:
         """How many queries there were, and whether the log was read to its end: else it is read again.
 
-        What is older than its id would be known is left out: nobody could tell that it was counted before.
+        What is older than its id would be known is left out: it may have been counted before.
         """
         from icewright.queries.sources.spark_events import read_event_log  # noqa: PLC0415 - with sqlglot, which takes 0.7 s of CPU to load
 

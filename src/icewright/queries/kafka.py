@@ -47,7 +47,7 @@ class TrinoTopic:
         """What is not in the spool yet: a failure in between must not let the next commit pass it."""
 
     def run(self, stop: threading.Event) -> None:
-        """Read until told to stop; then leave the group."""
+        """Read until ``stop`` is set; then leave the group."""
         try:
             while not stop.is_set():
                 try:

@@ -21,7 +21,7 @@ _KEEP_ALL: Final = LiteralRules(LiteralPolicy.KEEP)
 _STATEMENT_END: Final = re.compile(r";[ \t]*(?:\n|\Z)")
 
 Refused = Callable[[InvalidMessage], None]
-"""Told of what is no query and is left out."""
+"""Called for what is no query and is left out."""
 
 
 def spark_queries(path: Path, refused: Refused) -> Iterator[QueryRecord]:

@@ -78,7 +78,7 @@ class QueryLog:
         return self._table
 
     def queries_of(self, table_id: TableId, since: Instant) -> int:
-        """How many queries of a table were counted in the weeks since an instant; none where nobody counts."""
+        """How many queries of a table were counted in the weeks since an instant; none where they are not counted."""
         if self._sums is None:
             return 0
         return self._sums.queries_of(table_id, week_of(since))
@@ -88,7 +88,7 @@ class QueryLog:
         return {} if self._sums is None else self._sums.weeks_of(table_id, week_of(since))
 
     def templates_of(self, table_id: TableId, since: Instant) -> Sequence[TemplateWeek]:
-        """What was counted of a table in the weeks since an instant; nothing where nobody counts."""
+        """What was counted of a table in the weeks since an instant; nothing where they are not counted."""
         return () if self._sums is None else self._sums.of_table(table_id, week_of(since))
 
     @property
@@ -135,7 +135,7 @@ class QueryLog:
         return replace(query, tables=tuple(found))
 
     def redacted(self, query: QueryRecord) -> QueryRecord:
-        """A query as somebody sent it, without values that must not be kept; its text goes where it cannot be read."""
+        """A query as it was sent, without values that must not be kept; its text goes where it cannot be read."""
         return self.rules.record(query, parsed_sql(query) if query.sql else None)
 
     def take(self, queries: Sequence[QueryRecord], malformed: Sequence[bytes] = ()) -> Accepted:
@@ -271,7 +271,7 @@ class QueryCounter:
         self._logged_through = 0
 
     def run(self, stop: threading.Event) -> None:
-        """Go on until told to stop, and once more then. No failure ends it: sums and table say where to go on."""
+        """Go on until ``stop`` is set, and once more then. No failure ends it: sums and table say where to go on."""
         log_at_s = 0.0
         while True:
             is_last = stop.is_set()

@@ -22,7 +22,7 @@ from icewright.store.table_rows import is_one_of, is_table
 from icewright.store.transactions import reading, writing
 
 TEMPLATES_MAX: Final = 1_000
-"""Templates of one table and week that are told apart; queries of others are summed together."""
+"""Templates of one table and week that are counted apart; queries of others are summed together."""
 ROWS_MAX: Final = 5_000
 """Templates and weeks of a table that are read at once."""
 _KEYS_AT_ONCE: Final = 200

@@ -9,7 +9,14 @@ import typer
 from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.model.queries.decisions import RecommendationState
-from icewright.model.queries.recommendations import AggregationCandidate, CandidateTrial, Interval, Prediction, Verdict
+from icewright.model.queries.recommendations import (
+    AggregationCandidate,
+    CandidateTrial,
+    FormatTrial,
+    Interval,
+    Prediction,
+    Verdict,
+)
 from icewright.recommendations.views import RecommendationSummary, RecommendationView
 from icewright.terminal import figures as text
 from icewright.terminal.cli import Terminal
@@ -32,6 +39,8 @@ _TRIALS: Final = headings(
     "candidate", "#files", "#of now", "#bytes of now", "#saved a day", "#costs", drop=("of now", "files"), below=()
 )
 _COLUMNS: Final = headings("column", "#queries", "#score", "left out", below=("left out",))
+
+_WRITTEN: Final = headings("column", "#bytes now", "#bytes then", below=())
 
 _AGGREGATIONS: Final = headings("by", "#queries", "#cells", "#of rows", "sums", below=("sums",))
 
@@ -173,6 +182,24 @@ def _print_test(terminal: Terminal, test: Prediction, chosen: CandidateTrial) ->
         f"saves {_range(saved)} CPU seconds a day; costs {chosen.cost.cpu_s:,.1f} CPU seconds once, for "
         f"{text.size(chosen.cost.rewrite_bytes)}"
     )
+    if chosen.written is not None:
+        terminal.say()
+        _print_written(terminal, chosen.written)
+
+
+def _print_written(terminal: Terminal, tried: FormatTrial) -> None:
+    terminal.prose(
+        f"{tried.sample_rows:,} rows of {wording.count(tried.sample_files, 'file')}, written {tried.rounds} times: "
+        f"{text.size(tried.bytes_now)} now, {text.size(tried.bytes)} then; "
+        f"to write them {_seconds(tried.write_s_now, tried.write_s)}; "
+        f"to decode the columns that queries read {_seconds(tried.read_s_now, tried.read_s)}"
+    )
+    rows = [(one.column, text.size(one.bytes_now), text.size(one.bytes)) for one in tried.columns]
+    terminal.table(_WRITTEN, rows)
+
+
+def _seconds(now: float, then: Interval) -> str:
+    return f"{now:,.2f} CPU seconds now and {then.mean:,.2f} ({then.low:,.2f} to {then.high:,.2f}) then"
 
 
 def _ends(found: Interval) -> tuple[float, float, float]:

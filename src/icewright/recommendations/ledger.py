@@ -73,7 +73,8 @@ STEP_MS: Final = 10 * 60_000
 """How often accepted recommendations are looked through."""
 MEASURED_EVERY_MS: Final = WEEK_MS
 TRIED_AGAIN_MS: Final = 24 * 3_600_000
-ACCEPTED_MAX: Final = 1_000
+REVERTED_MAX: Final = 1_000
+"""Recommendations of a table that were taken back: those of years."""
 AT_ONCE: Final = 20
 """Tables that are looked at in a row: what else has its turn in between is leases and commits."""
 OTHERS_MAX: Final = 10
@@ -156,12 +157,8 @@ class Measuring:
         if sums is None:
             return effects.scanned((), (), accepted_at, carried.at, now)
         since = accepted_at - (effects.WEEKS_MAX + 1) * WEEK_MS
-        treated = {
-            one.table_id
-            for state in (RecommendationState.ACCEPTED, RecommendationState.REVERTED, RecommendationState.ACCEPTING)
-            for one in self._store.in_state(state, ACCEPTED_MAX)
-            if one.decision is not None and one.decision.at >= since
-        }
+        states = (RecommendationState.ACCEPTED, RecommendationState.REVERTED, RecommendationState.ACCEPTING)
+        treated = {one.table_id for one in self._store.decided(*states) if one.at >= since}
         read = [
             one
             for one in sums.tables(since, 10 * OTHERS_MAX)
@@ -174,7 +171,7 @@ class Measuring:
 def unless_reverted(found: Recommendation, table_id: TableId, store: SqlRecommendations) -> Recommendation:
     """What an analysis recommends, but to leave the table where just that was taken back, by queries of before then."""
     since = None if found.evidence.test is None else found.evidence.test.since
-    for kept in store.in_state(RecommendationState.REVERTED, ACCEPTED_MAX, table_id):
+    for kept in store.in_state(RecommendationState.REVERTED, REVERTED_MAX, table_id):
         decision = kept.decision
         if decision is None or not is_same_change(kept.recommendation.candidate, found.candidate):
             continue
@@ -206,7 +203,7 @@ def predicted_change(said: Recommendation) -> Interval | None:
 
 
 def _not_by_bounds(found: PlannedReads) -> PlannedReads:
-    text = "bounds of files do not say what Bloom filters skip: only what engines read does"
+    text = "bounds of files do not say what a property of the files brings: only what engines read does"
     return replace(found, effect=Effect.UNKNOWN, reason=Reason(effects.NOT_BY_BOUNDS, text))
 
 
@@ -264,11 +261,10 @@ class Ledger:
 
     def _last_accepted(self) -> list[str]:
         """Of several that were accepted of a table the last one: it has the files."""
+        accepted = self._recommendations.store.decided(RecommendationState.ACCEPTED)
         found: dict[TableId, str] = {}
-        accepted = self._recommendations.store.in_state(RecommendationState.ACCEPTED, ACCEPTED_MAX)
-        for kept in sorted(accepted, key=_accepted_at, reverse=True):
-            if not isinstance(kept.recommendation.candidate, Revert):
-                found.setdefault(kept.table_id, kept.recommendation_id)
+        for one in sorted(accepted, key=lambda one: one.at, reverse=True):
+            found.setdefault(one.table_id, one.recommendation_id)
         return list(found.values())
 
     def _look(self, recommendation_id: str, now: Instant) -> None:
@@ -398,10 +394,6 @@ def _asked(kept: KeptRecommendation, done: CarriedOut) -> Measure | None:
         return None
     judged = (done.at, done.at) if window is None else (window.since, window.until)
     return Measure(kept.recommendation_id, decision.snapshot_id, *judged, done.at)
-
-
-def _accepted_at(kept: KeptRecommendation) -> Instant:
-    return 0 if kept.decision is None else kept.decision.at
 
 
 def _reverted_id(kept: KeptRecommendation) -> str | None:

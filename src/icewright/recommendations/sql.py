@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import ColumnElement, Engine, RowMapping, and_, delete, insert, or_, select, update
@@ -120,17 +120,27 @@ class SqlRecommendations:
         with reading(self._engine) as connection:
             return [kept_recommendation(row) for row in connection.execute(query).mappings()]
 
-    def in_state(
-        self, state: RecommendationState, limit: int, table_id: TableId | None = None
-    ) -> Sequence[KeptRecommendation]:
-        """Those in a state, of all tables or of one; the newest first."""
+    def in_state(self, state: RecommendationState, limit: int, table_id: TableId) -> Sequence[KeptRecommendation]:
+        """Those of a table in a state, the newest first."""
         kept = recommendations.c
-        query = select(recommendations).where(_is_in(state))
-        if table_id is not None:
-            query = query.where(*is_table(recommendations, table_id))
+        query = select(recommendations).where(_is_in(state), *is_table(recommendations, table_id))
         query = query.order_by(kept.made_at.desc(), kept.recommendation_id.desc()).limit(limit)
         with reading(self._engine) as connection:
             return [kept_recommendation(row) for row in connection.execute(query).mappings()]
+
+    def decided(self, *states: RecommendationState) -> Sequence[DecidedOn]:
+        """Which changes are in any of these states, of all tables, the newest first; without what they say."""
+        kept = recommendations.c
+        query = select(kept.recommendation_id, kept.catalog, kept.table_uuid, kept.decision)
+        query = query.where(_is_in(*states), kept.verdict == Verdict.CHANGE.value)
+        query = query.order_by(kept.made_at.desc(), kept.recommendation_id.desc())
+        with reading(self._engine) as connection:
+            rows = connection.execute(query).mappings().all()
+        return [
+            DecidedOn(row["recommendation_id"], TableId(row["catalog"], row["table_uuid"]), decision.at)
+            for row in rows
+            if (decision := load_optional(Decision, row["decision"])) is not None
+        ]
 
     def decide(
         self,
@@ -176,6 +186,15 @@ class SqlRecommendations:
             for rows in (judged_queries, measurements, recommendations) if found else ():
                 connection.execute(delete(rows).where(rows.c.recommendation_id.in_(found)))
             return len(found)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedOn:
+    """A recommendation, its table, and when it was decided."""
+
+    recommendation_id: str
+    table_id: TableId
+    at: Instant
 
 
 def kept_recommendation(row: RowMapping) -> KeptRecommendation:

@@ -23,9 +23,9 @@ from icewright.actions.undo.second_tables_port import SecondTables
 from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
 from icewright.audit.sql import SqlAudit
 from icewright.catalogs.local_spool import open_disk_spool
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.pointers.properties import PyIcebergProperties
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.catalogs.port import Catalog
 from icewright.catalogs.properties_port import TableProperties
 from icewright.catalogs.storage.local import STORAGE, real_folder
@@ -69,7 +69,7 @@ from icewright.store.engine import report_statement_times, store_engine
 from icewright.store.timeouts import Timeouts
 from icewright.store.transactions import FOLLOWS, SHARES, require_lead
 from icewright.store_admin.leader_lock import LeaderElection, open_leader_election
-from icewright.terminal.address import lasting_secret
+from icewright.terminal.address import QUERIES_KEY, lasting_secret
 from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
@@ -263,7 +263,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     try:
         with open_leader_election(engine, lease_ms) as election:
             catalogs = {entry.name: PyIcebergCatalog(entry, entries) for entry in entries}
-            key = partial(lasting_secret, config.server.state_dir, "queries-key")
+            key = partial(lasting_secret, config.server.state_dir, QUERIES_KEY)
             with open_spool(config, environ, SystemClock(), key) as spool:
                 yield Opened(config, environ, entries, engine, election, catalogs, spool)
     finally:

@@ -29,7 +29,7 @@ _log = structlog.get_logger("icewright.server")
 _EVERYBODY: Final = 0o007
 
 
-def require_somebody(server: ServerConfig, *, has_tokens: bool, has_people: bool = False) -> None:
+def require_access(server: ServerConfig, *, has_tokens: bool, has_people: bool = False) -> None:
     """Raises :class:`NotAllowed` for a server that others reach while nobody was let in by its owner yet.
 
     A server that is new is its owner's alone, on its own machine; what opens it there must not be all that protects it

@@ -266,7 +266,7 @@ class Loop:
             text = f"catalog {name.catalog} is not configured any more"
             self._maintainer.put_aside(name, Reason("catalog-not-configured", text))
         elif (until := self.paused_until(name.catalog)) is not None:
-            self._maintainer.put_off(name, until)  # or the tables of a catalog that is away would fill every batch
+            self._maintainer.postpone(name, until)  # or the tables of a catalog that is away would fill every batch
         else:
             self._look(name)
 
@@ -352,7 +352,7 @@ class Loop:
         except Conflict as error:
             trouble, snapshots = _reason(error), None
             _log.info("table moved while it was looked at", table=str(name), detail=error.message)
-            self._maintainer.put_off(name, self._clock.now() + INTERVAL_MIN_MS)
+            self._maintainer.postpone(name, self._clock.now() + INTERVAL_MIN_MS)
         except IcewrightError as error:
             trouble = _reason(error)
             self._set_aside(name, trouble)
@@ -385,12 +385,12 @@ class Loop:
             self._put_aside(name, error)
         else:
             self._pause(name.catalog, error)
-            self._maintainer.put_off(name, self._clock.now() + CATALOG_PAUSE_MS + 1)  # behind others that show more
+            self._maintainer.postpone(name, self._clock.now() + CATALOG_PAUSE_MS + 1)  # behind others that show more
         return False
 
     def _put_aside(self, name: TableName, error: Unavailable) -> None:
         """A table that alone does not answer waits."""
-        self._maintainer.put_off(name, self._clock.now() + STORAGE_PAUSE_MS)
+        self._maintainer.postpone(name, self._clock.now() + STORAGE_PAUSE_MS)
         self._set_aside(name, _reason(error))
 
     def _set_aside(self, name: TableName, reason: Reason) -> None:

@@ -33,7 +33,7 @@ from icewright.server.cluster.peers import ask
 from icewright.server.control import ControlPlane
 from icewright.server.control_wiring import open_control_plane, quarantine_problems
 from icewright.server.coordination import open_coordination
-from icewright.server.exposure import build_access, certificate, own_url, peer_url, require_somebody
+from icewright.server.exposure import build_access, certificate, own_url, peer_url, require_access
 from icewright.server.http.app import create_app
 from icewright.server.http.metrics import Shown
 from icewright.server.platforms.wiring import build_server_tuning
@@ -147,7 +147,7 @@ def _first_link(access: Access, url: str) -> str:
 
 def _listen_safely(config: Config, identities: SqlIdentities) -> socket.socket:
     has_people = config.oidc.issuer is not None and bool(config.oidc.roles)
-    require_somebody(config.server, has_tokens=identities.has_tokens(), has_people=has_people)
+    require_access(config.server, has_tokens=identities.has_tokens(), has_people=has_people)
     return listen(config.server.host, config.server.port)
 
 

@@ -65,7 +65,7 @@ class Restored:
     fencing_token: int
 
 
-def begin_anew(connection: Connection, clock: Clock | None = None) -> Restored:
+def prepare_restored_store(connection: Connection, clock: Clock | None = None) -> Restored:
     """Make a store of a backup fit for a server, in the transaction of ``connection``. Doing so twice is harmless."""
     given_out = connection.scalar(select(func.max(attempts.c.fencing_token))) or 0
     connection.execute(

@@ -23,7 +23,7 @@ from icewright.store.transactions import writing
 from icewright.store_admin import backup
 from icewright.store_admin.integrity_check import problems
 from icewright.store_admin.leader_lock import lock_store, lock_store_file
-from icewright.store_admin.restore import Restored, begin_anew
+from icewright.store_admin.restore import Restored, prepare_restored_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def restore(config: Config, environ: Mapping[str, str], source: Path | None, now
             lock_store(engine) as own,
             writing(own) as connection,
         ):
-            return PutBack(begin_anew(connection), None)
+            return PutBack(prepare_restored_store(connection), None)
     if source is None:
         raise NotAllowed("which file?", hint="icewright store restore FILE")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -73,7 +73,7 @@ def restore(config: Config, environ: Mapping[str, str], source: Path | None, now
         with _engine(f"sqlite:///{staged}", None) as engine:
             upgrade_store(engine)
             with writing(engine) as connection:
-                found = begin_anew(connection)
+                found = prepare_restored_store(connection)
         return PutBack(found, backup.put_in_place(staged, file, str(now)))
 
 

@@ -1,4 +1,4 @@
-"""Tables as the API shows them, for it and for whoever reads its answers."""
+"""Tables as the API shows them, for it and for the readers of its answers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class TableDocument:
 
     The figures of both are as of the summary's snapshot. ``attempts`` counts how the tries at the table's tasks ended:
     ``conflict`` are those that a writer's commit came before, ``lost`` those whose optimizer fell silent.
-    ``reporting`` says how many commits of others events told of, and how many only the sweep found.
+    ``reporting`` says how many commits of others were reported by events, and how many only the sweep found.
     """
 
     summary: TableSummary
@@ -123,7 +123,7 @@ class ObservationView:
 class LookAnswer:
     """What a look at a table came to; ``task_id`` is the task that carries the plan, where it was queued.
 
-    ``upkeep`` says of each thing that its owner lets happen by itself beside that why it is, or is not, done now.
+    ``upkeep`` says of each other automatic kind why it is, or is not, done now.
     """
 
     plan: PlanView

@@ -315,8 +315,8 @@ def _reporting(invocation: Invocation, name: TableName) -> Reporting | None:
 def _reported(reporting: Reporting | None) -> str:
     if reporting is None:
         return ""
-    told = [f"{count:,} by {channel.value}" for channel, count in sorted(reporting.told.items()) if count]
-    said = [*told, f"{reporting.sweep_only:,} found by the sweep alone"]
+    by_event = [f"{count:,} by {channel.value}" for channel, count in sorted(reporting.told.items()) if count]
+    said = [*by_event, f"{reporting.sweep_only:,} found by the sweep alone"]
     if reporting.untold:
         said.append(f"{len(reporting.untold):,} not reported yet")
     return f"commits since {text.instant(reporting.since)}: {', '.join(said)}"

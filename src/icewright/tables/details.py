@@ -19,8 +19,8 @@ from icewright.actions.rewrite_data_files.layouts.depth import opened_by_both, o
 from icewright.catalogs.metadata.values import single_value
 from icewright.catalogs.port import Catalog
 from icewright.core.errors import NotFound, Rejected
-from icewright.core.secret_keys import names_a_secret
 from icewright.inventory.partitions import partition_path
+from icewright.model.access.redacted_text import names_a_secret
 from icewright.model.iceberg.column_types import all_fields
 from icewright.model.iceberg.files import DataFile, Partition, Span
 from icewright.model.iceberg.inventory import BUCKETS_PER_OCTAVE, ManifestSummary, PartitionStatistics

@@ -114,10 +114,10 @@ def _less_metadata(reason: Reason, table: str) -> str:
 
     With few snapshots they are as large as they can be, and there are fewer of them by a property of the table.
     """
-    told = reason.figures
-    if 2 * int(told["manifest_bytes"]) >= int(told["bytes"]):
+    figures = reason.figures
+    if 2 * int(figures["manifest_bytes"]) >= int(figures["bytes"]):
         return f"icewright plan {table} --action rewrite-manifests"
-    if int(told["snapshots"]) >= SNAPSHOTS_MANY:
+    if int(figures["snapshots"]) >= SNAPSHOTS_MANY:
         return f"icewright expire-snapshots {table}"
     return (
         "ALTER TABLE ... SET TBLPROPERTIES (\n"

@@ -197,15 +197,15 @@ class TableSource:
         self.last = lists.last_change
 
     def forgotten_through(self) -> int:
-        """Nothing is forgotten: each table is told by its last change."""
+        """Nothing is forgotten: each table is sent as of its last change."""
         return 0
 
     def after(self, number: int, limit: int) -> tuple[Sequence[Event], int]:
         """See :class:`~icewright.feed.streams.Source`."""
         changes = self._lists.changed(number, self._query, limit)
         summaries = self._lookups.summaries([record for _, record in changes.tables])
-        told = zip(changes.tables, summaries, strict=True)
-        return [Event(changed, "table", to_json(summary)) for (changed, _), summary in told], changes.through
+        sent = zip(changes.tables, summaries, strict=True)
+        return [Event(changed, "table", to_json(summary)) for (changed, _), summary in sent], changes.through
 
 
 @router.get(

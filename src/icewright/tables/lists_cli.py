@@ -10,6 +10,7 @@ from icewright.core.codec import from_json
 from icewright.model.policy.policy import Mode
 from icewright.model.work.figures import HEALTH_MAX
 from icewright.tables.api_views import HealthView, TableSummary
+from icewright.tables.table_cells import health_cells
 from icewright.terminal import figures as text
 from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import Cursor, Invocation, Limit, TableArgument, api_command, table_name
@@ -111,17 +112,7 @@ def _print_health(terminal: Terminal, view: HealthView) -> None:
     if change is not None:
         terminal.say(f"{text.instant(change.at)}: {change.text}")
     terminal.say()
-    rows = [
-        (
-            part.part.value,
-            str(part.score),
-            str(part.weight),
-            part.reason.text,
-            "" if part.action is None else part.action.text,
-        )
-        for part in health.parts
-    ]
-    terminal.table(_PARTS, rows)
+    terminal.table(_PARTS, health_cells(health))
 
 
 def _cells(one: TableSummary) -> tuple[str, ...]:

@@ -157,7 +157,7 @@ class Lookups(TablesByUuid):
         )
 
     def document(self, record: TableRecord, may_read: Callable[[Scope], bool]) -> TableDocument:
-        """One table in full, for somebody who may read these scopes. Raises as :meth:`metadata` does."""
+        """One table in full, for a caller who may read these scopes. Raises as :meth:`metadata` does."""
         metadata = self.metadata(record)
         view = table_view(
             metadata,
@@ -171,7 +171,7 @@ class Lookups(TablesByUuid):
         return TableDocument(self.summary(record), view, attempts, record.reporting)
 
     def place(self, record: TableRecord, may_read: Callable[[Scope], bool]) -> PlaceView:
-        """What a table alone owns, as all tables were last seen, for somebody who may read these scopes.
+        """What a table alone owns, as all tables were last seen, for a caller who may read these scopes.
 
         Asks no catalog.
         """

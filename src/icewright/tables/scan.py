@@ -118,7 +118,7 @@ def _show(invocation: Invocation, rows: list[ScanRow], missing: list[Missing]) -
 
 
 def _ownership(looked: list[_Looked], others: list[str], offline: Offline) -> Ownership:
-    """What only all tables together tell: whose location is somebody else's as well, and where nobody knows."""
+    """What only all tables together show: whose location is another table's as well, and where that is unknown."""
     not_asked = Reason("not-looked-at", "it was left out of this scan")
     missing = [one for _, one in looked if isinstance(one, Missing)]
     return ownership(
@@ -164,17 +164,17 @@ def _with_orphans(invocation: Invocation, rows: list[ScanRow]) -> list[ScanRow]:
     from icewright.footprint.unneeded_views import UnneededView  # noqa: PLC0415 - see above
     from icewright.tables.findings import orphan_findings  # noqa: PLC0415 - see above
 
-    told = list(rows)
+    shown = list(rows)
     try:
         for number, row in enumerate(rows):
             with suppress(NotFound):  # it does not know the table
                 found = {} if row.uuid is None else invocation.client.unneeded(row.uuid, split_parts(row.name)[0])
                 orphans = orphan_findings(from_json(UnneededView, found)) if found else ()
-                told[number] = replace(row, findings=(*row.findings, *orphans))
+                shown[number] = replace(row, findings=(*row.findings, *orphans))
     except IcewrightError as error:
         if not isinstance(error.__cause__, NotFound):  # there is one, and it does not say
             invocation.terminal.note(f"without orphan files that the server knows of: {error.message}")
-    return told
+    return shown
 
 
 def _with_places(row: ScanRow, one: Claim, owned: Ownership) -> ScanRow:
@@ -186,7 +186,7 @@ def _with_progress(terminal: Terminal, offline: Offline, catalogs: list[str]) ->
         for catalog in catalogs:
             yield from _scan(offline, catalog, list)
         return
-    from rich.progress import Progress  # noqa: PLC0415 - only where somebody looks
+    from rich.progress import Progress  # noqa: PLC0415 - only on a terminal
 
     with Progress(console=terminal.err, transient=True) as progress:
         for catalog in catalogs:
@@ -230,8 +230,8 @@ def _look(offline: Offline, name: TableName) -> _Looked:
 
 def _claimed(offline: Offline, name: TableName, problem: Reason | None) -> Claim | Missing:
     """The claim of a table that was looked at, as long as its metadata can be read."""
-    told = problem or Reason("unclaimed", "nothing is known of its places")
-    return offline.registry.claim(name) or Missing(name.catalog, str(name), told)
+    why = problem or Reason("unclaimed", "nothing is known of its places")
+    return offline.registry.claim(name) or Missing(name.catalog, str(name), why)
 
 
 def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: list[Missing]) -> None:

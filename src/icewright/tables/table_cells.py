@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from icewright.core.wording import example, grouped
+from icewright.model.work.figures import TableHealth
 from icewright.observation.figures import PartitionView
 from icewright.tables.views import FileView, ManifestView, RefView, SnapshotView
 from icewright.terminal import figures as text
@@ -96,6 +97,20 @@ def _group_cells(alike: Sequence[PartitionView]) -> tuple[str, ...]:
         optimized_at=max(optimized, default=None),
     )
     return (example(number, first.path), *partition_cells(one)[1:])
+
+
+def health_cells(health: TableHealth) -> list[tuple[str, ...]]:
+    """Each part of the health: its score and weight, why, and what would raise it."""
+    return [
+        (
+            part.part.value,
+            str(part.score),
+            str(part.weight),
+            part.reason.text,
+            "" if part.action is None else part.action.text,
+        )
+        for part in health.parts
+    ]
 
 
 def snapshot_cells(view: SnapshotView) -> tuple[str, ...]:

@@ -69,6 +69,10 @@ def read_private(path: Path) -> str:
         raise Unreadable(f"{path} cannot be read: {error}") from error
 
 
+QUERIES_KEY: Final = "queries-key"
+"""The secret by which strings in queries are hashed, where none is configured."""
+
+
 def lasting_secret(state_dir: Path, name: str) -> str:
     """A secret of this state directory, made when it is first asked for and kept with mode 0600.
 

@@ -122,7 +122,7 @@ class Once:
             raise
 
 
-def begin(request: Request, answers: SqlAnswers | None) -> None:
+def begin_keyed(request: Request, answers: SqlAnswers | None) -> None:
     """Begin what a request asks for, if it has a key; called once, when the caller may ask for it.
 
     Raises what ends as the answer of before, or as a problem, where it is not to be carried out now.

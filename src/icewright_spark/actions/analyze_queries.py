@@ -23,7 +23,7 @@ from icewright.model.actions.analyze_queries import AnalyzeQueries
 from icewright.model.iceberg.names import identifier, sql_name
 from icewright.model.queries.measurements import Measured
 from icewright.model.queries.queries import Filter, QueryRecord, QuerySource, TableRead
-from icewright.model.queries.recommendations import Recommendation
+from icewright.model.queries.recommendations import Rates, Recommendation
 from icewright.model.work.jobs import Committed, GroupFigures, TaskSpec
 from icewright_spark.actions.driver_job import ONE_GROUP
 from icewright_spark.actions.phase import Phase
@@ -31,7 +31,9 @@ from icewright_spark.actions.planned_table import check_table
 from icewright_spark.executors.staged.staging import staged
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.iceberg.scan_tasks import tasks_of_files
+from icewright_spark.iceberg.table_io import worker_storage
 from icewright_spark.session.driver_cost import DriverCost, jvm_thread_clock
+from icewright_spark.trials.format_sample import FormatSample, format_sample
 from icewright_spark.trials.measure import Snapshots, measure
 from icewright_spark.trials.recommend import Options, recommend
 from icewright_spark.trials.sizes import shares_of_columns
@@ -46,6 +48,7 @@ WHOLE_BYTES_MAX: Final = 4 << 30
 WHOLE_ROWS: Final = 20_000
 
 _SEED: Final = 1
+_DAY_MS: Final = 86_400_000
 _TEXT_MAX: Final = 64
 """Characters of a text that sizes are predicted by: whether it repeats shows in them."""
 _NOT_READ: Final = ("variant", "unknown", "geometry", "geography")
@@ -66,9 +69,17 @@ class Analysis:
 
 
 def analyze_queries(
-    spark: SparkSession, table: SparkTable, spec: TaskSpec, action: AnalyzeQueries, phase: Phase
+    spark: SparkSession,
+    table: SparkTable,
+    spec: TaskSpec,
+    action: AnalyzeQueries,
+    phase: Phase,
+    hash_key: bytes | None = None,
 ) -> Analysis:
-    """Carry out one attempt. Raises :class:`Conflict` when the snapshot has expired."""
+    """Carry out one attempt; ``hash_key`` is that of the digests in queries, None where this optimizer has none.
+
+    Raises :class:`Conflict` when the snapshot has expired.
+    """
     cost = DriverCost(jvm_thread_clock(table.jvm))
     check_table(table, spec)
     if table.java.snapshot(action.base_snapshot_id) is None:
@@ -84,7 +95,15 @@ def analyze_queries(
     if action.measure is None:
         whole = _whole(spark, table, spec, action, files)
         phase.name = "trying layouts"
-        options = Options(current=action.current, modes=_modes(table), unreadable=unreadable, whole=whole)
+        options = Options(
+            current=action.current,
+            modes=_modes(table),
+            unreadable=unreadable,
+            whole=whole,
+            formats=lambda: _format_sample(spark, table, files),
+            written_share=_written_share(spark, spec, action),
+            hash_key=hash_key,
+        )
         found = recommend(spec.table_name, rows, files, queries, options)
     else:
         before_id = action.measure.before_snapshot_id
@@ -205,6 +224,29 @@ def _whole(spark: SparkSession, table: SparkTable, spec: TaskSpec, action: Analy
             for name, column in zip(names, columns, strict=True)
         ]
         return taken.select(*short, FILE).toArrow()
+
+
+def _format_sample(spark: SparkSession, table: SparkTable, files: Any) -> FormatSample:
+    """Rows on which settings of the file format are tried. Raises ``Unsupported`` where no merge could read them."""
+    storage = worker_storage(spark, table.java.io(), files[PATH][0].as_py())
+    return format_sample(table.schema_fields(), table.properties, table.metrics_modes(), files, storage)
+
+
+def _written_share(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries) -> float:
+    """How often so many rows as the table has were written within the horizon before its last snapshot.
+
+    By what snapshots say that they added. Where the first ones have expired, by the rate since the first that is there.
+    """
+    added = sql.col("summary").getItem("added-records").cast("long")
+    listed = spark.table(sql_name(spec.table_name, "snapshots"))
+    wanted = listed.select(sql.unix_millis("committed_at").alias("at"), added.alias("rows"), "parent_id")
+    rows = sorted((row["at"], row["rows"] or 0, row["parent_id"]) for row in wanted.collect())
+    last, horizon_ms = rows[-1][0], Rates().horizon_days * _DAY_MS
+    within = [row for row in rows if row[0] > last - horizon_ms]
+    written = sum(row[1] for row in within)
+    if len(within) == len(rows) and rows[0][2] is not None:
+        written *= horizon_ms / min(max(last - rows[0][0], _DAY_MS), horizon_ms)
+    return float(written / max(1, action.records))
 
 
 def _some_files(files: Any) -> tuple[list[str], int]:

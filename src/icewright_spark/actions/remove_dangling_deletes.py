@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from icewright.model.actions.remove_dangling_deletes import METHOD, RemoveDanglingDeletes
+from icewright.model.actions.rewrite_delete_files import DANGLING_METHOD, RemoveDanglingDeletes
 from icewright.model.work.jobs import TaskSpec
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
@@ -41,7 +41,7 @@ def remove_dangling_deletes(
         found = found_deletes(files, action.deletes)
         manifests = reach.check(files)
         remove_deletes(table, operation, found)
-        return f"{METHOD};removed={len(found)};applying=0;data-manifests={manifests}"
+        return f"{DANGLING_METHOD};removed={len(found)};applying=0;data-manifests={manifests}"
 
     phase.name = "committing"
     result = commit_deletes(table, spec, fill=fill, format_version=format_version, may_commit=may_commit)

@@ -15,9 +15,9 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from icewright.core.errors import Conflict, IcewrightError
-from icewright.model.actions.rewrite_position_deletes import (
+from icewright.model.actions.rewrite_delete_files import (
     DELETE_FORMAT_VERSION,
-    METHOD,
+    POSITIONS_METHOD,
     DeleteGroup,
     RewritePositionDeletes,
 )
@@ -79,7 +79,7 @@ def rewrite_position_deletes(
     phase.name = "committing"
     result = commit_deletes(table, spec, fill=fill, format_version=DELETE_FORMAT_VERSION, may_commit=may_commit)
     phase.name = "done"
-    receipts = tuple(Receipt(m.group_id, METHOD, m.input_digest, m.output_digest, m.records) for m in done)
+    receipts = tuple(Receipt(m.group_id, POSITIONS_METHOD, m.input_digest, m.output_digest, m.records) for m in done)
     return RewrittenDeletes(result, receipts, tuple(map(_figures, action.groups, done)))
 
 
@@ -173,7 +173,7 @@ def proof_of(done: Sequence[Compacted]) -> str:
     """The proof for the snapshot summary: method, groups, files, and the digest of all that is deleted."""
     files, positions = sum(bool(made.output_path) for made in done), sum(made.records for made in done)
     digest = hashlib.sha256("".join(made.output_digest for made in done).encode()).hexdigest()
-    return f"{METHOD};groups={len(done)};files={files};positions={positions};digest={digest}"
+    return f"{POSITIONS_METHOD};groups={len(done)};files={files};positions={positions};digest={digest}"
 
 
 def _figures(group: DeleteGroup, made: Compacted) -> GroupFigures:

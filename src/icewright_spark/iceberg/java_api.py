@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from icewright.core.errors import NotFound, Unavailable, Unsupported
 from icewright.model.actions.actions import FileGroup, InputFile
 from icewright.model.actions.expire_data import ExpiringFile
-from icewright.model.actions.rewrite_position_deletes import DeleteGroup
+from icewright.model.actions.rewrite_delete_files import DeleteGroup
 from icewright.model.iceberg.files import FileFormat, Partition
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.names import TableName, sql_name

@@ -8,7 +8,7 @@ reader; a data manifest never changes, so one that was looked through is not loo
 from __future__ import annotations
 
 from icewright.core.errors import Conflict
-from icewright.model.actions.rewrite_position_deletes import DeleteGroup, RewritePositionDeletes
+from icewright.model.actions.rewrite_delete_files import DeleteGroup, RewritePositionDeletes
 from icewright.model.iceberg.files import Partition
 from icewright_spark.iceberg.manifests import PartitionFiles
 

@@ -26,7 +26,7 @@ from icewright.model.actions.compute_statistics import (
     PartitionTotals,
     figures_digest,
 )
-from icewright.model.iceberg.statistics_files import NDV_KEY, THETA_SKETCH
+from icewright.model.iceberg.tables import NDV_KEY, THETA_SKETCH
 from icewright.model.work.jobs import TaskSpec
 from icewright_spark.iceberg.java_api import SparkTable, iterate
 from icewright_spark.iceberg.puffin import distinct_values, read_puffin

@@ -7,7 +7,7 @@ A kind of action that is added, and that the server does not carry out itself, h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from pyspark.sql import SparkSession
@@ -17,9 +17,8 @@ from icewright.model.actions.actions import Action, RewriteDataFiles, UndoExpire
 from icewright.model.actions.analyze_queries import AnalyzeQueries
 from icewright.model.actions.compute_statistics import ComputeStatistics
 from icewright.model.actions.expire_data import ExpireData
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletes, RewritePositionDeletes
 from icewright.model.actions.rewrite_manifests import RewriteManifests
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
 from icewright.model.work.jobs import GroupFigures, GroupLeft, Receipt, Result, TaskSpec
 from icewright_spark.actions.analyze_queries import analyze_queries
 from icewright_spark.actions.compute_statistics import compute_statistics
@@ -40,7 +39,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a job is given. ``member`` is the attempt's place in a batch, None where it shares no Spark job."""
+    """What a job is given. ``member`` is the attempt's place in a batch, None where it shares no Spark job.
+
+    ``hash_key`` is that of the digests in queries, None where this optimizer has none.
+    """
 
     spark: SparkSession
     table: SparkTable
@@ -48,6 +50,7 @@ class Given:
     phase: Phase
     lease: LeaseRenewer
     member: BatchMember | None
+    hash_key: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ def _undo_expire_data(given: Given, action: UndoExpireData) -> Done:
 
 
 def _analyze_queries(given: Given, action: AnalyzeQueries) -> Done:
-    found = analyze_queries(given.spark, given.table, given.spec, action, given.phase)
+    found = analyze_queries(given.spark, given.table, given.spec, action, given.phase, given.hash_key)
     return Done(found.result, (), (found.figures,), driver_cpu_ms=found.driver_cpu_ms, answer=found.answer)
 
 

@@ -88,7 +88,8 @@ def _engine(
     try is counted, with its cause, and whoever asks why the task waits is told. A resident one was started for none.
     """
     try:
-        return SparkEngine(spark, server, watchdog, executors)
+        key = settings.queries_hash_key
+        return SparkEngine(spark, server, watchdog, executors, None if key is None else key.encode())
     except Unavailable as error:
         if settings.tasks_max is not None:
             failed = FailedEngine(error, spark_version=str(spark.version), iceberg_version=iceberg_version(spark))

@@ -52,7 +52,7 @@ class Attempt:
 
     ``claimed_s`` is when the task was asked for, by the monotonic clock. ``pool`` is the FAIR pool of its jobs: Spark
     keeps every pool that it has ever heard of, so that there must be few names. ``member`` is the attempt's place in a
-    batch, None where it shares no Spark job.
+    batch, None where it shares no Spark job. ``hash_key`` is that of the digests in queries, as far as it is known.
     """
 
     def __init__(
@@ -64,7 +64,9 @@ class Attempt:
         claimed_s: float | None = None,
         pool: str = "icewright",
         member: BatchMember | None = None,
+        hash_key: bytes | None = None,
     ) -> None:
+        self._hash_key = hash_key
         self._spark, self._server, self._spec, self._pool, self._member = spark, server, spec, pool, member
         self._job_group = f"{spec.task_id}/{spec.attempt}"
         self._phase = Phase(groups_in(spec.action))
@@ -116,7 +118,7 @@ class Attempt:
         table = SparkTable(self._spark, self._spec.table_name)
         self._check_same_table(table)
         fault(Fault.TABLE_CHECKED)
-        return run_job(Given(self._spark, table, self._spec, self._phase, self.lease, self._member))
+        return run_job(Given(self._spark, table, self._spec, self._phase, self.lease, self._member, self._hash_key))
 
     def _check_same_table(self, table: SparkTable) -> None:
         """Server and Spark must look at the same table through their two catalogs. Raises :class:`Conflict`."""

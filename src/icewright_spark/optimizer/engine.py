@@ -54,7 +54,10 @@ class Engine(Protocol):
 
 
 class SparkEngine:
-    """The Spark session of this process; ``executors`` is None where it has none but itself."""
+    """The Spark session of this process; ``executors`` is None where it has none but itself.
+
+    ``hash_key`` is that of the digests in queries, None where this optimizer has none.
+    """
 
     def __init__(
         self,
@@ -62,10 +65,11 @@ class SparkEngine:
         server: AttemptServer,
         watchdog: Watchdog | None = None,
         executors: Executors | None = None,
+        hash_key: bytes | None = None,
     ) -> None:
         """Raises as :func:`icewright_spark.optimizer.environment.worker_environment` does."""
         self._spark, self._server, self._watchdog = spark, server, watchdog or Watchdog(end_this_process)
-        self._executors = executors
+        self._executors, self._hash_key = executors, hash_key
         self.spark_version = str(spark.version)
         self.iceberg_version = iceberg_version(spark)
         self.workers = worker_environment(spark)
@@ -85,7 +89,15 @@ class SparkEngine:
 
     def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, member: BatchMember | None = None) -> TaskReport:
         """See :class:`Engine`."""
-        attempt = Attempt(self._spark, self._server, spec, claimed_s=claimed_s, pool=pool, member=member)
+        attempt = Attempt(
+            self._spark,
+            self._server,
+            spec,
+            claimed_s=claimed_s,
+            pool=pool,
+            member=member,
+            hash_key=self._hash_key,
+        )
         with self._watchdog.watching(f"task {spec.task_id}", attempt.lease):
             return attempt.run()
 

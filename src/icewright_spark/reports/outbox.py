@@ -22,10 +22,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from icewright.core.errors import IcewrightError, InvalidConfiguration, Rejected, Unavailable
+from icewright_spark.reports.destination import Destination
 
 WAITING_MAX: Final = 10_000
 """Reports that an outbox holds; beyond these a report is refused, and its commit is left to the sweep."""
 SENT_AT_ONCE: Final = 500
+FLUSH_S: Final = 300.0
 _NAME: Final = re.compile(r"[0-9]{20}-[0-9a-f]{16}\.json\Z")
 _BYTES_MAX: Final = 64 * 1024
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -152,8 +154,6 @@ def _sendable(events: dict[str, Any], send: Send) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Flush an outbox: 0 when nothing waits in it any more, 1 when something does, 2 for wrong use."""
-    from icewright_spark.reports.report import FLUSH_S, Destination  # noqa: PLC0415 - which imports this module
-
     parser = argparse.ArgumentParser(prog="python -m icewright_spark.reports.outbox", description=__doc__)
     parser.add_argument("action", choices=["flush"])
     parser.add_argument("--outbox", required=True, type=Path)

@@ -1,18 +1,19 @@
 """From a sample, a list of files and a log of queries to a recommendation for one table.
 
-Pure: a Spark job hands over Arrow tables and records, and gets a recommendation. Nothing is read or written here, there
-is no clock and no chance in it.
+A Spark job hands over Arrow tables and records, and gets a recommendation. Nothing is read or written here, there is no
+clock and no chance in it, but for what comes with the options: rows for settings of the file format, and their measure.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
+from icewright.core.errors import Rejected, Unavailable
 from icewright.core.reasons import Reason
 from icewright.model.iceberg.layouts import LayoutExpression
 from icewright.model.iceberg.names import TableName
@@ -34,8 +35,11 @@ from icewright.model.queries.recommendations import (
 )
 from icewright_spark.executors.sort.sample import ROWS_PER_FILE_MIN
 from icewright_spark.trials.aggregations import aggregating_reads, aggregations
-from icewright_spark.trials.candidates import Choice, choose
+from icewright_spark.trials.candidates import BLOOM_PROPERTY, Choice, choose
 from icewright_spark.trials.cutting import cut_tree
+from icewright_spark.trials.format_sample import FormatSample, one_round
+from icewright_spark.trials.formats import FormatsOfWindows, FormatTrials, Measure, may_pay
+from icewright_spark.trials.hashed_literals import with_values
 from icewright_spark.trials.predicates import Columns, Path, flat_columns
 from icewright_spark.trials.simulation import (
     Ends,
@@ -84,7 +88,10 @@ class Options:
 
     ``unreadable`` counts queries that could not be read, and are not among those that are given. ``whole`` are rows
     with all columns and ``_file`` of some files, chosen by chance, each file's in their order, by which sizes are
-    predicted; without it rows take as much room under a layout as they do now.
+    predicted; without it rows take as much room under a layout as they do now. ``formats`` reads the rows on which
+    settings of the file format are tried, where these may pay; where it is refused the reason is a caveat.
+    ``written_share`` is of :class:`~icewright_spark.trials.formats.FormatTrials`; ``hash_key`` is that of the digests
+    in queries, None where it is not known.
     """
 
     rates: Rates = field(default_factory=Rates)
@@ -92,6 +99,10 @@ class Options:
     modes: Mapping[Path, str] = field(default_factory=dict)
     unreadable: int = 0
     whole: Any = None
+    formats: Callable[[], FormatSample] | None = None
+    measure: Measure = one_round
+    written_share: float = 1.0
+    hash_key: bytes | None = field(default=None, repr=False)
 
 
 def recommend(
@@ -128,9 +139,12 @@ class _Trials:
         grouped = [columns.find(name) for read in aggregating_reads(queries, table) for name in read.group_by]
         wanted += [path for path in dict.fromkeys(grouped) if path is not None]
         self._sample: TableSample = table_sample(flat, files, wanted, options.modes)
+        if options.hash_key is not None:
+            valued = with_values(self._sample.columns, reads, options.hash_key)
+            self._sample = replace(self._sample, columns=valued)
         self._queries = queries
         older, newer = split_by_time(reads)
-        self._older_reads = older
+        self._older_reads, self._newer_reads = older, newer
         self._older, of_older = workload_of(older, self._sample.columns)
         self._newer, of_newer = workload_of(newer, self._sample.columns)
         unreadable = Counter({UNREADABLE_ROW: options.unreadable})
@@ -138,6 +152,7 @@ class _Trials:
         sizes = None if options.whole is None else Sizes.of(options.whole, files)
         self._simulation = Simulation(self._sample, sizes)
         self._cost = cost_of(self._simulation.simulated_bytes, options.rates)
+        self._not_written: Reason | None = None
 
     def recommendation(self) -> Recommendation:
         """With what is recorded beside it."""
@@ -148,17 +163,15 @@ class _Trials:
         if refusal is not None:
             return self._leave(refusal)
         choice = choose(self._older, self._sample.columns, self._options.current)
-        cuts = self._cut_entry(choice)
-        if not choice.candidates and cuts is None:
-            text = "No column has filters that exclude rows and that bounds of files can answer."
-            return self._leave(Reason(NO_CANDIDATE, text), choice)
-        older = self._window(self._older)
+        cuts, older = self._cut_entry(choice), self._window(self._older)
+        formats = self._formats(older)
         entries = [self._entry(candidate, self._older, choice) for candidate in choice.candidates]
         entries += [] if cuts is None else [cuts]
-        trials = [
-            CandidateTrial(entry.candidate, prediction(older, entry.sides, self._options.rates), entry.cost)
-            for entry in entries
-        ]
+        entries += [] if formats is None else formats.entries
+        if not entries:
+            text = "No column has filters that exclude rows and that bounds of files can answer."
+            return self._leave(Reason(NO_CANDIDATE, text), choice)
+        trials = [self._trial(entry, older, formats) for entry in entries]
         winner = pick(entries, older, self._options.rates)
         ordered = sorted(trials, key=lambda trial: -trial.train.saved_s_per_day.mean)
         if winner is None:
@@ -168,8 +181,12 @@ class _Trials:
                 f"{best.train.saved_s_per_day.mean:.3g} CPU seconds a day and costs {best.cost.cpu_s:.3g}."
             )
             return self._leave(Reason(NO_GAIN, text), choice, ordered)
-        entry = self._entry(entries[winner].candidate, self._newer, choice)
-        newer = prediction(self._window(self._newer), entry.sides, self._options.rates)
+        candidate = entries[winner].candidate
+        if formats is not None and isinstance(candidate, PropertiesChange) and entries[winner].window is not None:
+            entry = formats.trials.entry(candidate, formats.newer)
+        else:
+            entry = self._entry(candidate, self._newer, choice)
+        newer = prediction(entry.window or self._window(self._newer), entry.sides, self._options.rates)
         chosen = replace(trials[winner], test=newer)
         verdict, reason = verdict_on(entry.cost, chosen.train, newer, self._options.rates)
         ordered = [chosen if trial is trials[winner] else trial for trial in ordered]
@@ -183,9 +200,40 @@ class _Trials:
             chosen=chosen,
             trials=tuple(ordered),
             caveats=self._caveats(chosen.candidate),
-            frequent=self._frequent(entry.sides.expected if verdict is Verdict.CHANGE else None),
+            frequent=self._frequent(
+                entry.sides.expected if isinstance(candidate, LayoutChange) and verdict is Verdict.CHANGE else None
+            ),
             judged=self._judged() if verdict is Verdict.CHANGE else (),
         )
+
+    def _formats(self, older: Window) -> FormatsOfWindows | None:
+        """Settings of the file format with the queries of both windows; None where they cannot pay, or be tried."""
+        options, files = self._options, self._sample.files
+        if options.formats is None or not may_pay(older, options.rates):
+            return None
+        now, columns = self._simulation.now(), self._sample.columns
+        windows = ((self._older_reads, self._older), (self._newer_reads, self._newer))
+        try:
+            trials = FormatTrials(
+                options.formats(),
+                options.measure,
+                options.rates,
+                files=len(files.rows),
+                file_bytes=int(files.bytes.sum()),
+                written_share=options.written_share,
+            )
+            first, second = (trials.queries(reads, of, columns, now) for reads, of in windows)
+            return FormatsOfWindows(trials, tuple(trials.entries(first)), second)
+        except (Rejected, Unavailable) as error:  # layouts need none of it, and Spark has other ways to the files
+            text = f"Settings of the file format are not tried: {error.message}"
+            self._not_written = Reason("formats-not-tried", text)
+            return None
+
+    def _trial(self, entry: Entry, older: Window, formats: FormatsOfWindows | None) -> CandidateTrial:
+        candidate, train = entry.candidate, prediction(entry.window or older, entry.sides, self._options.rates)
+        if formats is None or entry.window is None or not isinstance(candidate, PropertiesChange):
+            return CandidateTrial(candidate, train, entry.cost)
+        return CandidateTrial(candidate, train, entry.cost, written=formats.trials.said(candidate))
 
     def _judged(self) -> tuple[JudgedQuery, ...]:
         """What newer queries open now: of many, those of the smallest keys."""
@@ -361,7 +409,15 @@ class _Trials:
                 "rows beyond them, as of later times."
             )
             found.append(Reason("cuts-age", text, {"cuts": cuts}))
-        if isinstance(candidate, PropertiesChange):
+        if isinstance(candidate, PropertiesChange) and any(
+            key.startswith(BLOOM_PROPERTY) for key in candidate.properties
+        ):
             text = "What Bloom filters skip is estimated from how often values repeat in the sample, not simulated."
             found.append(Reason("bloom-estimate", text))
-        return tuple(found)
+        elif isinstance(candidate, PropertiesChange):
+            text = (
+                "Files that are there get these settings when they are rewritten, and row groups that are copied as "
+                "they are keep theirs. Decoding was measured with Arrow on the optimizer, not with your engines."
+            )
+            found.append(Reason("format-of-new-files", text))
+        return (*found, *(() if self._not_written is None else (self._not_written,)))

@@ -10,7 +10,7 @@ nothing else was judged by, this made the mean error 0.027 instead of 0.038 at 8
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -70,10 +70,11 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What each query opens, in files and in bytes."""
+    """What each query opens, in files and in bytes; ``other_s`` is what it spends besides, where that was measured."""
 
     files: Amounts
     bytes: Amounts
+    other_s: Amounts = field(default_factory=lambda: np.zeros(1))
 
 
 def scanned(queries: Sequence[Sequence[Condition]], files: Files) -> Scanned:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from icewright.core.errors import Rejected
 from icewright.model.iceberg.tables import SortField
+from icewright.model.queries.queries import Filter, Literal, LiteralKind
 from icewright_spark.executors.merge.values import comparable
 from icewright_spark.executors.sort.scale import Column, Scale
 from icewright_spark.parquet.metrics import DEFAULT_MODE, MetricsMode, metrics_mode, truncated_above
@@ -72,7 +73,7 @@ class CodedColumn:
     bounds of a file that has this as its least or greatest value: strings are truncated there. One more at each end is
     the least and the greatest that any file has. ``bounds`` are those of the files that are there. ``bounded`` is False
     if no file says anything of it, though of other columns, or if the table's metrics mode has no bounds: new files
-    have none either then.
+    have none either then. ``hashed`` are values by the digests that queries have of them, where these are known.
     """
 
     path: Path
@@ -84,11 +85,17 @@ class CodedColumn:
     upper: Codes
     bounds: ColumnBounds
     bounded: bool
+    hashed: Mapping[str, Literal] = field(default_factory=dict, repr=False)
 
     @property
     def distinct(self) -> int:
         """How many values the sample has, NULL and NaN apart."""
         return len(self.lower) - 2
+
+    def with_values(self, item: Filter) -> Filter:
+        """A filter with the values of its digests, as far as these are known."""
+        literals = (self.hashed.get(it.text, it) if it.kind is LiteralKind.HASHED else it for it in item.literals)
+        return replace(item, literals=tuple(literals))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +173,12 @@ def _said_of(live: Any, path: Path, kind: Any) -> _Said | None:
     return _Said(parts["lower_bound"].cast(kind), parts["upper_bound"].cast(kind), *counts)
 
 
+def scale_of(values: Any, marks: Any) -> Scale:
+    """The ascending scale of a column of the type of ``values``, with marks that are comparable already."""
+    kind, unique = Column.of(values, _ASCENDING).kind, pc.unique(marks)
+    return Scale(kind, unique.take(pc.sort_indices(unique)), descending=False, nulls_last=False)
+
+
 def _coded(path: Path, values: Any, said: _Said | None, mode: MetricsMode, *, bounded: bool, files: int) -> CodedColumn:
     plain = comparable(values)
     distinct = pc.unique(plain.drop_null())
@@ -173,9 +186,7 @@ def _coded(path: Path, values: Any, said: _Said | None, mode: MetricsMode, *, bo
     parts = [distinct, least, greatest.drop_null()]
     if said is not None:
         parts += [comparable(said.lower).drop_null(), comparable(said.upper).drop_null()]
-    marks = pc.unique(pa.concat_arrays(parts))
-    kind = Column.of(values.slice(0, 0), _ASCENDING).kind
-    scale = Scale(kind, marks.take(pc.sort_indices(marks)), descending=False, nulls_last=False)
+    scale = scale_of(values.slice(0, 0), pa.concat_arrays(parts))
     rows = rows_of(values, scale)
     valid = (rows.codes != NULL_CODE) & ~rows.nan
     seen = np.unique(rows.codes[valid])

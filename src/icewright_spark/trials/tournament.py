@@ -52,13 +52,17 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The queries of a window: how often each ran, in how many days, and what they open now, of how much."""
+    """The queries of a window: how often each ran, in how many days, and what they open now, of how much.
+
+    ``largest`` is the most that a query could open less, or more; the whole table where it is not known.
+    """
 
     weights: Amounts
     days: float
     now: Scanned
     files: int
     bytes: int
+    largest: Scanned | None = None
 
     @property
     def per_day(self) -> float:
@@ -68,11 +72,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A candidate with its cost and what the queries of one window open with it."""
+    """A candidate with its cost and what the queries of one window open with it.
+
+    ``window`` is of those queries where they are counted in another way than for the others.
+    """
 
     candidate: Candidate
     cost: Cost
     sides: Sides
+    window: Window | None = None
 
 
 def cost_of(rewrite_bytes: int, rates: Rates) -> Cost:
@@ -83,7 +91,7 @@ def cost_of(rewrite_bytes: int, rates: Rates) -> Cost:
 def gains(now: Scanned, then: Scanned, rates: Rates) -> Amounts:
     """CPU seconds that each query saves."""
     files = (now.files - then.files) * (rates.open_s + rates.plan_s)
-    return files + (now.bytes - then.bytes) / rates.read_bytes_per_s
+    return files + (now.bytes - then.bytes) / rates.read_bytes_per_s + (now.other_s - then.other_s)
 
 
 def pick(entries: Sequence[Entry], older: Window, rates: Rates) -> int | None:
@@ -97,20 +105,14 @@ def pick(entries: Sequence[Entry], older: Window, rates: Rates) -> int | None:
     """
     if not entries or not older.weights.sum():
         return None
-    saved = [gains(older.now, entry.sides.expected, rates) for entry in entries]
-    worth = [
-        _mean(gain, older.weights) * older.per_day * rates.horizon_days - entry.cost.cpu_s
-        for gain, entry in zip(saved, entries, strict=True)
-    ]
+    saved = [saved_in_horizon(entry, older, rates) for entry in entries]
+    worth = [gain - entry.cost.cpu_s for gain, entry in zip(saved, entries, strict=True)]
     best = int(np.argmax(worth))
     if worth[best] <= 0:
         return None
 
     def ties(number: int) -> bool:
-        below = saved[best] - saved[number]
-        spared = (entries[best].cost.cpu_s - entries[number].cost.cpu_s) / (older.per_day * rates.horizon_days)
-        near = TIE * abs(_mean(saved[best], older.weights))
-        return worth[number] > 0 and _mean(below, older.weights) - spared <= near
+        return worth[number] > 0 and worth[best] - worth[number] <= TIE * abs(saved[best])
 
     def order(number: int) -> tuple[tuple[int, int], float, str]:
         candidate = entries[number].candidate
@@ -119,11 +121,19 @@ def pick(entries: Sequence[Entry], older: Window, rates: Rates) -> int | None:
     return min((number for number in range(len(entries)) if ties(number)), key=order)
 
 
+def saved_in_horizon(entry: Entry, older: Window, rates: Rates) -> float:
+    """CPU seconds that an entry saves its queries within the horizon."""
+    window = entry.window or older
+    gain = _mean(gains(window.now, entry.sides.expected, rates), window.weights)
+    return gain * window.per_day * rates.horizon_days
+
+
 def prediction(window: Window, sides: Sides, rates: Rates) -> Prediction:
     """What the queries of a window open on average, and what they save a day, each with its interval."""
     now, later = window.now, rates.horizon_days / window.days
     sides_of = (sides.expected, sides.optimistic, sides.pessimistic)
-    nothing, table = Scanned(np.zeros(1), np.zeros(1)), Scanned(np.ones(1) * window.files, np.ones(1) * window.bytes)
+    nothing = Scanned(np.zeros(1), np.zeros(1))
+    table = window.largest or Scanned(np.ones(1) * window.files, np.ones(1) * window.bytes)
     saved, files, size = (
         [
             interval(value(now, then), window.weights, later=later, span=float(value(table, nothing)[0]))

@@ -40,17 +40,19 @@ _UNBOUNDED: Final = frozenset({Operator.OTHER})
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One scan of the table: its filters, with the columns that they are on."""
+    """One scan of the table: its filters, with the columns that they are on, and what it reads, where that is known."""
 
     at: Instant
     filters: tuple[tuple[Path, Filter], ...]
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """Reads with the same filters, literals included: they say the same of a layout, however often they ran.
 
-    ``conditions`` are None where literals are hashed or dropped: such reads count for the choice of columns alone.
+    ``filters`` are as they are kept, ``conditions`` by the values of digests, where these are known; None where
+    literals stay hashed, or are dropped: such reads count for the choice of columns alone.
     """
 
     filters: tuple[tuple[Path, Filter], ...]
@@ -114,7 +116,7 @@ def reads_of(
                 unusable[UNKNOWN_COLUMN] += 1
             else:
                 found = tuple((path, item) for path, item in zip(paths, read.filters, strict=True) if path is not None)
-                reads.append(Read(query.started_at, found))
+                reads.append(Read(query.started_at, found, read.columns))
     return reads, unusable
 
 
@@ -131,22 +133,16 @@ def workload_of(reads: Sequence[Read], columns: Mapping[Path, CodedColumn]) -> t
 
     Filters that bounds can never answer, among them those on columns without an order, count for nothing.
     """
-    weights: dict[tuple[tuple[Path, Filter], ...], int] = {}
-    for read in reads:
-        filters = tuple(sorted(set(read.filters), key=repr))
-        weights[filters] = weights.get(filters, 0) + 1
+    weights = Counter(filters_of(read) for read in reads)
     units: list[Unit] = []
     hidden: list[Unit] = []
     unusable: Counter[str] = Counter()
     for filters, weight in weights.items():
-        bounded = [(path, item) for path, item in filters if item.operator not in _UNBOUNDED and path in columns]
-        conditions = [condition_of(item, path, columns[path].scale) for path, item in bounded]
-        if any(literal.kind in _HIDDEN for _, item in bounded for literal in item.literals):
-            hidden.append(Unit(filters, weight, None))
-        elif any(condition is None for condition in conditions):
+        unit = unit_of(filters, weight, columns)
+        if unit is None:
             unusable[UNREADABLE] += weight
         else:
-            units.append(Unit(filters, weight, tuple(it for it in conditions if it is not None)))
+            (hidden if unit.conditions is None else units).append(unit)
     window = QueryWindow(
         since=reads[0].at if reads else 0,
         until=reads[-1].at if reads else 0,
@@ -154,3 +150,19 @@ def workload_of(reads: Sequence[Read], columns: Mapping[Path, CodedColumn]) -> t
         evaluated=sum(unit.weight for unit in units),
     )
     return Workload(window, tuple(units), tuple(hidden)), unusable
+
+
+def filters_of(read: Read) -> tuple[tuple[Path, Filter], ...]:
+    """The filters of a read, each once, in one order."""
+    return tuple(sorted(set(read.filters), key=repr))
+
+
+def unit_of(filters: tuple[tuple[Path, Filter], ...], weight: int, columns: Mapping[Path, CodedColumn]) -> Unit | None:
+    """Reads with these filters; None where a literal is no value of its column's type."""
+    some = [(path, item) for path, item in filters if item.operator not in _UNBOUNDED and path in columns]
+    bounded = [(path, columns[path].with_values(item)) for path, item in some]
+    if any(literal.kind in _HIDDEN for _, item in bounded for literal in item.literals):
+        return Unit(filters, weight, None)
+    conditions = tuple(condition_of(item, path, columns[path].scale) for path, item in bounded)
+    known = tuple(condition for condition in conditions if condition is not None)
+    return Unit(filters, weight, known) if len(known) == len(conditions) else None

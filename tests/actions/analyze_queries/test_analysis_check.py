@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.actions.analyze_queries.check import analysis_violations, recommendation_problem
+from icewright.actions.analyze_queries.check import analysis_violations, impossible, recommendation_problem
 from icewright.actions.analyze_queries.plan import (
     QUERIES_MIN,
     SAMPLE_ROWS_MAX,
@@ -22,17 +22,19 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.queries.recommendations import (
     LEAVE,
     AggregationCandidate,
+    ColumnBytes,
     Cost,
     FrequentQueries,
     LayoutChange,
     PropertiesChange,
     QueryWindow,
     Recommendation,
+    Revert,
     Verdict,
 )
 from icewright.plans.standalone_plan import Decided
 from icewright.policy.effective import effective_policy
-from tests.builders.queries import frequent, leave, recommendation
+from tests.builders.queries import frequent, leave, of_format, recommendation
 from tests.builders.served import EVENTS, Served
 from tests.cases import each_case
 
@@ -198,6 +200,112 @@ def wrong_answers() -> list[tuple[Recommendation, str]]:
             )
         ),
     ]
+
+
+CODEC, LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
+ROW_GROUP = "write.parquet.row-group-size-bytes"
+DICTIONARY = "write.parquet.dict-encoding-enabled.column."
+
+
+@each_case(
+    "properties",
+    [
+        {CODEC: "zstd", LEVEL: "1"},
+        {CODEC: "zstd", LEVEL: "9"},
+        {CODEC: "snappy"},
+        {CODEC: "uncompressed"},
+        {ROW_GROUP: str(8 << 20)},
+        {f"{DICTIONARY}city": "false"},
+        {CODEC: "zstd", LEVEL: "3", ROW_GROUP: str(16 << 20), f"{DICTIONARY}city": "false"},
+    ],
+)
+def test_settings_of_the_file_format_that_hold_are_accepted(
+    metadata: TableMetadata, properties: dict[str, str]
+) -> None:
+    assert problem_of(of_format(EVENTS, PropertiesChange(properties)), metadata) is None
+
+
+@each_case(
+    "properties",
+    [
+        {CODEC: "lz4"},
+        {CODEC: "brotli"},
+        {CODEC: "zstd"},  # with the level of whatever was there before
+        {CODEC: "zstd", LEVEL: "19"},
+        {CODEC: "zstd", LEVEL: "-1"},
+        {CODEC: "zstd", LEVEL: "³"},
+        {CODEC: "zstd", LEVEL: "9" * 5_000},
+        {CODEC: "snappy", LEVEL: "3"},
+        {LEVEL: "3"},
+        {ROW_GROUP: "1"},
+        {ROW_GROUP: str(1 << 40)},
+        {ROW_GROUP: "8 MiB"},
+        {f"{DICTIONARY}city": "true"},
+        {"write.parquet.page-version": "v2"},
+        {"write.parquet.compression-codec ": "snappy"},
+        {CODEC: "snappy", "write.data.path": "s3://x"},
+    ],
+)
+def test_other_settings_of_the_file_format_are_shown_to_nobody(
+    metadata: TableMetadata, properties: dict[str, str]
+) -> None:
+    assert "it would set" in (problem_of(of_format(EVENTS, PropertiesChange(properties)), metadata) or "")
+
+
+def test_settings_of_the_file_format_go_back_to_what_they_were(metadata: TableMetadata) -> None:
+    was = {CODEC: "lz4", LEVEL: None, f"{DICTIONARY}gone": None}
+    assert list(impossible(Revert("recommendation-1", was), metadata)) == []
+    assert list(impossible(Revert("recommendation-1", {**was, "write.data.path": None}), metadata)) != []
+
+
+def wrong_trials() -> list[tuple[Recommendation, str]]:
+    good, chosen = of_format(EVENTS), of_format(EVENTS).chosen
+    assert chosen is not None
+    assert chosen.test is not None
+    written = chosen.written
+    assert written is not None
+
+    def trial(**changes: object) -> Recommendation:
+        return replace(good, chosen=replace(chosen, **changes))  # type: ignore[arg-type] # of several fields
+
+    def sample(**changes: object) -> Recommendation:
+        return trial(written=replace(written, **changes))  # type: ignore[arg-type] # of several fields
+
+    long = ColumnBytes("x" * 1_001, 1, 1)
+    return [
+        (of_format(EVENTS, PropertiesChange({f"{DICTIONARY}gone": "false"})), "no column gone"),
+        (trial(written=None), "not measured on rows"),
+        (sample(rounds=2), "not measured on rows"),
+        (trial(cost=Cost(4_000_000, 0.1)), "less than a rewrite of the table"),
+        (trial(test=replace(chosen.test, bytes_read_now=5e6)), "5e+06 bytes of a table of 4,000,000"),
+        *(
+            (answer, "what it says of a sample of rows cannot be")
+            for answer in (
+                sample(sample_rows=0),
+                sample(row_groups=-1),
+                sample(bytes=-1),
+                sample(columns=written.columns * 11),
+                sample(columns=(long,)),
+                replace(good, trials=(replace(chosen, written=replace(written, columns=(long,))),)),
+            )
+        ),
+    ]
+
+
+@each_case(("answer", "why"), wrong_trials())
+def test_a_trial_on_rows_that_does_not_hold_is_shown_to_nobody(
+    metadata: TableMetadata, answer: Recommendation, why: str
+) -> None:
+    assert why in (problem_of(answer, metadata) or "")
+
+
+def test_settings_that_a_table_has_are_no_change(metadata: TableMetadata) -> None:
+    answer = of_format(EVENTS)
+    assert isinstance(answer.candidate, PropertiesChange)
+    has_them = replace(metadata, properties={**metadata.properties, **answer.candidate.properties})
+    assert "already" in (problem_of(answer, has_them) or "")
+    orc = replace(metadata, properties={"write.format.default": "orc"})
+    assert "not written as Parquet" in (problem_of(answer, orc) or "")
 
 
 @each_case(("answer", "why"), wrong_answers())

@@ -16,14 +16,18 @@ from icewright.actions.compute_statistics.plan import StatisticsDecision, decide
 from icewright.actions.compute_statistics.settings import column_list
 from icewright.inventory.commit_search import commit_in_log
 from icewright.model.actions.compute_statistics import ComputeStatistics, PartitionTotals, StatisticsColumn
-from icewright.model.iceberg.statistics_files import (
+from icewright.model.iceberg.tables import (
     NDV_KEY,
     THETA_SKETCH,
+    Operation,
+    PartitionField,
+    PartitionSpec,
     PartitionStatisticsFile,
+    Snapshot,
     StatisticsBlob,
     StatisticsFile,
+    TableMetadata,
 )
-from icewright.model.iceberg.tables import Operation, PartitionField, PartitionSpec, Snapshot, TableMetadata
 from icewright.model.plans.observation import Observation
 from tests.builders.observations import NO_FIELDS, data_file, month, observe, policy, snapshot, table
 from tests.cases import each_case

@@ -12,14 +12,14 @@ from icewright.actions.compute_statistics import service as statistics_planner
 from icewright.core.errors import InvalidMessage
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.compute_statistics import ComputeStatistics, ComputeStatisticsRequest
-from icewright.model.iceberg.statistics_files import (
+from icewright.model.iceberg.tables import (
     NDV_KEY,
     THETA_SKETCH,
     PartitionStatisticsFile,
+    Snapshot,
     StatisticsBlob,
     StatisticsFile,
 )
-from icewright.model.iceberg.tables import Snapshot
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, TaskSpec
 from icewright.model.work.tasks import Task, TaskState

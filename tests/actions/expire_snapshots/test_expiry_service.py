@@ -25,13 +25,7 @@ ASKED = ExpireSnapshotsRequest("PT2H", 1)
 @pytest.fixture
 def house() -> Lakehouse:
     """A table with five snapshots, an hour apart."""
-    made = Lakehouse(rules=(ALL_AUTO,))
-    made.create()
-    for _ in range(5):
-        made.pass_time(HOUR_MS)
-        made.append(1)
-    made.control.loop.round()
-    return made
+    return Lakehouse(rules=(ALL_AUTO,)).with_five_snapshots()
 
 
 def planned(house: Lakehouse, asked: ExpireSnapshotsRequest = ASKED) -> Plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.policy.effective import effective_policy
 from tests.contracts.undoing import UNDOING, Shelf, decided, whole_undo
 from tests.lakes import sqlite
+from tests.lakes.moves import Move, moving
 
 NAME = TableName("lake", ("db", "events"), "t")
 SHELF = Shelf()
@@ -212,19 +213,6 @@ def test_nothing_comes_back_into_a_table_that_lost_its_schemas(entry: CatalogEnt
     put(entry, {**metadata, "schemas": [one for one in metadata["schemas"] if one["schema-id"] == 1]})
     with pytest.raises(Conflict, match="schema 0"):
         put_back(entry, action)
-
-
-Move = Callable[..., bool]
-
-
-def moving(monkeypatch: pytest.MonkeyPatch, around: Callable[[Move], bool]) -> None:
-    """Let ``around`` decide about each move of the pointer."""
-    move = SqlCommits.move
-
-    def instead(self: SqlCommits, *arguments: Any) -> bool:
-        return around(lambda: move(self, *arguments))
-
-    monkeypatch.setattr(SqlCommits, "move", instead)
 
 
 def test_c1_a_commit_whose_answer_was_lost_is_looked_for(entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> None:

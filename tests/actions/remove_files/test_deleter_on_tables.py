@@ -12,7 +12,7 @@ from icewright.actions.remove_files.adapters.deletion_store import SqlDeletionSt
 from icewright.actions.remove_files.adapters.opened import CatalogObjects, CatalogQuarantine
 from icewright.actions.remove_files.deleter import Deleter
 from icewright.catalogs.local_spool import open_disk_spool
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.catalogs.storage.s3 import S3Client
 from icewright.core.completeness import Complete, Known, Partial
 from icewright.model.actions.deletion import WINDOW_FLOOR_MS, Candidate, Cause, DeletePlan, IntentState, plan_deletes

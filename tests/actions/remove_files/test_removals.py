@@ -23,7 +23,7 @@ from icewright.approvals.service import APPROVED_BY
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.errors import InvalidMessage, NotAllowed, Unavailable
 from icewright.model.actions.deletion import IntentState
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles, RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFiles, RemoveOrphanFilesRequest
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId
 from icewright.model.work.tasks import Task, TaskState

@@ -14,14 +14,14 @@ from icewright.actions.rewrite_delete_files import dangling_deletes
 from icewright.actions.rewrite_delete_files.check_dangling import dangling_violations
 from icewright.actions.rewrite_delete_files.dangling_deletes import DanglingDecision, Oldest, plan_dangling
 from icewright.inventory.applied_deletes import DeleteIndex
-from icewright.model.actions.remove_dangling_deletes import (
+from icewright.model.actions.rewrite_delete_files import (
     DANGLING_MAX,
     RemoveDanglingDeletes,
     RemoveDanglingDeletesPrediction,
     own_bytes,
 )
-from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, FileContent, Partition
+from icewright.model.iceberg.inventory import DeleteCosts
 from icewright.model.iceberg.tables import PartitionField, PartitionSpec
 from tests.builders.little_tables import READERS, LittleTable, Reader, little_tables, visible
 from tests.builders.observations import (

@@ -9,7 +9,7 @@ import pytest
 from icewright.actions.rewrite_delete_files import service as delete_planner
 from icewright.core.errors import NotAllowed, Unreadable
 from icewright.maintenance.registry.planning import still_applies
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesRequest
+from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletes, RemoveDanglingDeletesRequest
 from icewright.model.iceberg.files import FileContent
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
 from icewright.model.work.jobs import CommitUnknown, TaskSpec

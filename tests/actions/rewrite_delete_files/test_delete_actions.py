@@ -7,23 +7,21 @@ from typing import Any
 
 from icewright.core.codec import from_json, to_json
 from icewright.model.actions.actions import Action, ActionFigures, names_in
-from icewright.model.actions.remove_dangling_deletes import (
+from icewright.model.actions.rewrite_delete_files import (
+    DeleteGroup,
     RemoveDanglingDeletes,
     RemoveDanglingDeletesFigures,
     RemoveDanglingDeletesPrediction,
     RemoveDanglingDeletesRequest,
-    own_bytes,
-)
-from icewright.model.actions.rewrite_position_deletes import (
-    DeleteGroup,
     RewritePositionDeletes,
     RewritePositionDeletesFigures,
     RewritePositionDeletesPrediction,
     RewritePositionDeletesRequest,
     Target,
+    own_bytes,
 )
-from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.inventory import DeleteCosts
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Prediction
 from icewright.model.plans.requests import PlanRequest

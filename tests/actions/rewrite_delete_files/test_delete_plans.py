@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icewright.actions.rewrite_delete_files.cli import delete_costs_cells, delete_costs_pairs
-from icewright.model.iceberg.delete_costs import DeleteCosts
+from icewright.model.iceberg.inventory import DeleteCosts
 from tests.builders.command_line import icewright, write_configuration
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table
 

@@ -13,9 +13,9 @@ from icewright.actions.rewrite_delete_files import position_deletes as planner
 from icewright.actions.rewrite_delete_files.check_position_deletes import position_deletes_violations
 from icewright.actions.rewrite_delete_files.position_deletes import PositionDeletesDecision, plan_position_deletes
 from icewright.inventory.applied_deletes import DeleteIndex
-from icewright.model.actions.rewrite_position_deletes import DeleteGroup, RewritePositionDeletes
-from icewright.model.iceberg.delete_costs import DeleteCosts
+from icewright.model.actions.rewrite_delete_files import DeleteGroup, RewritePositionDeletes
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileFormat
+from icewright.model.iceberg.inventory import DeleteCosts
 from icewright.model.iceberg.tables import PartitionSpec
 from icewright.model.plans.observation import WorkerAccess
 from tests.builders.little_tables import READERS, Deleting, LittleTable, Reader, little_tables, visible

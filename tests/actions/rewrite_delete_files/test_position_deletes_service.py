@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from icewright.maintenance.registry.planning import still_applies
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesRequest
+from icewright.model.actions.rewrite_delete_files import RewritePositionDeletes, RewritePositionDeletesRequest
 from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
 from icewright.model.work.jobs import TaskSpec

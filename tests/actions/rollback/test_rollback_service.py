@@ -26,13 +26,7 @@ from tests.cases import each_case
 @pytest.fixture
 def house() -> Lakehouse:
     """A table with five snapshots, an hour apart."""
-    made = Lakehouse(rules=(ALL_AUTO,))
-    made.create()
-    for _ in range(5):
-        made.pass_time(HOUR_MS)
-        made.append(1)
-    made.control.loop.round()
-    return made
+    return Lakehouse(rules=(ALL_AUTO,)).with_five_snapshots()
 
 
 def table(house: Lakehouse) -> TableMetadata:

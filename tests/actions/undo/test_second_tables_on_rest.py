@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from icewright.core.errors import NotAllowed
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.actions.undo import UndoExpiryPrediction
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.work.tasks import TaskState

@@ -13,7 +13,7 @@ from icewright.core.completeness import Complete
 from icewright.core.errors import Conflict, IcewrightError, NotAllowed, NotFound, OutcomeUnknown, Unavailable
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
 from icewright.model.actions.undo import SIGNATURE_KEY, UNDO_WINDOW_MS, SecondTable, UndoExpiryPrediction
 from icewright.model.iceberg.names import TableId, TableName
@@ -78,12 +78,7 @@ def house(monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
 def lakehouse(monkeypatch: pytest.MonkeyPatch, rule: PolicyRule) -> Lakehouse:
     made = Lakehouse(rules=(rule,))
     monkeypatch.setattr(type(made.catalog), "takes_snapshots_back", property(lambda _: False))
-    made.create()
-    for _ in range(5):
-        made.pass_time(HOUR_MS)
-        made.append(1)
-    made.control.loop.round()
-    return made
+    return made.with_five_snapshots()
 
 
 def dying(house: Lakehouse, at: int = -1, *, behind: bool = False, error: BaseException | None = None) -> Dying:

@@ -41,13 +41,7 @@ ALL_OLD = ExpireSnapshotsRequest("PT0S", 1)
 @pytest.fixture
 def house() -> Lakehouse:
     """A table with five snapshots, an hour apart."""
-    made = Lakehouse(rules=(ALL_AUTO,))
-    made.create()
-    for _ in range(5):
-        made.pass_time(HOUR_MS)
-        made.append(1)
-    made.control.loop.round()
-    return made
+    return Lakehouse(rules=(ALL_AUTO,)).with_five_snapshots()
 
 
 def table(house: Lakehouse) -> TableMetadata:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,6 +34,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from tests.cases import each_case
 from tests.lakes import sqlite
+from tests.lakes.moves import Move, moving
 
 NAME = TableName("lake", ("db", "events"), "t")
 LAYOUT = "icewright.layout"
@@ -107,19 +108,6 @@ def test_an_encrypted_table_is_left_to_those_who_have_its_keys(entry: CatalogEnt
     with pytest.raises(Unsupported):
         PyIcebergProperties(entry, SystemClock()).change(table, {LAYOUT: "sort(id)"})
     assert seen(entry) == table
-
-
-Move = Callable[..., bool]
-
-
-def moving(monkeypatch: pytest.MonkeyPatch, around: Callable[[Move], bool]) -> None:
-    """Let ``around`` decide about each move of the pointer."""
-    move = SqlCommits.move
-
-    def instead(self: SqlCommits, *arguments: Any) -> bool:
-        return around(lambda: move(self, *arguments))
-
-    monkeypatch.setattr(SqlCommits, "move", instead)
 
 
 def test_whoever_comes_second_begins_anew(entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from icewright.catalogs.local_spool import open_disk_spool
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.core.errors import StorageUnavailable, Unreadable
 from icewright.footprint.storage_views import storage_view
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind

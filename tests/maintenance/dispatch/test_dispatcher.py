@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.core.errors import Conflict, LeaseLost, NotAllowed, NotFound, Unavailable, VersionMismatch
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause, Conflict, LeaseLost, NotAllowed, NotFound, Unavailable, VersionMismatch
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan, Reason

@@ -12,7 +12,7 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.compute_statistics import ComputeStatistics, ComputeStatisticsRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.traits import TableSlot
-from icewright.model.iceberg.statistics_files import (
+from icewright.model.iceberg.tables import (
     NDV_KEY,
     THETA_SKETCH,
     PartitionStatisticsFile,

@@ -28,11 +28,13 @@ def test_every_property_is_read() -> None:
         "write.parquet.page-size-bytes": "2",
         "write.parquet.page-row-limit": "3",
         "write.parquet.dict-size-bytes": "4",
+        "write.parquet.dict-encoding-enabled.column.uid": "False",
+        "write.parquet.dict-encoding-enabled.column.city": "true",
         "write.format.default": "PARQUET",
         "write.parquet.bloom-filter-enabled.column.a": "false",
         "owner": "somebody",
     }
-    assert writer_settings(properties) == WriterSettings("gzip", 9, 1, 2, 3, 4)
+    assert writer_settings(properties) == WriterSettings("gzip", 9, 1, 2, 3, 4, frozenset({"uid"}))
 
 
 @each_case(("codec", "level"), [("gzip", 6), ("brotli", 1), ("snappy", None), ("uncompressed", None), ("none", None)])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.model.plans.plans import Reason
 from icewright.model.work import lifecycle

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.core.errors import InvalidConfiguration
-from icewright.model.work.spark_keys import ALLOWED, checked
+from icewright.model.work.spark_conf import ALLOWED, checked
 from tests.cases import ROOT, each_case
 
 KEYS = (Path(__file__).parent / "spark_4_1_keys.txt").read_text().split()

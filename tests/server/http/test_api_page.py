@@ -163,6 +163,7 @@ def test_what_stands_beside_a_pointer_is_an_element_and_no_text_that_becomes_mar
     ] == []
 
 
+@pytest.mark.campaign
 def test_two_builds_are_equal(tmp_path: Path) -> None:
     npx = shutil.which("npx")
     if npx is None or not (WEB / "node_modules").is_dir() or not (BUILT / "index.html").is_file():

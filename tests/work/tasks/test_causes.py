@@ -10,8 +10,7 @@ import pytest
 
 import icewright
 from icewright.core import errors
-from icewright.core.errors import IcewrightError, Unavailable
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause, IcewrightError, Unavailable
 from icewright.work.tasks.causes import CAUSES, CAUSES_BY_CODE, cause_of, end_of
 from icewright.work.tasks.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright_spark.parquet import errors as merge_errors

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause
 from icewright.model.work import lifecycle
 from icewright.model.work.tasks import Outcome, Task, TaskState
 from icewright.work.tasks.retry import (

@@ -175,6 +175,14 @@ function Figures({ view }: { view: View }) {
                 ["Cost, once", `${chosen.cost.cpu_s.toFixed(1)} CPU seconds for ${bytes(chosen.cost.rewrite_bytes)}`],
               ] as [string, React.ReactNode][])
             : []),
+          ...(chosen?.written
+            ? ([
+                [
+                  `Size of ${plural(chosen.written.sample_rows, "row")}, written with both settings`,
+                  `${bytes(chosen.written.bytes_now)} now, ${bytes(chosen.written.bytes)} then`,
+                ],
+              ] as [string, React.ReactNode][])
+            : []),
         ]}
         verbatim
       />

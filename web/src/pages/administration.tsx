@@ -1,7 +1,7 @@
 // How the installation is, for those who run it.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { answer, api, type Schemas } from "../api/client";
 import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
@@ -11,10 +11,11 @@ import { count, plural } from "../lib/format";
 import { useNow } from "../lib/now";
 import { ADMIN_TABS } from "../lib/search";
 import { useTitle } from "../lib/title";
-import { administrationRoute } from "../router";
 import { Catalogs } from "./catalogs";
 import { People } from "./people";
 import { Quarantine } from "./quarantine";
+
+const administrationRoute = getRouteApi("/administration");
 
 const AWAY_AFTER_MS = 30_000;
 

@@ -1,7 +1,7 @@
 // All tables: is anything wrong with them, and with which first?
 
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
@@ -28,7 +28,8 @@ import { treeOf } from "../lib/pictures";
 import { type FleetSearch, MODES, TABLE_SORTS } from "../lib/search";
 import { stateTone } from "../lib/states";
 import { useTitle } from "../lib/title";
-import { fleetRoute } from "../router";
+
+const fleetRoute = getRouteApi("/");
 
 const SORTABLE = ["name", "health", "bytes", "files", "small_files", "delete_files", "last_look", "last_task"] as const;
 const POOR = 69;

@@ -1,7 +1,7 @@
 // One plan: why, what it would bring, partition by partition; approve it, or let it be.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { answer, api } from "../api/client";
 import * as queries from "../api/queries";
@@ -26,7 +26,8 @@ import {
 } from "../components/ui";
 import { bytes, count, short, words } from "../lib/format";
 import { useTitle } from "../lib/title";
-import { planRoute } from "../router";
+
+const planRoute = getRouteApi("/plans/$planId");
 
 type Verdict = queries.Plan["verdicts"][number];
 

@@ -1,7 +1,7 @@
 // Which rules there are, what they were, and what others would change before they are applied.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { answer, api, type Schemas } from "../api/client";
 import * as queries from "../api/queries";
@@ -25,7 +25,8 @@ import {
 import { count, plural } from "../lib/format";
 import { POLICY_TABS } from "../lib/search";
 import { useTitle } from "../lib/title";
-import { policiesRoute } from "../router";
+
+const policiesRoute = getRouteApi("/policies");
 
 type Rule = Schemas["NamedRule"];
 type Revision = Schemas["PolicyRevision"];

@@ -1,13 +1,14 @@
 // The API, from the document that the server gives: what can be asked, with what, and what comes back.
 
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import * as queries from "../api/queries";
 import { Badge, Card, Code, Empty, Field, Input, Loaded, PageHeading } from "../components/ui";
 import { plural } from "../lib/format";
 import { type Document, found, paragraphs, type Route, routes, type Schema, typeOf } from "../lib/reference";
 import { useTitle } from "../lib/title";
-import { referenceRoute } from "../router";
+
+const referenceRoute = getRouteApi("/reference");
 
 const TONES = { GET: "good", POST: "busy", DELETE: "bad" } as const;
 

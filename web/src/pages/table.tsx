@@ -1,7 +1,7 @@
 // One table: how well it is and why, what its files are like, what was done, who decides.
 
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { type ReactNode, useMemo, useState } from "react";
 import type { DataFile } from "../api/client";
 import { answer, api, type Schemas } from "../api/client";
@@ -45,9 +45,10 @@ import { MEASURES, type Measure, timeline, waterfall, writerOf } from "../lib/pi
 import { TABLE_TABS, type TableSearch } from "../lib/search";
 import { storageParts } from "../lib/storage";
 import { useTitle } from "../lib/title";
-import { tableRoute } from "../router";
 import { PolicyOfTable } from "./policies";
 import { TASK_COLUMNS } from "./tasks";
+
+const tableRoute = getRouteApi("/tables/$uuid");
 
 type Tab = (typeof TABLE_TABS)[number];
 /** What the catalog says of the table now. */

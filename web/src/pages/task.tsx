@@ -1,7 +1,7 @@
 // One task: how far it is, what it took beside what was predicted, each attempt, and what can be done about it.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { answer, api } from "../api/client";
 import * as queries from "../api/queries";
@@ -26,7 +26,8 @@ import { haltOver, haltWords } from "../lib/halts";
 import { changes, changeWords, committed, compared, seenAround } from "../lib/predictions";
 import { stateTone } from "../lib/states";
 import { useTitle } from "../lib/title";
-import { taskRoute } from "../router";
+
+const taskRoute = getRouteApi("/tasks/$taskId");
 
 export function TaskPage() {
   const { taskId } = taskRoute.useParams();

@@ -1,6 +1,7 @@
 // All kinds of work in one list.
 
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
 import * as queries from "../api/queries";
 import { type Column, DataTable } from "../components/data-table";
 import { TableLink, TaskLink } from "../components/links";
@@ -9,7 +10,8 @@ import { count, plural, words } from "../lib/format";
 import { TASK_STATES } from "../lib/search";
 import { stateTone } from "../lib/states";
 import { useTitle } from "../lib/title";
-import { tasksRoute } from "../router";
+
+const tasksRoute = getRouteApi("/tasks");
 
 export const TASK_COLUMNS: Column<queries.Task>[] = [
   {

@@ -7,6 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
+from icewright.actions.analyze_queries.check_properties import (
+    can_be,
+    impossible_properties,
+    may_be_set,
+    trial_problems,
+)
 from icewright.core import codec, wording
 from icewright.core.times import Instant
 from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueriesPrediction
@@ -63,8 +69,6 @@ ANSWER_LENGTH_MAX: Final = 512 * 1024
 """Of an answer as JSON: each is kept for years."""
 TRIALS_MAX: Final = 100
 COLUMNS_MAX: Final = 50
-BLOOM_PREFIX: Final = "write.parquet.bloom-filter-enabled.column."
-"""How the only properties begin that may be recommended, all of them ``true``: a report is believed in nothing else."""
 REVERTIBLE: Final = frozenset({"icewright.layout", "icewright.layout.cuts", "icewright.level-1.size-bytes"})
 """The other properties that accepting a recommendation sets, and that going back therefore sets."""
 _BYTES_TOLERANCE: Final = 0.05
@@ -85,7 +89,8 @@ def recommendation_problem(
     a change clears its own cost by the figures that it states, at the rates of this release: of later queries, by the
     lower end of their interval.
     """
-    return next(chain(_of_another_task(found, table, action, said), _does_not_hold(found, action, metadata)), None)
+    problems = (_of_another_task(found, table, action, said), _samples(found), _does_not_hold(found, action, metadata))
+    return next(chain.from_iterable(problems), None)
 
 
 def _of_another_task(
@@ -114,6 +119,12 @@ def _of_another_task(
     yield from _of_another_time(evidence, action)
     if not 0 <= evidence.partitions <= max(1, said.data_files):
         yield f"it has seen {evidence.partitions:,} partitions in {said.data_files:,} files"
+
+
+def _samples(found: Recommendation) -> Iterator[str]:
+    trials = found.trials if found.chosen is None else (*found.trials, found.chosen)
+    if not all(can_be(trial.written) for trial in trials):
+        yield "what it says of a sample of rows cannot be"
 
 
 def _can_be(recorded: AggregationCandidate) -> bool:
@@ -152,6 +163,8 @@ def _does_not_hold(found: Recommendation, action: AnalyzeQueries, metadata: Tabl
     if chosen is None or chosen.candidate != candidate or chosen.test is None:
         yield "it was not tried on later queries"
         return
+    if isinstance(candidate, PropertiesChange):
+        yield from trial_problems(candidate.properties, chosen, metadata, found.evidence.bytes)
     gained_s, cost_s = chosen.test.saved_s_per_day.low * found.rates.horizon_days, chosen.cost.cpu_s
     if not (math.isfinite(gained_s) and gained_s > cost_s > 0):
         yield f"it gains {gained_s:.3g} CPU seconds at least and costs {cost_s:.3g}"
@@ -221,16 +234,9 @@ def impossible(candidate: Candidate, metadata: TableMetadata) -> Iterator[str]:
             yield from (f"the table has no column {column}" for column in missing)
             yield from _impossible_cuts(layout, metadata)
         case PropertiesChange(properties):
-            if not 0 < len(properties) <= COLUMNS_MAX:
-                yield f"it would set {len(properties):,} properties"
-            for key, value in properties.items():
-                path = key.removeprefix(BLOOM_PREFIX).split(".")
-                if not key.startswith(BLOOM_PREFIX) or value != "true":
-                    yield f"it would set {key[:100]!r}"
-                elif not _has(metadata, path):
-                    yield f"the table has no column {'.'.join(path)[:100]}"
+            yield from impossible_properties(properties, metadata, lambda path: _has(metadata, path))
         case Revert(properties=back):
-            others = (key for key in back if key not in REVERTIBLE and not key.startswith(BLOOM_PREFIX))
+            others = (key for key in back if key not in REVERTIBLE and not may_be_set(key))
             yield from (f"it would set {key[:100]!r}" for key in others)
         case _:
             yield f"no action carries out {candidate}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from icewright.actions.analyze_queries.check import analysis_violations
 from icewright.actions.analyze_queries.plan import MEASURING, Drift, decide_analysis, drift_since
@@ -28,8 +28,10 @@ from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Policy
+from icewright.model.work.tasks import Outcome, Task
 from icewright.plans.action_types import (
     ActionRules,
+    ActionType,
     DueRule,
     Planned,
     Planning,
@@ -37,6 +39,7 @@ from icewright.plans.action_types import (
     RequestedPlan,
     Rest,
     Upkeep,
+    never,
 )
 from icewright.plans.due import Due
 from icewright.plans.eligibility import policy_obstacle
@@ -175,8 +178,20 @@ def no_effect(_action: Any, _task: Any, _metadata: TableMetadata) -> None:
 UPKEEP: Final[Upkeep[AnalyzeQueries]] = Upkeep(
     ANALYZES_KEY, lambda policy: policy.analyzes_queries, "the owner does not want automatic analyses any more"
 )
-RULES: Final = ActionRules(AnalyzeQueries, no_obstacle, conflict, no_effect, upkeep=UPKEEP)
-REQUEST: Final[RequestedPlan[AnalyzeQueriesRequest]] = RequestedPlan(AnalyzeQueriesRequest, plan_asked)
+
+
+class Answers(Protocol):
+    """What reads, checks and keeps the answer of an analysis (the server's verification)."""
+
+    def analysis(self, task: Task, action: AnalyzeQueries, metadata: TableMetadata) -> Outcome:
+        """What an analysis found."""
+
+
+def verify(answers: Answers, task: Task, action: AnalyzeQueries, metadata: TableMetadata) -> Outcome:
+    """Check the answer: no table has anything of an analysis."""
+    return answers.analysis(task, action, metadata)
+
+
 DUE: Final = DueRule(
     "Automatic analysis of queries",
     analysis_due,
@@ -184,4 +199,11 @@ DUE: Final = DueRule(
     priority=ANALYSIS_PRIORITY,
     waiting_max=ANALYSES_WAITING_MAX,
     other_reasons=frozenset({MEASURING}),
+)
+ANALYZE_QUERIES: Final = ActionType(
+    ActionRules(AnalyzeQueries, no_obstacle, conflict, no_effect, upkeep=UPKEEP),
+    verify,
+    never("it changed nothing", "nothing has to be done"),
+    RequestedPlan(AnalyzeQueriesRequest, plan_asked),
+    DUE,
 )

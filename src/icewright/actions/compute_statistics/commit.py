@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from icewright.model.actions.compute_statistics import NDV_TOLERANCE, ComputeStatistics
-from icewright.model.iceberg.statistics_files import PartitionStatisticsFile, StatisticsFile
-from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.iceberg.tables import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icewright.model.plans.plans import Reason
 
 STATISTICS_UNSEEN = "statistics-unseen"

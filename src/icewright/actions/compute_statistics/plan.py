@@ -29,8 +29,7 @@ from icewright.model.actions.compute_statistics import (
 )
 from icewright.model.iceberg.column_types import first_not_kept, spark_keeps
 from icewright.model.iceberg.inventory import PartitionStatistics
-from icewright.model.iceberg.statistics_files import StatisticsFile
-from icewright.model.iceberg.tables import Schema, Snapshot, TableMetadata
+from icewright.model.iceberg.tables import Schema, Snapshot, StatisticsFile, TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy

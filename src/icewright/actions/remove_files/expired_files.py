@@ -23,8 +23,7 @@ from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import GRACE_FLOOR_MS, Candidate, Cause
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesPrediction
-from icewright.model.actions.remove_orphan_files import FILES_MAX
+from icewright.model.actions.remove_files import FILES_MAX, RemoveExpiredFiles, RemoveExpiredFilesPrediction
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata

@@ -26,7 +26,7 @@ from icewright.core.errors import IcewrightError, NotFound, StoreUnavailable
 from icewright.core.times import NEVER, Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import IntentState
-from icewright.model.actions.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
+from icewright.model.actions.remove_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
 from icewright.model.actions.undo import UNDO_WINDOW_MS, UndoExpiryFigures
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Plan, Reason

@@ -22,8 +22,7 @@ from icewright.core.completeness import Partial
 from icewright.core.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.model.actions.actions import cause_of
 from icewright.model.actions.deletion import Cause, DeletionRun, IntentState, plan_deletes
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesFigures
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.actions.remove_files import RemoveExpiredFiles, RemoveExpiredFilesFigures, RemoveOrphanFiles
 from icewright.model.actions.undo import RestoreFiles
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName

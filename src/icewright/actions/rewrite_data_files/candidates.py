@@ -332,7 +332,7 @@ class _Finder:
         """What the trigger says of a partition when its small files are those that may be merged now, and no others."""
         small, edge = self.policy.small_file_size_bytes, histogram.bucket(self.policy.small_file_size_bytes)
         large = {key: entry for key, entry in statistics.counts.sizes.buckets.items() if key >= edge}
-        mergeable = histogram.of(f.size_bytes for f in old if f.size_bytes < small and not self._in_order(f))
+        mergeable = histogram.count_sizes(f.size_bytes for f in old if f.size_bytes < small and not self._in_order(f))
         below = {key: entry for key, entry in mergeable.buckets.items() if key < edge}
         sizes = SizeHistogram({**large, **below})
         counts = replace(statistics.counts, sizes=sizes, data_files=sum(number for number, _ in sizes.buckets.values()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesPrediction
+from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletes, RemoveDanglingDeletesPrediction
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation

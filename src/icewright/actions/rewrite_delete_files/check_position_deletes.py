@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from icewright.model.actions.rewrite_position_deletes import (
+from icewright.model.actions.rewrite_delete_files import (
     DeleteGroup,
     RewritePositionDeletes,
     RewritePositionDeletesPrediction,

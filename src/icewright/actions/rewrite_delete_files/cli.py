@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesPrediction
-from icewright.model.actions.remove_expired_files import RemoveExpiredFilesPrediction
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesPrediction
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesPrediction
+from icewright.model.actions.remove_files import RemoveExpiredFilesPrediction, RemoveOrphanFilesPrediction
+from icewright.model.actions.rewrite_delete_files import (
+    RemoveDanglingDeletesPrediction,
+    RewritePositionDeletesPrediction,
+)
 from icewright.model.actions.undo import RestoreFilesPrediction
-from icewright.model.iceberg.delete_costs import DeleteCosts
+from icewright.model.iceberg.inventory import DeleteCosts
 from icewright.plans.evidence.measures import Measured
 from icewright.plans.views import PlanView, TaskView
 from icewright.terminal import figures as text

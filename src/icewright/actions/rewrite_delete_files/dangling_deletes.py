@@ -16,13 +16,13 @@ from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.applied_deletes import delete_costs, is_deletion_vector, only_data_file
 from icewright.inventory.placement import column_types, takes_delete_files
-from icewright.model.actions.remove_dangling_deletes import (
+from icewright.model.actions.rewrite_delete_files import (
     DANGLING_MAX,
     RemoveDanglingDeletes,
     RemoveDanglingDeletesPrediction,
 )
-from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
+from icewright.model.iceberg.inventory import DeleteCosts
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
 from icewright.model.policy.policy import Policy

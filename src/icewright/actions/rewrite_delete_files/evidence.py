@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from icewright.core import wording
 from icewright.core.reasons import Reason
-from icewright.model.actions.remove_dangling_deletes import METHOD, RemoveDanglingDeletes
+from icewright.model.actions.rewrite_delete_files import DANGLING_METHOD, RemoveDanglingDeletes
 from icewright.model.iceberg.files import DeleteFile
 from icewright.model.iceberg.tables import PROOF_KEY, Operation, Snapshot
 from icewright.plans.evidence.service import Changes, Delta
@@ -79,5 +79,5 @@ def _came(changes: Changes) -> str | None:
 
 def _proof_problem(action: RemoveDanglingDeletes, snapshot: Snapshot) -> str | None:
     said = snapshot.summary.get(PROOF_KEY, "")
-    right = f"{METHOD};removed={len(action.deletes)};applying=0"
+    right = f"{DANGLING_METHOD};removed={len(action.deletes)};applying=0"
     return None if said.startswith(right) else f"its proof says {wording.quoted(said)}, and not {right}"

@@ -16,9 +16,9 @@ from icewright.catalogs.port import Catalog
 from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.applied_deletes import delete_costs, only_data_file
-from icewright.model.actions.rewrite_position_deletes import METHOD, RewritePositionDeletes
-from icewright.model.iceberg.delete_costs import DeleteCosts
+from icewright.model.actions.rewrite_delete_files import POSITIONS_METHOD, RewritePositionDeletes
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.inventory import DeleteCosts
 from icewright.model.iceberg.tables import PROOF_KEY, Snapshot, TableMetadata
 from icewright.plans.evidence.service import Changes
 
@@ -72,7 +72,8 @@ def _of(place: tuple[Partition, str | None, int], groups: Iterable[object]) -> t
 def _proof_problem(action: RewritePositionDeletes, snapshot: Snapshot, changes: Changes) -> str | None:
     said = snapshot.summary.get(PROOF_KEY, "")
     positions = sum(new.record_count for new in changes.added_deletes)
-    right = f"{METHOD};groups={len(action.groups)};files={len(changes.added_deletes)};positions={positions};digest="
+    files = len(changes.added_deletes)
+    right = f"{POSITIONS_METHOD};groups={len(action.groups)};files={files};positions={positions};digest="
     return None if said.startswith(right) else f"its proof says {wording.quoted(said)}, and not {right}"
 
 

@@ -16,7 +16,7 @@ from icewright.core.reasons import Reason
 from icewright.inventory.applied_deletes import delete_costs, only_data_file
 from icewright.inventory.partitions import partition_path
 from icewright.inventory.placement import column_types, takes_delete_files
-from icewright.model.actions.rewrite_position_deletes import (
+from icewright.model.actions.rewrite_delete_files import (
     DELETE_FORMAT_VERSION,
     GROUP_BYTES_MAX,
     GROUP_RECORDS_MAX,
@@ -27,8 +27,8 @@ from icewright.model.actions.rewrite_position_deletes import (
     RewritePositionDeletesPrediction,
     Target,
 )
-from icewright.model.iceberg.delete_costs import DeleteCosts
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
+from icewright.model.iceberg.inventory import DeleteCosts
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.policy.policy import Policy

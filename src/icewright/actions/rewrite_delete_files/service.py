@@ -16,8 +16,12 @@ from icewright.actions.rewrite_delete_files.dangling_deletes import DanglingDeci
 from icewright.actions.rewrite_delete_files.position_deletes import PositionDeletesDecision, plan_position_deletes
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import Unreadable
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesRequest
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesRequest
+from icewright.model.actions.rewrite_delete_files import (
+    RemoveDanglingDeletes,
+    RemoveDanglingDeletesRequest,
+    RewritePositionDeletes,
+    RewritePositionDeletesRequest,
+)
 from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation

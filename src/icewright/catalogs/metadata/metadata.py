@@ -13,7 +13,6 @@ from typing import Any
 
 from icewright.core.errors import Unreadable, Unsupported
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.iceberg.statistics_files import PartitionStatisticsFile, StatisticsBlob, StatisticsFile
 from icewright.model.iceberg.tables import (
     MAIN_BRANCH,
     Json,
@@ -22,12 +21,15 @@ from icewright.model.iceberg.tables import (
     Operation,
     PartitionField,
     PartitionSpec,
+    PartitionStatisticsFile,
     Ref,
     RefKind,
     Schema,
     Snapshot,
     SortField,
     SortOrder,
+    StatisticsBlob,
+    StatisticsFile,
     TableMetadata,
 )
 

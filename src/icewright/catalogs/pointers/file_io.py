@@ -40,7 +40,7 @@ class PatientFiles(PyArrowFileIO):
 
     def _initialize_hdfs_fs(self, scheme: str, netloc: str | None) -> FileSystem:
         require_extra("hdfs", "tables on HDFS")
-        from icewright.catalogs.pointers.hdfs_files import open_hdfs  # noqa: PLC0415 - its library is an extra
+        from icewright.catalogs.storage.hdfs_files import open_hdfs  # noqa: PLC0415 - its library is an extra
 
         return open_hdfs(scheme, netloc)
 

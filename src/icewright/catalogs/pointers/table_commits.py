@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import uuid4
 
 from icewright.catalogs.metadata.metadata import parse_metadata
-from icewright.catalogs.metadata.table_files import check_same
 from icewright.catalogs.metadata.translated_errors import reading
 from icewright.catalogs.pointers.next_metadata import content, next_location, next_metadata
 from icewright.catalogs.pointers.pointers import Pointed, read_metadata
 from icewright.catalogs.pointers.rest_commits import RestCommits
 from icewright.catalogs.pointers.sql_pointers import SqlCommits
+from icewright.catalogs.pointers.table_files import check_same
 from icewright.core.errors import (
     Conflict,
     IcewrightError,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hdfs_native import Client
 
-from icewright.catalogs.pointers.hdfs_files import SETTINGS, in_time
+from icewright.catalogs.storage.hdfs_files import SETTINGS, in_time
 from icewright.core.clock import Clock
 from icewright.core.errors import (
     Conflict,

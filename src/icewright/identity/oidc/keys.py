@@ -14,8 +14,8 @@ from icewright.core.times import Instant
 
 KEPT_MS: Final = 10 * 60_000
 """How long keys are believed: one that the provider took back signs nothing after that."""
-ANEW_MS: Final = 60_000
-"""How often they are read anew since a signature names one that is not there: anybody can name any."""
+REREAD_MS: Final = 60_000
+"""How often they are read again since a signature names one that is not there: anybody can name any."""
 AGAIN_MS: Final = 10_000
 """How long the provider is left alone when it did not answer: strangers may have us ask it."""
 KEYS_MAX: Final = 100
@@ -41,7 +41,7 @@ class Keys:
             if self._read_at is None or not 0 <= self._now() - self._read_at < KEPT_MS:
                 self._load()
             found = self._find(kid)
-            if found is None and self._now() - (self._read_at or 0) >= ANEW_MS:
+            if found is None and self._now() - (self._read_at or 0) >= REREAD_MS:
                 self._load()
                 found = self._find(kid)
         if found is None:

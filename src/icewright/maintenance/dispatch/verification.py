@@ -38,9 +38,8 @@ from icewright.model.actions.analyze_queries import AnalyzeQueries, AnalyzeQueri
 from icewright.model.actions.compute_statistics import ComputeStatistics
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletes, RewritePositionDeletes
 from icewright.model.actions.rewrite_manifests import RewriteManifests
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
 from icewright.model.actions.rollback import Rollback
 from icewright.model.actions.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.model.iceberg.tables import GROUPS_KEY, Snapshot, TableMetadata

@@ -8,9 +8,12 @@ from __future__ import annotations
 from icewright.actions.rewrite_data_files.executors import executor_obstacle
 from icewright.model.actions.actions import Action, RewriteDataFiles
 from icewright.model.actions.expire_data import ExpireData
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.model.actions.rewrite_delete_files import (
+    DELETE_FORMAT_VERSION,
+    RemoveDanglingDeletes,
+    RewritePositionDeletes,
+)
 from icewright.model.actions.rewrite_manifests import RewriteManifests
-from icewright.model.actions.rewrite_position_deletes import DELETE_FORMAT_VERSION, RewritePositionDeletes
 from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
 from icewright.model.plans.plans import Reason
 

@@ -1,6 +1,6 @@
 """The kinds of actions as the command line shows them: one value a kind.
 
-Whatever words are defined or imported here are registered; ``tests/test_action_types.py`` tells of a kind without.
+What is defined here is composed of what several actions share; an action that is all in its folder is found there.
 """
 
 from __future__ import annotations
@@ -8,27 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from icewright.actions.analyze_queries.cli import WORDS as _ANALYZE_QUERIES  # noqa: F401 - registered below
 from icewright.actions.compute_statistics import cli as statistics
 from icewright.actions.expire_data import cli as data
 from icewright.actions.expire_snapshots import cli as expiries
 from icewright.actions.rewrite_data_files import cli as rewrites
 from icewright.actions.rewrite_delete_files import cli as deletes
+from icewright.maintenance.registry.folders import in_folders
 from icewright.model.actions.actions import RewriteFigures
 from icewright.model.actions.compute_statistics import ComputeStatisticsFigures, ComputeStatisticsPrediction
 from icewright.model.actions.expire_data import ExpireDataFigures, ExpireDataPrediction
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsFigures, ExpireSnapshotsPrediction
-from icewright.model.actions.remove_dangling_deletes import (
+from icewright.model.actions.remove_files import (
+    RemoveExpiredFilesFigures,
+    RemoveExpiredFilesPrediction,
+    RemoveOrphanFilesFigures,
+    RemoveOrphanFilesPrediction,
+)
+from icewright.model.actions.rewrite_delete_files import (
     RemoveDanglingDeletesFigures,
     RemoveDanglingDeletesPrediction,
-)
-from icewright.model.actions.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesFigures, RemoveOrphanFilesPrediction
-from icewright.model.actions.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
-from icewright.model.actions.rewrite_position_deletes import (
     RewritePositionDeletesFigures,
     RewritePositionDeletesPrediction,
 )
+from icewright.model.actions.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
 from icewright.model.actions.rollback import RollbackFigures, RollbackPrediction
 from icewright.model.actions.undo import (
     RestoreFilesFigures,
@@ -151,8 +153,10 @@ _RESTORE_FILES: Final = ActionWords(
     work=lambda said: f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) are restored",
 )
 
-ACTION_WORDS: Final = tuple(words for words in globals().values() if isinstance(words, ActionWords))
-"""All that have a name in this module."""
+_HERE: Final = tuple(words for words in globals().values() if isinstance(words, ActionWords))
+
+ACTION_WORDS: Final = (*_HERE, *in_folders("cli", ActionWords, {words.prediction.kind for words in _HERE}))
+"""All of them."""
 
 _BY_KIND: Final[Mapping[str, ActionWords[Any, Any]]] = {words.prediction.kind: words for words in ACTION_WORDS}
 

@@ -57,7 +57,7 @@ def explain_prediction(prediction: Prediction | None) -> Sequence[str]:
     return () if prediction is None else _rules(prediction.kind).explain(prediction)
 
 
-def by_itself(policy: Policy) -> frozenset[ActionKind]:
-    """What the owner lets happen by itself, beside work on data files."""
+def automatic_kinds(policy: Policy) -> frozenset[ActionKind]:
+    """What the owner wants automatically, work on data files apart."""
     upkeep = ((kind, its.rules.upkeep) for kind, its in ACTION_TYPES.items() if its.rules.upkeep is not None)
     return frozenset(ActionKind(kind) for kind, its in upkeep if its.is_wanted(policy))

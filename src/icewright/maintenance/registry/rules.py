@@ -26,11 +26,9 @@ from icewright.model.actions.actions import RewriteDataFiles, UndoExpireData
 from icewright.model.actions.compute_statistics import ComputeStatistics
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletes
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.actions.remove_files import RemoveExpiredFiles, RemoveOrphanFiles
+from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletes, RewritePositionDeletes
 from icewright.model.actions.rewrite_manifests import RewriteManifests
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletes
 from icewright.model.actions.rollback import Rollback
 from icewright.model.actions.undo import RestoreFiles, UndoExpiry
 from icewright.model.plans.plans import Reason

@@ -1,6 +1,6 @@
 """The kinds of actions, with how each is decided of, asked for, verified and taken back: one value a kind.
 
-Whatever type is defined or imported here is registered; ``tests/test_action_types.py`` tells of a kind without.
+What is defined here is composed of what several actions share; an action that is all in its folder is found there.
 """
 
 from __future__ import annotations
@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from icewright.actions.analyze_queries import service as analyze_queries
 from icewright.catalogs.port import Catalog
 from icewright.maintenance.dispatch.verification import Verification
 from icewright.maintenance.planner import Planner
 from icewright.maintenance.registry import rules
+from icewright.maintenance.registry.folders import in_folders
 from icewright.maintenance.registry.undo import UndoPlanner
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
 from icewright.model.actions.expire_data import ExpireDataRequest
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest, Hold
-from icewright.model.actions.remove_dangling_deletes import RemoveDanglingDeletesRequest
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFilesRequest
+from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
+from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletesRequest, RewritePositionDeletesRequest
 from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
-from icewright.model.actions.rewrite_position_deletes import RewritePositionDeletesRequest
 from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
@@ -109,19 +108,13 @@ _RESTORE_FILES: Final = ActionType(
     never("it was an undo", "remove the files again: `icewright remove-orphan-files`"),
 )
 
-_ANALYZE_QUERIES: Final = ActionType(
-    analyze_queries.RULES,
-    Verification.analysis,
-    never("it changed nothing", "nothing has to be done"),
-    analyze_queries.REQUEST,
-    analyze_queries.DUE,
-)
+_HERE: Final = {its.action.kind: its for its in tuple(globals().values()) if isinstance(its, ActionType)}
 
-_ALL: Final = tuple(its for its in globals().values() if isinstance(its, ActionType))
-"""All that have a name in this module. What happens by itself is told of in this order."""
-
-ACTION_TYPES: Final[Mapping[str, ActionType[Any]]] = {its.action.kind: its for its in _ALL}
-"""All of them, by kind."""
+ACTION_TYPES: Final[Mapping[str, ActionType[Any]]] = {
+    **_HERE,
+    **{its.action.kind: its for its in in_folders("service", ActionType, _HERE)},
+}
+"""All of them, by kind. Automatic upkeep is told of in this order."""
 
 DUE_RULES: Final[Mapping[ActionKind, DueRule]] = {
     ActionKind(kind): its.due for kind, its in ACTION_TYPES.items() if its.due is not None

@@ -23,8 +23,7 @@ from icewright.core.times import Instant
 from icewright.maintenance.registry.effects import snapshot_made_by
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.actions.remove_files import RemoveExpiredFiles, RemoveOrphanFiles
 from icewright.model.actions.rollback import Rollback
 from icewright.model.actions.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
 from icewright.model.iceberg.tables import TableMetadata

@@ -1,4 +1,4 @@
-"""Sentences for somebody who may not read all tables: those of others are not named in them.
+"""What is not shown: secrets in properties, and tables of others in the sentences of those who may not read them.
 
 Reasons are stored once, for all readers, and some name a table that shares its uuid or its place with the one that they
 are about. Which one is shown to those who may read it; to all others it is "another table".
@@ -68,3 +68,13 @@ def _shown(named: str, may_read: Callable[[Scope], bool]) -> str:
     if len(parts) < _NAMED_MIN and not is_cut:
         return named  # a namespace, or a setting
     return named if may_read(Scope(parts[0], tuple(parts[1:-1]))) else OTHER_TABLE
+
+
+_SECRET_KEY: Final = re.compile(
+    r"password|passwd|secret|token|credential|access[-_.]?key|account[-_.]?key|sas|private|auth", re.IGNORECASE
+)
+
+
+def names_a_secret(key: str) -> bool:
+    """Whether the value of a property of that name may be a secret."""
+    return _SECRET_KEY.search(key) is not None

@@ -1,7 +1,7 @@
 """Actions: complete pieces of work that leave their executor no choice.
 
 Named after Iceberg's procedures. A new action is a module of its own with its dataclasses and its traits
-(:mod:`icewright.model.actions.traits`), and a member of :class:`ActionKind`.
+(:mod:`icewright.model.actions.traits`), a folder in :mod:`icewright.actions`, and a member of :class:`ActionKind`.
 """
 
 from __future__ import annotations
@@ -9,26 +9,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from importlib import import_module
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias
 
 from icewright.core.codec import OneOf
 from icewright.model.access.permissions import Permission
 from icewright.model.actions import (
-    analyze_queries,
     compute_statistics,
     expire_data,
     expire_snapshots,
-    remove_dangling_deletes,
-    remove_expired_files,
-    remove_orphan_files,
+    remove_files,
+    rewrite_delete_files,
     rewrite_manifests,
-    rewrite_position_deletes,
     rollback,
     undo,
 )
 from icewright.model.actions.deletion import Cause
-from icewright.model.actions.remove_expired_files import RemoveExpiredFiles
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.actions.remove_files import RemoveExpiredFiles, RemoveOrphanFiles
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest, RewritePrediction
 from icewright.model.actions.traits import ON_MAIN, ActionTraits, RunsOn, TableSlot
 from icewright.model.actions.undo import UndoExpireDataFigures, UndoExpireDataPrediction
@@ -268,10 +265,22 @@ _UNDO_EXPIRE_DATA: Final = ActionTraits(
 )
 
 
+def traits_in(module: str) -> ActionTraits[Any]:
+    """The ``TRAITS`` of a module of this package, by its name: so an action is registered by one line.
+
+    Raises :class:`ImportError` where there is no such module, and :class:`TypeError` where it has no traits.
+    """
+    found = getattr(import_module(f"icewright.model.actions.{module}"), "TRAITS", None)
+    if not isinstance(found, ActionTraits):
+        raise TypeError(f"icewright.model.actions.{module} has no TRAITS")
+    return found
+
+
 class ActionKind(StrEnum):
     """The actions there are, by the names of Iceberg's procedures; what takes one back has its name behind ``undo``.
 
-    This is where the words of an action are registered: a member that is added is the kind of its traits.
+    This is where an action is registered: a member that is added is the kind of its traits, and what services and the
+    command line need of it is found in its folder by that kind (:mod:`icewright.maintenance.registry.folders`).
     """
 
     traits: ActionTraits[Any]
@@ -288,13 +297,13 @@ class ActionKind(StrEnum):
     REWRITE_DATA_FILES = _REWRITE_DATA_FILES
     EXPIRE_SNAPSHOTS = expire_snapshots.TRAITS
     REWRITE_MANIFESTS = rewrite_manifests.TRAITS
-    REMOVE_DANGLING_DELETES = remove_dangling_deletes.TRAITS
-    REWRITE_POSITION_DELETE_FILES = rewrite_position_deletes.TRAITS
+    REMOVE_DANGLING_DELETES = rewrite_delete_files.REMOVE_DANGLING_DELETES_TRAITS
+    REWRITE_POSITION_DELETE_FILES = rewrite_delete_files.REWRITE_POSITION_DELETES_TRAITS
     UNDO_EXPIRE_SNAPSHOTS = undo.TRAITS
     COMPUTE_STATISTICS = compute_statistics.TRAITS
     """Both ``compute_table_stats`` and ``compute_partition_stats``."""
-    REMOVE_ORPHAN_FILES = remove_orphan_files.TRAITS
-    REMOVE_EXPIRED_FILES = remove_expired_files.TRAITS
+    REMOVE_ORPHAN_FILES = remove_files.REMOVE_ORPHAN_FILES_TRAITS
+    REMOVE_EXPIRED_FILES = remove_files.REMOVE_EXPIRED_FILES_TRAITS
     """What Iceberg's ``expire_snapshots`` does at once, and for good."""
     RESTORE_FILES = undo.RESTORE_FILES_TRAITS
     """No procedure of Iceberg's: what was removed is put back."""
@@ -302,7 +311,7 @@ class ActionKind(StrEnum):
     UNDO_EXPIRE_DATA = _UNDO_EXPIRE_DATA
     """Where ``main`` can be set back to before, that is done: this one inserts rows."""
     ROLLBACK_TO_SNAPSHOT = rollback.TRAITS
-    ANALYZE_QUERIES = analyze_queries.TRAITS
+    ANALYZE_QUERIES = traits_in("analyze_queries")
     """No procedure of Iceberg's: layouts are tried on the queries of engines, and nothing is changed."""
 
 

@@ -102,6 +102,6 @@ TRAITS: Final = ActionTraits(
     in_mode_observe=True,
     asked=AnalyzeQueriesRequest,
     slot=TableSlot.METADATA,
-    protocol_version=2,  # layouts by cuts, and measuring
+    protocol_version=3,  # layouts by cuts, and measuring; settings of the file format
     settings=frozenset({"layout", "layout_cuts"}),
 )

@@ -2,6 +2,10 @@
 
 Field names follow the Iceberg table spec (v3, "Table Metadata"). Instants are milliseconds since the Unix epoch
 in UTC, as in the spec.
+
+Statistics files ("Table Statistics", "Partition Statistics") are each of one snapshot, and say what readers may plan by
+and need not. No commit but one that sets or removes them touches them, and when their snapshot expires they leave the
+metadata with it.
 """
 
 from __future__ import annotations
@@ -9,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.iceberg.statistics_files import PartitionStatisticsFile, StatisticsFile
 
 Json: TypeAlias = Mapping[str, Any]
 """A JSON object as ``json.loads`` gives it, not to be changed."""
@@ -247,3 +250,56 @@ class TableMetadata:
             if snapshot.task_id == task_id and attempt in (None, snapshot.attempt):
                 return snapshot
         return None
+
+
+THETA_SKETCH: Final = "apache-datasketches-theta-v1"
+"""The type of a blob that estimates how many distinct values its one field has (Puffin spec)."""
+NDV_KEY: Final = "ndv"
+"""The property of such a blob that has the estimate, in decimal digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsBlob:
+    """A blob of a Puffin file, as the metadata describes it."""
+
+    type: str
+    snapshot_id: int
+    sequence_number: int
+    field_ids: tuple[int, ...]
+    properties: Mapping[str, str]
+
+    @property
+    def ndv(self) -> int | None:
+        """How many distinct values its field has, about; None where it does not say a number."""
+        said = self.properties.get(NDV_KEY, "")
+        return int(said) if said.isdecimal() and said.isascii() and len(said) < 20 else None  # noqa: PLR2004 - a long
+
+    @property
+    def sketched_field(self) -> int | None:
+        """The field whose distinct values it estimates; None for a blob of any other kind."""
+        return self.field_ids[0] if self.type == THETA_SKETCH and len(self.field_ids) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsFile:
+    """The Puffin file with the statistics of one snapshot; there is at most one of each."""
+
+    snapshot_id: int
+    path: str
+    size_bytes: int
+    footer_size_bytes: int
+    blobs: tuple[StatisticsBlob, ...]
+
+    @property
+    def sketched_fields(self) -> frozenset[int]:
+        """The fields whose distinct values it estimates."""
+        return frozenset(blob.sketched_field for blob in self.blobs if blob.sketched_field is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatisticsFile:
+    """The file with one row per partition of one snapshot; there is at most one of each."""
+
+    snapshot_id: int
+    path: str
+    size_bytes: int

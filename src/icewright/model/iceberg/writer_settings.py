@@ -20,6 +20,11 @@ it means Hadoop's framing, which neither writer offers."""
 _LEVEL_RANGES: Mapping[str, range] = {"zstd": range(1, 23), "gzip": range(10), "brotli": range(12)}
 
 _PREFIX = "write.parquet."
+CODEC_KEY = _PREFIX + "compression-codec"
+LEVEL_KEY = _PREFIX + "compression-level"
+ROW_GROUP_KEY = _PREFIX + "row-group-size-bytes"
+DICTIONARY_PREFIX = _PREFIX + "dict-encoding-enabled.column."
+"""Followed by the name of a column; ``false`` is the only value that says something."""
 _BLOOM_FILTER = _PREFIX + "bloom-filter-enabled.column."
 _SHREDDING = _PREFIX + "shred-variants"
 _ENCRYPTION = "encryption."
@@ -27,7 +32,10 @@ _ENCRYPTION = "encryption."
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """Settings of the Parquet writer. ``compression_level`` is None for codecs without levels."""
+    """Settings of the Parquet writer. ``compression_level`` is None for codecs without levels.
+
+    ``plain_columns`` are the names of columns that get no dictionary, whatever their values.
+    """
 
     codec: str = "zstd"
     compression_level: int | None = 3
@@ -35,6 +43,7 @@ class WriterSettings:
     page_size_bytes: int = 1_048_576
     page_row_limit: int = 20_000
     dictionary_size_bytes: int = 2_097_152
+    plain_columns: frozenset[str] = frozenset()
 
 
 def writer_settings(properties: Mapping[str, str]) -> WriterSettings:
@@ -44,12 +53,10 @@ def writer_settings(properties: Mapping[str, str]) -> WriterSettings:
     would not carry over: another file format, bloom filters, encryption, a codec outside ``DEFAULT_LEVELS``.
     """
     _refuse_what_would_be_lost(properties)
-    codec = properties.get(_PREFIX + "compression-codec", WriterSettings().codec).lower()
+    codec = properties.get(CODEC_KEY, WriterSettings().codec).lower()
     codec = "uncompressed" if codec == "none" else codec
     if codec not in DEFAULT_LEVELS:
-        raise Unsupported(
-            f"{_PREFIX}compression-codec = {codec!r} cannot be written", hint=f"use one of {', '.join(DEFAULT_LEVELS)}"
-        )
+        raise Unsupported(f"{CODEC_KEY} = {codec!r} cannot be written", hint=f"use one of {', '.join(DEFAULT_LEVELS)}")
     default = WriterSettings()
     return WriterSettings(
         codec=codec,
@@ -58,6 +65,7 @@ def writer_settings(properties: Mapping[str, str]) -> WriterSettings:
         page_size_bytes=_positive(properties, "page-size-bytes", default.page_size_bytes),
         page_row_limit=_positive(properties, "page-row-limit", default.page_row_limit),
         dictionary_size_bytes=_positive(properties, "dict-size-bytes", default.dictionary_size_bytes),
+        plain_columns=_plain_columns(properties),
     )
 
 
@@ -89,7 +97,7 @@ def _refuse_what_would_be_lost(properties: Mapping[str, str]) -> None:
 
 
 def _level(properties: Mapping[str, str], codec: str) -> int | None:
-    key = _PREFIX + "compression-level"
+    key = LEVEL_KEY
     text = properties.get(key)
     allowed = _LEVEL_RANGES.get(codec)
     if text is None or allowed is None:
@@ -100,6 +108,11 @@ def _level(properties: Mapping[str, str], codec: str) -> int | None:
             f"{key} = {text!r} is not a level of {codec} ({allowed.start} to {allowed.stop - 1})"
         )
     return level
+
+
+def _plain_columns(properties: Mapping[str, str]) -> frozenset[str]:
+    found = ((key, value) for key, value in properties.items() if key.startswith(DICTIONARY_PREFIX))
+    return frozenset(key.removeprefix(DICTIONARY_PREFIX) for key, value in found if value.strip().lower() == "false")
 
 
 def _positive(properties: Mapping[str, str], name: str, default: int) -> int:

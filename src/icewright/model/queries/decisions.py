@@ -1,4 +1,4 @@
-"""What became of a recommendation: it is open until somebody decides, or a newer one of its table takes its place."""
+"""What became of a recommendation: it is open until it is decided, or a newer one of its table takes its place."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class RecommendationState(StrEnum):
     SNOOZED = "snoozed"
     """Not now: it is open again from an instant on."""
     ACCEPTING = "accepting"
-    """Somebody has accepted it, and the properties of the table are being set, or may be: accept it again to know."""
+    """It is accepted, and the properties of the table are being set, or may be: accept it again to know."""
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     REVERTED = "reverted"
     """It was accepted, and read more than before: its properties were set back."""
     REPLACED = "replaced"
-    """A newer one of the same table came before anybody decided."""
+    """A newer one of the same table came before a decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What somebody decided. ``until`` is of a snooze alone.
+    """A decision. ``until`` is of a snooze alone.
 
     ``was`` is what the properties that accepting it sets were before, None where there were none; and ``snapshot_id``
     the table's snapshot then.
@@ -64,7 +64,7 @@ class KeptRecommendation:
 
 
 UNDECIDED: Final = (RecommendationState.OPEN, RecommendationState.SNOOZED)
-"""What somebody may still decide."""
+"""Which decisions are still possible."""
 
 RECOMMENDATION: Final = "recommendation"
 

@@ -1,7 +1,7 @@
 """What an accepted recommendation has brought: what an optimizer read, what was concluded, and the rows behind it.
 
-Each query is a row with what bounds of files leave of the table before and after, so that whoever doubts a figure can
-compute it again. Nothing here is predicted: what was expected stands beside it.
+Each query is a row with what bounds of files leave of the table before and after, so that a reader who doubts a figure
+can compute it again. Nothing here is predicted: what was expected stands beside it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class PlannedReads:
     """Queries planned by the bounds of files, before and after. Means are of one query.
 
     ``change`` is what is read more, as a share of what was read before (-0.9: a tenth is left), with its 95 % interval,
-    None where it cannot be told. ``change_of_share`` is the same of the share of the table, for one that has grown or
+    None where it is unknown. ``change_of_share`` is the same of the share of the table, for one that has grown or
     shrunk meanwhile. ``rows`` are those that all of it is computed from.
     """
 

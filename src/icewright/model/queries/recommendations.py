@@ -1,6 +1,6 @@
 """What the queries of a table recommend: a layout, table properties, or to leave it as it is; each with its evidence.
 
-Whoever decides, a person or a policy, sees the same: what later queries would read, with an interval, what it costs,
+A person and a policy decide by the same: what later queries would read, with an interval, what it costs,
 what else was tried, and what would make the figures wrong. Figures are of one query on average unless they say a day.
 """
 
@@ -167,13 +167,53 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnBytes:
+    """What a column of the sample takes as present settings write it, and as others do."""
+
+    column: str
+    bytes_now: int
+    bytes: int
+
+
+FORMAT_COLUMNS_MAX: Final = 10
+"""Columns of which :class:`FormatTrial` says what they take: those that change most."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormatTrial:
+    """Rows of the table that were written with present settings of the file format and with others, by turns.
+
+    Figures are of the sample: its files in bytes, the CPU seconds to write it, and those to decode the columns that
+    queries read, of all rows. ``rounds`` is how often each was measured.
+    """
+
+    sample_rows: int
+    sample_files: int
+    rounds: int
+    bytes_now: int
+    bytes: int
+    row_groups_now: int
+    row_groups: int
+    write_s_now: float
+    write_s: Interval
+    read_s_now: float
+    read_s: Interval
+    columns: tuple[ColumnBytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateTrial:
-    """A candidate that was tried, on the older queries, by which one is chosen; ``test`` only of the one chosen."""
+    """A candidate that was tried, on the older queries, by which one is chosen; ``test`` only of the one chosen.
+
+    ``written`` is of settings of the file format: what queries read is then the bytes of their columns in the row
+    groups that they read, of layouts and Bloom filters that of files.
+    """
 
     candidate: Candidate
     train: Prediction
     cost: Cost
     test: Prediction | None = None
+    written: FormatTrial | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.queries import Operator, QueryRecord, TableRead
 
 NAMES_MAX: Final = 20
-"""Users and engines of a template that are told apart; the others are counted together."""
+"""Users and engines of a template that are counted apart; the others are counted together."""
 OTHERS: Final = "(others)"
 SUM_MAX: Final = 2**62
 """Where sums end: a database adds no more."""
@@ -61,7 +61,7 @@ class Template:
 
 
 OTHER_TEMPLATES: Final = Template(aggregates=(OTHERS,))
-"""What stands for all templates of a table and week beyond those that are told apart."""
+"""What stands for all templates of a table and week beyond those that are counted apart."""
 
 
 def template_of(read: TableRead) -> Template:

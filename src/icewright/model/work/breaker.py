@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
 from icewright.model.plans.plans import Reason

@@ -57,11 +57,12 @@ class OptimizerSettings:
     and, when there are any, stand in for ``packages``. At most ``batch_tasks`` small tasks share a Spark job; together
     they read at most ``batch_bytes``. ``tasks_max`` is after how many tasks, or batches of them, the optimizer ends by
     itself, and then also when there is nothing to do; None is never. ``spark_conf_keys`` are the keys of ``spark_conf``
-    that the administrator's own file allows beyond :mod:`.spark_keys`. ``archive`` is the archive of
+    that the administrator's own file allows beyond :mod:`.spark_conf`. ``archive`` is the archive of
     Python packages for executors on a cluster, and ``executor_python`` the interpreter there; None is that of this one.
     ``log_format`` and ``log_level`` are of :data:`LOG_FORMATS` and :data:`LOG_LEVELS`.
     ``queues`` are those of its group whose tasks it takes. ``executors_wait_ms`` is how long work may wait on a cluster
-    while no executor lives.
+    while no executor lives. ``queries_hash_key`` is the key of the digests that queries have of strings, where this
+    optimizer can have it.
     """
 
     server_url: str
@@ -89,6 +90,7 @@ class OptimizerSettings:
     log_level: str = "info"
     queues: tuple[Queue, ...] = tuple(Queue)
     executors_wait_ms: int = EXECUTORS_WAIT_MS
+    queries_hash_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

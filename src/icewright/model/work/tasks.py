@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause
 from icewright.core.times import Instant
 from icewright.model.actions.actions import Action, ActionFigures, ActionKind, RewriteDataFiles, rewrite_of
 from icewright.model.iceberg.names import TableId, TableName

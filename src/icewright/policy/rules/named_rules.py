@@ -14,7 +14,7 @@ from typing import Final, overload
 
 from icewright.core import wording
 from icewright.core.errors import InvalidConfiguration, InvalidName
-from icewright.core.secret_keys import names_a_secret
+from icewright.model.access.redacted_text import names_a_secret
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policies import (
     GROUPS_MAX,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from icewright.core.errors import InvalidConfiguration
+from icewright.model.queries.literal_digests import literal_digest
 from icewright.model.queries.queries import (
     SQL_LENGTH_MAX,
     Filter,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 KEY_LENGTH_MIN: Final = 16
 VALUES_MAX: Final = 50
 """Literals of one filter that are kept; of more, only their number."""
-_DIGEST_DIGITS: Final = 16
 _HASHED_KINDS: Final = {LiteralKind.STRING, LiteralKind.HASHED}
 _OF_SPARK: Final = {QuerySource.SPARK, QuerySource.SQL}
 """Sources whose texts are in the dialect of Spark."""
@@ -102,7 +100,7 @@ class LiteralRules:
         return "?" if self.policy is LiteralPolicy.DROP else f"'hash-{self._digest(text)}'"
 
     def _digest(self, text: str) -> str:
-        return hmac.new(self.key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:_DIGEST_DIGITS]
+        return literal_digest(self.key, text)
 
 
 def parsed_sql(query: QueryRecord) -> ParsedSql | None:

@@ -229,7 +229,7 @@ def _table(scan: PlanScan, values: dict[int, int]) -> TableRead:
 
 
 def read_event_log(path: Path, rules: LiteralRules, refused: Callable[[InvalidMessage], None]) -> Iterator[QueryRecord]:
-    """The records of a log: a file, or the folder of one that is rolled. ``refused`` is told of lines that are none.
+    """The records of a log: a file, or the folder of one that is rolled. ``refused`` is called for lines that are none.
 
     Raises :class:`InvalidMessage` for a log that is compressed in a way that cannot be read here.
     """

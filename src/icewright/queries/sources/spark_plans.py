@@ -152,7 +152,7 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def _pushed(text: str, known: set[str] | None, attributes: dict[str, str]) -> Iterator[Filter]:
-    """The filters of a scan. Where they cannot be told apart: that its columns are compared somehow."""
+    """The filters of a scan. Where they cannot be separated: that its columns are compared somehow."""
     try:
         filters = [*_Reader(text).filters()] if text else []
     except _Unreadable:

@@ -288,7 +288,7 @@ class Scopes:
     # Tracing
 
     def source_of(self, scope: SelectScope, path: Path) -> tuple[SelectScope, Source, Path] | None:
-        """Which source of which scope a column is of, and its path there; None where that cannot be told."""
+        """Which source of which scope a column is of, and its path there; None where that is unknown."""
         for look in (_qualified, _unqualified):
             around: SelectScope | None = scope
             while around is not None:

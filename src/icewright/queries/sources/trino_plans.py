@@ -23,7 +23,7 @@ _RANGES: Final = re.compile(r"NULL|(?P<low>[\[(])(?P<values>[^\[\]()]*)(?P<high>
 _LEAST, _MOST = "<min>", "<max>"
 _STRING_TYPES: Final = ("varchar", "char")
 _PARTS_OF_STRINGS: Final = re.compile(r"[\[\](),<]|NULL")
-"""Where a string has one of these, it is not told apart from the text around it."""
+"""Where a string has one of these, it cannot be separated from the text around it."""
 _CALLS: Final = re.compile(r"('(?:[^']|'')*')|\$(?=[a-z_])")
 _NODES_MAX: Final = 20_000
 
@@ -156,7 +156,7 @@ def _is_single(values: str, column: _Column) -> bool:
 
 
 def _bounds(part: re.Match[str], column: _Column) -> list[Filter]:
-    """One range; none where it cannot be told where its lower bound ends, or from a string that has a comma."""
+    """One range; none where the end of its lower bound is unknown, or from a string that has a comma."""
     low, separator, high = (part["values"] or "").partition(", ")
     is_closed = part["low"] == "[" and part["high"] == "]"
     if not separator or ", " in high or (is_closed and column.type.startswith(_STRING_TYPES)):

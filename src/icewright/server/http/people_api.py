@@ -41,14 +41,14 @@ _Said = Annotated[str | None, Query(max_length=_LENGTH_MAX)]
 
 
 @router.get(LOGIN, dependencies=[PUBLIC])
-def begin(request: Request, access: Gate) -> Response:
+def begin_login(request: Request, access: Gate) -> Response:
     """Send the browser to the provider."""
     return _begun(request, access, LOGIN)
 
 
 @router.get(FOR_PROGRAM, dependencies=[PUBLIC])
 def begin_for_program(request: Request, access: Gate) -> Response:
-    """As :func:`begin`, for a code to take to a program. No session opens another: it takes a log-in of its own."""
+    """As :func:`begin_login`, for a code to take to a program. No session opens another: it is a log-in of its own."""
     return _begun(request, access, FOR_PROGRAM)
 
 

@@ -22,14 +22,15 @@ import structlog
 from icewright.config.model import Config
 from icewright.config.secrets import resolve, resolve_entry
 from icewright.core.codec import dumps
-from icewright.core.errors import InvalidConfiguration, NotFound
+from icewright.core.errors import InvalidConfiguration, NotFound, Unreadable
 from icewright.core.fault_points import Fault, fault
 from icewright.core.outage_log import Outage
 from icewright.core.system_clock import SystemIds
 from icewright.model.policy.resource_groups import Queue
+from icewright.model.queries.queries import LiteralPolicy
 from icewright.model.work.optimizers import LOG_FORMATS, RECYCLE_EXIT_CODE, DeployMode, LauncherKind, OptimizerSettings
 from icewright.model.work.spark_conf import spark_settings
-from icewright.terminal.address import read_address
+from icewright.terminal.address import QUERIES_KEY, lasting_secret, read_address
 from icewright.terminal.logs import FORMAT_VARIABLE, LEVEL_VARIABLE
 from icewright.work.launch.dynamic_allocation import with_dynamic_allocation
 from icewright.work.launch.pods import settings_secret
@@ -93,7 +94,26 @@ def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings
         log_format=environ.get(FORMAT_VARIABLE, LOG_FORMATS[0]),
         log_level=environ.get(LEVEL_VARIABLE, "info"),
         tasks_max=1 if optimizer.launcher == LauncherKind.SPARK_SUBMIT else None,
+        queries_hash_key=hash_key_of(config, environ),
     )
+
+
+def hash_key_of(config: Config, environ: Mapping[str, str]) -> str | None:
+    """The key of the digests in queries: the one that is configured, or that of the server in the same state directory.
+
+    None where it cannot be read here: the work goes on without it.
+    """
+    queries, state = config.queries, config.server.state_dir
+    if queries.literals is not LiteralPolicy.HASH:
+        return None
+    try:
+        if queries.hash_key is not None:
+            return resolve(queries.hash_key, key="queries.hash_key", environ=environ)
+        is_here = config.optimizer.server_url is None and (state / QUERIES_KEY).exists()
+        return lasting_secret(state, QUERIES_KEY) if is_here else None
+    except (InvalidConfiguration, Unreadable, OSError) as error:
+        _log.warning("hashed values of queries are not compared", detail=str(error))
+        return None
 
 
 def run(config: Config, environ: Mapping[str, str] = os.environ, *, launcher: str | None = None) -> int:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from icewright.core.codec import dumps
-from icewright.core.errors import ServerUnavailable
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause, ServerUnavailable
 from icewright.model.plans.plans import Reason
 from icewright.model.work.jobs import (
     Cancelled,

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from icewright.core import errors
-from icewright.core.errors import IcewrightError
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause, IcewrightError
 from icewright.work.tasks.retry import End
 
 CAUSES: Final[Mapping[type[IcewrightError], Cause]] = MappingProxyType(

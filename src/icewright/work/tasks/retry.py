@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import TypeAlias
 
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause
 from icewright.model.work.tasks import TERMINAL_STATES, TaskHead, TaskState
 
 BACKOFF_BASE_MS = 30 * 1000

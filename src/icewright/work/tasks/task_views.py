@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icewright.core.failure_causes import Cause
+from icewright.core.errors import Cause
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind, traits_of
 from icewright.model.work.jobs import Failed, Result, report_of

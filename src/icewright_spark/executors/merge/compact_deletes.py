@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from icewright.model.actions.rewrite_position_deletes import DeleteGroup, Target
+from icewright.model.actions.rewrite_delete_files import DeleteGroup, Target
 from icewright.model.iceberg.files import DeleteFile
 from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright_spark.executors.merge.deletes import FILE_PATH_ID, POSITION_ID, column_names

@@ -208,7 +208,7 @@ class _Merge:
             fields=self._fields,
             schema=self._schema,
             settings=self._job.settings,
-            dictionary=dictionary_paths(self._leaves, identities),
+            dictionary=dictionary_paths(self._leaves, identities, self._job.settings.plain_columns),
             row_group_rows=max(
                 1, self._job.settings.row_group_size_bytes * group.record_count // max(1, encoded_bytes)
             ),

@@ -21,7 +21,7 @@ from icewright_spark.executors.merge.read import Decoder, decode_arrow_rs, decod
 from icewright_spark.parquet.errors import is_panic, unwritable
 from icewright_spark.parquet.float_footer import FloatFooter, HeldBack
 from icewright_spark.parquet.metrics import DEFAULT_MODE, metrics_mode
-from icewright_spark.parquet.schema import Leaf
+from icewright_spark.parquet.schema import Leaf, compatible_name
 from icewright_spark.parquet.storage import Storage
 
 COLLECTED_BYTES_MAX = 1 << 30
@@ -145,9 +145,16 @@ def choose_writer(schema_leaves: Sequence[Leaf], modes: Mapping[int, str]) -> Wr
     return ARROW_RS
 
 
-def dictionary_paths(schema_leaves: Sequence[Leaf], identities: Collection[int]) -> tuple[tuple[str, ...], ...]:
-    """Paths of the leaves with these ids; booleans have no dictionary encoding in the spec."""
-    return tuple(leaf.path for leaf in schema_leaves if leaf.field_id in identities and leaf.type != "boolean")
+def dictionary_paths(
+    schema_leaves: Sequence[Leaf], identities: Collection[int], plain_columns: Collection[str] = ()
+) -> tuple[tuple[str, ...], ...]:
+    """Paths of the leaves with these ids, but for ``plain_columns`` by their names in the table.
+
+    Booleans have no dictionary encoding in the spec.
+    """
+    plain = {tuple(map(compatible_name, name.split("."))) for name in plain_columns}
+    wanted = (leaf for leaf in schema_leaves if leaf.field_id in identities and leaf.type != "boolean")
+    return tuple(leaf.path for leaf in wanted if leaf.path not in plain)
 
 
 def write_new_file(storage: Storage, location: str, batches: Iterable[Any], writer: Writer, layout: Layout) -> None:
@@ -157,14 +164,19 @@ def write_new_file(storage: Storage, location: str, batches: Iterable[Any], writ
     :class:`OutputExists`, :class:`OutputUnwritable`, what storages raise, and whatever ``batches`` raises.
     On an error :meth:`Storage.create` says what becomes of the part that was written.
     """
-    floats = FloatFooter(layout.fields)
     with storage.create(location, durable=False) as file:
-        held = HeldBack(file)
-        writer.write(floats.watched(batches), held, layout)
-        try:
-            held.finish(floats.changed if floats.changes else None)
-        except (OSError, pa.ArrowException) as error:
-            raise unwritable(f"{location} could not be finished", error) from error
+        write_rows(file, location, batches, writer, layout)
+
+
+def write_rows(file: Any, location: str, batches: Iterable[Any], writer: Writer, layout: Layout) -> None:
+    """Writes a Parquet file as every rewrite does; raises as :func:`write_new_file`. ``location`` is for errors."""
+    floats = FloatFooter(layout.fields)
+    held = HeldBack(file)
+    writer.write(floats.watched(batches), held, layout)
+    try:
+        held.finish(floats.changed if floats.changes else None)
+    except (OSError, pa.ArrowException) as error:
+        raise unwritable(f"{location} could not be finished", error) from error
 
 
 class _Source:

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icewright.core.errors import Unsupported
-from icewright.model.iceberg.curves import KEY_BITS, MAX_COORDINATE_BITS
-from icewright.model.iceberg.layouts import Curve, Layout
+from icewright.model.iceberg.layouts import KEY_BITS, MAX_COORDINATE_BITS, Curve, Layout
 from icewright_spark.executors.sort.curves import HILBERT_COLUMNS, hilbert, zorder
 from icewright_spark.executors.sort.cut_cells import CutPlaces
 from icewright_spark.executors.sort.cuts import TIES, Cuts, Ties

@@ -1,7 +1,7 @@
 """Curves through a grid: one number for each cell of a grid of 2 to 4 columns (z-order: of any number).
 
-Both go by tables. That of the Hilbert curve is :func:`.curves.hilbert_table`, made larger: from state
-and the next bits of all coordinates to output and next state, it takes 12 bits at a step.
+Both go by tables. That of the Hilbert curve is :func:`~icewright.model.iceberg.layouts.hilbert_table`, made larger:
+from state and the next bits of all coordinates to output and next state, it takes 12 bits at a step.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from icewright.model.iceberg.curves import KEY_BITS, MAX_COORDINATE_BITS, hilbert_table
+from icewright.model.iceberg.layouts import KEY_BITS, MAX_COORDINATE_BITS, hilbert_table
 
 Grid: TypeAlias = list[npt.NDArray[np.int64]]
 """The coordinates, one array per column."""

@@ -187,18 +187,21 @@ def _chunk(footer: Footer, source: Source, position: int, number_of: int, start:
         pages = _pages(footer.location, source, chunk, group, start, bounds)
     span = source.bloom_filter(chunk)
     bloom_filter = None if span is None else bloom_filter_of(source.read(span))
-    return ChunkStated(tuple(stated), pages, bloom_filter, _whole_dictionary(chunk))
+    return ChunkStated(tuple(stated), pages, bloom_filter, whole_dictionary(chunk.column))
 
 
-def _whole_dictionary(chunk: Chunk) -> bool:
-    """As Iceberg's reader tells it: by the encodings of its data pages; where these are not stated, by all of them."""
-    if _ENCODING_STATS not in chunk.column:
-        kind, value = chunk.column.get(_ENCODINGS, (LIST, (I32, [])))
+def whole_dictionary(column: Struct) -> bool:
+    """Whether the dictionary of a column's ``ColumnMetaData`` has all of its values, as Iceberg's reader tells it.
+
+    That is by the encodings of its data pages; where these are not stated, by all encodings. Raises ``ValueError``.
+    """
+    if _ENCODING_STATS not in column:
+        kind, value = column.get(_ENCODINGS, (LIST, (I32, [])))
         if kind != LIST:
             raise ValueError("the encodings of a column should be a list")
         listed = set(value[1])
         return _OLD_DICTIONARY in listed and not listed - {_OLD_DICTIONARY} - _OF_LEVELS
-    stated = structs(chunk.column, _ENCODING_STATS)
+    stated = structs(column, _ENCODING_STATS)
     found = {number(pages, _ENCODING) for pages in stated if number(pages, _PAGE_TYPE) in _DATA_PAGES}
     return bool(found) and found <= _OF_DICTIONARIES
 

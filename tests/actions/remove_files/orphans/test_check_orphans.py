@@ -13,7 +13,7 @@ import pytest
 from icewright.actions.remove_files.orphans.check import OrphanEvidence, check_orphans
 from icewright.core.completeness import Complete, Gaps
 from icewright.model.actions.orphans import FoundFile, Sighting
-from icewright.model.actions.remove_orphan_files import Doubt, OrphanFile, RemoveOrphanFiles
+from icewright.model.actions.remove_files import Doubt, OrphanFile, RemoveOrphanFiles
 from icewright.model.iceberg.locations import Aliases, CanonicalPath, declared
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.objects import ListedObject

@@ -15,7 +15,7 @@ from icewright.catalogs import local_spool as on_disk
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.objects import Objects
 from icewright.core.completeness import Gaps
-from icewright.model.actions.remove_orphan_files import OrphanPolicy
+from icewright.model.actions.remove_files import OrphanPolicy
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.objects import Listed, ListedObject
 from icewright.ownership.model import Place

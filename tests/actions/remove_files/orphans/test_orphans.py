@@ -12,7 +12,7 @@ from icewright.core.completeness import Gap, Gaps
 from icewright.core.errors import StorageUnavailable, TableReplaced
 from icewright.core.reasons import Reason
 from icewright.model.actions.orphans import SeenFiles, SeenOrphans
-from icewright.model.actions.remove_orphan_files import OrphanBudget, OrphanPolicy
+from icewright.model.actions.remove_files import OrphanBudget, OrphanPolicy
 from icewright.model.iceberg.locations import CanonicalPath, declared
 from icewright.model.iceberg.objects import Listed, OddEntry
 from icewright.model.iceberg.reachable_files import FileClass, NamedFile
@@ -615,7 +615,7 @@ class TestBudget:
         lake.pass_time(10 * DAY_MS)
         of_bytes = lake.found(table, policy=policy)
         grow(lake, table)
-        monkeypatch.setattr("icewright.model.actions.remove_orphan_files.BUDGET_FILES", 2)
+        monkeypatch.setattr("icewright.model.actions.remove_files.BUDGET_FILES", 2)
         of_files = lake.found(table, policy=policy)
         for found in (of_bytes, of_files):
             assert found.action is not None

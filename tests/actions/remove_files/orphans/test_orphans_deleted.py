@@ -7,7 +7,7 @@ import pytest
 from icewright.actions.remove_files.deleter import Deleter
 from icewright.core.completeness import Complete
 from icewright.model.actions.deletion import Candidate, Cause, DeletePlan, DeleteSettings, plan_deletes
-from icewright.model.actions.remove_orphan_files import RemoveOrphanFiles
+from icewright.model.actions.remove_files import RemoveOrphanFiles
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.objects import ListedObject

@@ -16,7 +16,7 @@ from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.storage.local import LocalObjects
 from icewright.core.completeness import Gaps
-from icewright.model.actions.remove_orphan_files import OrphanBudget, OrphanPolicy
+from icewright.model.actions.remove_files import OrphanBudget, OrphanPolicy
 from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from icewright.core.codec import dumps, loads
-from icewright.model.actions.remove_orphan_files import (
+from icewright.model.actions.remove_files import (
     OrphanBudget,
     OrphanFile,
     RemoveOrphanFiles,

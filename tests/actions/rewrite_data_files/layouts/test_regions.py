@@ -16,9 +16,8 @@ from icewright.actions.rewrite_data_files.layouts.ordering import Ordering
 from icewright.actions.rewrite_data_files.layouts.pieces import PieceBounds
 from icewright.actions.rewrite_data_files.layouts.regions import OLDER_BYTES_MAX, region
 from icewright.model.actions.actions import FileGroup
-from icewright.model.iceberg.curves import hilbert_table
 from icewright.model.iceberg.files import DataFile, FileFormat
-from icewright.model.iceberg.layouts import Level
+from icewright.model.iceberg.layouts import Level, hilbert_table
 from icewright.model.iceberg.tables import Snapshot
 from icewright.model.plans.plans import Verdict
 from icewright.model.policy.policy import Policy

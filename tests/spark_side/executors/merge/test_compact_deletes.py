@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icewright.model.actions.rewrite_position_deletes import DeleteGroup, Target
+from icewright.model.actions.rewrite_delete_files import DeleteGroup, Target
 from icewright.model.iceberg.files import DeleteFile, Partition
 from icewright_spark.executors.merge import compact_deletes
 from icewright_spark.executors.merge.compact_deletes import CompactJob, compact, kept_positions

@@ -98,6 +98,20 @@ def test_dictionaries_as_in_the_inputs_where_they_gain(
     assert found == set(dictionary) - {"id"}  # of noise, the dictionary is longer than the chunk
 
 
+@WRITERS
+def test_columns_that_are_to_have_no_dictionary_have_none(writer: Writer, tmp_path: Path) -> None:
+    place = {"id": 2, "name": "place", "required": False, "type": struct_of(column(3, "city", "string"))}
+    fields = [column(1, "a b", "string"), place, column(4, "c", "string")]
+    words = ["red", "green"] * 5_000
+    rows: dict[str, list[Any]] = {"a b": words, "place": [{"city": word} for word in words], "c": words}
+    table = arrow_table(fields, rows)
+    files = [write_input(tmp_path, table, use_dictionary=True) for _ in range(2)]
+    plain = frozenset({"a b", "place.city"})
+    job = job_of(fields, files, tmp_path / "out.parquet", settings=WriterSettings(plain_columns=plain))
+    chunks = leaf_chunks(merge_group(job, writer=writer))
+    assert [chunk.has_dictionary_page for chunk in chunks] == [False, False, True]
+
+
 def test_one_input_without_a_dictionary_is_enough(tmp_path: Path) -> None:
     with_one, without = job_in(tmp_path), job_in(tmp_path, dictionary=())
     paths = [file.path for file in with_one.group.files]
@@ -376,7 +390,7 @@ def test_pages_and_dictionaries_obey_their_limits(writer: Writer, tmp_path: Path
         "rows": {"page_row_limit": 1000},
         "dictionary": {"dictionary_size_bytes": 5000},
     }.items():
-        settings = WriterSettings(codec="uncompressed", compression_level=None, **more)
+        settings = WriterSettings(codec="uncompressed", compression_level=None, **more)  # type: ignore[arg-type] # sizes
         result = merge_group(job_of(fields, [file], tmp_path / name, settings=settings), writer=writer)
         chunks.append(leaf_chunks(result)[0])
         sizes.append(result.outputs[0].size_bytes)

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from icewright.core.completeness import Complete
 from icewright.model.actions.orphans import FoundFile, Sighting
-from icewright.model.actions.remove_orphan_files import OrphanFile, RemoveOrphanFiles
+from icewright.model.actions.remove_files import OrphanFile, RemoveOrphanFiles
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
 from icewright.model.iceberg.reachable_files import ReachableFile

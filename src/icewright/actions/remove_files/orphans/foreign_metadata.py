@@ -27,7 +27,7 @@ from icewright.core import wording
 from icewright.core.errors import InvalidLocation, StorageUnavailable, Unreadable, Unsupported
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
-from icewright.model.actions.remove_orphan_files import AGE_MIN_MS
+from icewright.model.actions.remove_files import AGE_MIN_MS
 from icewright.model.iceberg.locations import Aliases, CanonicalPath, parent, topmost
 from icewright.model.iceberg.objects import Listed, ListedObject, OddEntry
 from icewright.model.iceberg.tables import TableMetadata

@@ -19,7 +19,7 @@ from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.inventory.footprint import Amount
 from icewright.model.actions.orphans import FoundFile, SeenFiles, SeenOrphans, Sighting
-from icewright.model.actions.remove_orphan_files import (
+from icewright.model.actions.remove_files import (
     FILES_MAX,
     PASSES_MIN,
     Doubt,

@@ -25,7 +25,7 @@ from icewright.core import wording
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage, TableReplaced, Unavailable, Unsupported
 from icewright.core.times import Instant
-from icewright.model.actions.remove_orphan_files import (
+from icewright.model.actions.remove_files import (
     OrphanFile,
     OrphanPolicy,
     RemoveOrphanFiles,

@@ -17,7 +17,7 @@ from icewright.actions.remove_files.orphans.metadata_files import is_metadata_fi
 from icewright.core.times import Instant
 from icewright.model.actions.deletion import FUTURE_MAX_MS, METADATA_FLOOR_MS
 from icewright.model.actions.orphans import FoundFile, Sighting
-from icewright.model.actions.remove_orphan_files import AGE_FLOOR_MS, FLINK_AGE_MIN_MS, PASSES_MIN, Doubt
+from icewright.model.actions.remove_files import AGE_FLOOR_MS, FLINK_AGE_MIN_MS, PASSES_MIN, Doubt
 from icewright.model.iceberg.locations import CanonicalPath, checksummed
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import Place

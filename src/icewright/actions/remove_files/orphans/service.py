@@ -35,7 +35,7 @@ from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.inventory.footprint import Amount
 from icewright.model.actions.orphans import FinishedPass, FoundFile, Sighting
-from icewright.model.actions.remove_orphan_files import (
+from icewright.model.actions.remove_files import (
     NO_QUARANTINE,
     OrphanPolicy,
     RemoveOrphanFiles,

@@ -13,8 +13,7 @@ from math import prod
 from typing import Final, TypeAlias
 
 from icewright.actions.rewrite_data_files.layouts.depth import Opened
-from icewright.model.iceberg.curves import KEY_BITS, MAX_COORDINATE_BITS, hilbert_table
-from icewright.model.iceberg.layouts import Curve
+from icewright.model.iceberg.layouts import KEY_BITS, MAX_COORDINATE_BITS, Curve, hilbert_table
 
 FILES_WALKED: Final = 512
 """Of more files the walk would take long; their number is then told by the power law that all curves come near."""

@@ -20,9 +20,9 @@ from pyiceberg.types import IntegerType, LongType, NestedField, StringType
 from icewright.catalogs.local_spool import open_disk_spool
 from icewright.catalogs.metadata import avro
 from icewright.catalogs.metadata import bounded_reader as bounded
-from icewright.catalogs.metadata.table_files import PyIcebergTableFiles
 from icewright.catalogs.pointers import pointers
 from icewright.catalogs.pointers.pointers import Pointed
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.core.completeness import Complete, Known, Partial
 from icewright.core.errors import StorageUnavailable, Unreadable, Unsupported
 from icewright.inventory.reference_bits import reference_bits
