@@ -16,7 +16,7 @@ def test_a_decision_shows_its_evidence_and_is_held_and_released(chromium: Any, s
     opened = Opened(chromium, NARROW)
     page = opened.log_in(url)
     page.goto(f"{url}/ui/queue")
-    card = page.get_by_role("region", name="Optimizers and their memory")
+    card = page.get_by_role("region", name="Optimizers, their memory, and servers")
     card.get_by_text("Start an optimizer: 1 to 2", exact=True).wait_for()
     card.get_by_text("5 tasks have waited for 3 min").wait_for()
     card.get_by_role("button", name="Show the evidence").click()

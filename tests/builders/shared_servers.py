@@ -19,7 +19,8 @@ class SharedServers:
 
     def __post_init__(self) -> None:
         engine, clock = self.served.engine, self.served.clock
-        self.coordinator, book = SqlCoordinator(engine, clock), SqlServers(engine, clock)
+        cpus = iter([0.25, None, 1.04])
+        self.coordinator, book = SqlCoordinator(engine, clock), SqlServers(engine, clock, cpu=lambda: next(cpus))
         for number, epoch in ((1, 7), (2, None), (3, None)):
             book.beat(Server(f"server-{number}", f"http://10.0.0.{number}:7077", "0.1.0", epoch))
         self.first = self.coordinator.join("server-1", 0)

@@ -63,6 +63,22 @@ def test_one_decision_of_a_subject_stands(stores: Stores, clock: ManualClock) ->
     made(stores, clock, 6)
 
 
+def test_one_decision_about_servers_stands_beside_those_of_queues(stores: Stores, clock: ManualClock) -> None:
+    def about_servers(number: int, move: Move) -> TuneDecision:
+        found = decision(number, clock, move)
+        return replace(found, new=replace(found.new, group="", queue=None))
+
+    made(stores, clock, 1)
+    first = about_servers(2, Move.ADD_SERVER)
+    assert stores.decisions().make(first)
+    assert stores.decisions().get("tune-2") == first
+    assert not stores.decisions().make(about_servers(3, Move.REMOVE_SERVER))
+    assert str(stores.decisions().hold("tune-2", "").subject) == "number of servers"
+    stores.decisions().end("tune-1", DecisionState.DONE, EFFECT)
+    assert not stores.decisions().make(about_servers(4, Move.ADD_SERVER))
+    assert [one.decision_id for one in stores.decisions().past(clock.now() + 1)] == ["tune-2"]
+
+
 def test_each_is_begun_once_and_ends_once(stores: Stores, clock: ManualClock) -> None:
     made(stores, clock, 1)
     assert stores.decisions().begin("tune-1") is not None

@@ -16,9 +16,11 @@ from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from icewright.model.work.optimizers import BacklogRequest
 from icewright.work.launch.pack import pack
-from tests.e2e.processes import Processes, below, wait_for
+from tests.e2e.processes import WAIT_S, Processes, below, wait_for
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table, writer
+from tests.servers.java import SPARK_JARS
 from tests.servers.spark_cluster import SparkCluster, spark_cluster
+from tests.servers.yarn import yarn
 
 LONG = bool(os.environ.get("ICEWRIGHT_ACCEPTANCE"))
 ROUNDS = 4 if LONG else 1
@@ -36,13 +38,9 @@ SMALL = {
     "spark.executor.memory": "512m",
     "spark.cores.max": "2",
 }
-DYNAMIC = {
-    "spark.dynamicAllocation.enabled": "true",
-    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-    "spark.dynamicAllocation.minExecutors": "0",
-    "spark.dynamicAllocation.maxExecutors": "2",
-    "spark.dynamicAllocation.executorIdleTimeout": "10s",
-}
+OF_YARN = '["spark.yarn.jars", "spark.yarn.stagingDir"]'
+"""Spark's own jars are on this machine, and need not be copied."""
+IDLE_SOON = {"spark.dynamicAllocation.executorIdleTimeout": "10s"}
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +78,8 @@ class Filled:
             append(self.table, range(self.rows, self.rows + ROWS), CITIES)
             self.rows += ROWS
 
-    def await_better(self) -> None:
-        wait_for(self._better, "the table is better", self.processes)
+    def await_better(self, timeout_s: float = WAIT_S) -> None:
+        wait_for(self._better, "the table is better", self.processes, timeout_s)
         table = writer(self.processes.entry).load_table(TABLE)
         assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(self.rows))
         self.tasks += 1
@@ -157,7 +155,7 @@ def test_q4_t5_both_launchers_make_a_table_better_on_a_real_cluster(lake: Proces
         "ICEWRIGHT_OPTIMIZER__ARCHIVE": str(archive),
         "ICEWRIGHT_OPTIMIZER__EXECUTOR_PYTHON": bare_python(lake.folder),
     }
-    optimizer(lake, "resident", DYNAMIC)
+    optimizer(lake, "resident", IDLE_SOON)
     table.await_better()
     for _ in range(ROUNDS - 1):
         table.fill()
@@ -165,12 +163,47 @@ def test_q4_t5_both_launchers_make_a_table_better_on_a_real_cluster(lake: Proces
     workers = client.status()["optimizers"][0]["hello"]["workers"]
     assert workers["packages"].items() <= manifest.packages.items()
     assert workers["spark"] == "4.1.4"
+    # Dynamic allocation is on without a setting: a resident optimizer lets go of what it does not need.
+    wait_for(lambda: cluster.executors() == 0 or None, "executors without work end", lake)
     stop(lake)
     assert len(cluster.applications()) == submitted + 1
     assert client.backlog(BacklogRequest("default", actions=OPTIMIZER_ACTIONS), ["lake"])["tasks"] == 0
 
 
 if LONG:
+
+    def test_a_table_becomes_better_on_a_real_yarn(tmp_path: Path) -> None:
+        """The driver runs in the cluster, a container of which has icewright from the archive alone."""
+        with yarn(tmp_path / "yarn") as cluster:
+            archive = tmp_path / "packages.zip"
+            pack(archive)
+            environ = {
+                "HADOOP_CONF_DIR": str(cluster.conf_dir),
+                "ICEWRIGHT_OPTIMIZER__MASTER": "yarn",
+                "ICEWRIGHT_OPTIMIZER__DEPLOY_MODE": "cluster",
+                "ICEWRIGHT_OPTIMIZER__MEMORY": "1g",
+                "ICEWRIGHT_OPTIMIZER__ARCHIVE": str(archive),
+                "ICEWRIGHT_OPTIMIZER__EXECUTOR_PYTHON": bare_python(tmp_path),
+            }
+            found = Processes(tmp_path, make_lake(tmp_path), environ=environ)
+            text = found.configuration.read_text().replace("lease_ms = 4000", "lease_ms = 30000")
+            found.configuration.write_text(text.replace('master = "local[2]"\n', f"spark_conf_keys = {OF_YARN}\n"))
+            try:
+                table = Filled(found)
+                table.fill()
+                found.start("serve")
+                found.client()
+                jars = {"spark.yarn.jars": f"local:{SPARK_JARS}/*", "spark.yarn.stagingDir": f"file:{tmp_path}/staging"}
+                optimizer(found, "spark-submit", jars)
+                table.await_better(900.0)
+                wait_for(lambda: "application ended" in found.log("optimizer") or None, "it ends", found, 300.0)
+                token = json.loads((tmp_path / "state" / "server.json").read_text())["token"]
+                logs = [path.read_text(errors="replace") for one in cluster.containers() for path in one.iterdir()]
+                assert len(cluster.containers()) > 1  # a driver, and executors that dynamic allocation brought
+                assert token not in "".join(logs)
+                stop(found)
+            finally:
+                found.end()
 
     def test_q4_i18_a_driver_whose_jvm_is_stopped_ends_itself_and_another_does_the_work(processes: Processes) -> None:
         """The JVM hangs, and the server is away for longer than the lease: nobody can tell the driver anything."""

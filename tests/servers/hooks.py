@@ -6,6 +6,7 @@ import datetime as dt
 import ipaddress
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ class Received:
 
 @dataclass
 class Hooks:
-    """A receiver: what came in, and what it answers from now on."""
+    """A receiver: what came in, and what it answers from now on, after ``waits_s``."""
 
     port: int = 0
     received: list[Received] = field(default_factory=list)
@@ -43,6 +44,7 @@ class Hooks:
     answer: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     connections: int = 0
+    waits_s: float = 0.0
 
     @property
     def ids(self) -> list[str]:
@@ -61,6 +63,7 @@ def hooks(authority: tuple[Path, Path] | None = None, address: str = "127.0.0.1"
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = self.rfile.read(length)
             state.received.append(Received(self.path, headers, body, names.get(id(self.connection))))
+            time.sleep(state.waits_s)
             self.send_response(state.status)
             for name, value in state.answer.items():
                 self.send_header(name, value)

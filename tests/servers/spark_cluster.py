@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from tests.servers.java import SPARK_JARS, spark_options
 from tests.servers.processes import HOST, accepts, free_port, running
 
+_EXECUTOR = "CoarseGrainedExecutorBackend"
 SPARK_HOME = SPARK_JARS.parent
 _SMALL = {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": spark_options()}
 """Java's own variable, since executors inherit it from their worker."""
@@ -28,6 +31,14 @@ class SparkCluster:
     def applications(self) -> list[str]:
         """The names of all applications that have come to the cluster."""
         return re.findall(r"Registered app (.*) with ID", self.log.read_text(errors="replace"))
+
+    def executors(self) -> int:
+        """How many executors run."""
+        found = 0
+        for process in psutil.process_iter(["cmdline", "cwd"]):
+            is_executor = _EXECUTOR in " ".join(process.info["cmdline"] or [])
+            found += is_executor and str(process.info["cwd"] or "").startswith(str(self.work))
+        return found
 
 
 @contextmanager

@@ -304,7 +304,12 @@ def lines(path: Path) -> list[str]:
 
 def kept(lines: list[str]) -> list[str]:
     """What migrations leave as it is: all but the revision, of tasks the slot and its indexes, lists and refusals."""
-    of_tasks = ("CREATE TABLE tasks", "CREATE UNIQUE INDEX uq_tasks_active", 'INSERT INTO "icewright_schema"')
+    of_tasks = (
+        "CREATE TABLE tasks",
+        "CREATE UNIQUE INDEX uq_tasks_active",
+        "CREATE TABLE servers",
+        'INSERT INTO "icewright_schema"',
+    )
     later = (
         "listed_tables",
         "table_series",

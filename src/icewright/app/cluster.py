@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from icewright.terminal.cli import Terminal
 
 _SERVERS: Final = headings(
-    "server", "part", "#buckets", "#tables", "#coming", "seen", "url", drop=("coming",), below=("url",)
+    "server", "part", "#buckets", "#tables", "#coming", "#cpu", "seen", "url", drop=("coming",), below=("url",)
 )
 
 
@@ -47,4 +47,5 @@ def _row(server: Json) -> tuple[str, ...]:
         part = f"{part}, looks at no tables"
     seen = "" if server["seen_at"] is None else text.instant(server["seen_at"])
     numbers = (f"{server[name]:,}" for name in ("buckets", "tables", "coming"))
-    return server["server_id"], part, *numbers, seen, server["url"]
+    cpu = "" if server["cpu"] is None else f"{server['cpu']:.0%}"
+    return server["server_id"], part, *numbers, cpu, seen, server["url"]

@@ -111,7 +111,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "queue": Entry("work.halts.cli:app", "The queue as a whole, or a part of it: pause, drain, stop, resume."),
         "groups": Entry("work.groups.cli:app", "Resource groups: list, show."),
         "autotune": Entry(
-            "work.autotune.cli:app", "Decisions about optimizers and their memory: list, show, hold, release."
+            "work.autotune.cli:app", "Decisions about optimizers, their memory, and servers: list, show, hold, release."
         ),
         "feed": Entry(
             "feed.cli:feed",

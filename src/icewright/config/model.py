@@ -167,6 +167,26 @@ class AutotuneConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PlatformConfig:
+    """How many servers there are, when more are asked for, and of whom; ``secret`` and ``url`` may be references."""
+
+    kind: str = "none"
+    mode: str = TuneMode.ADVISE.value
+    servers_min: int = 1
+    servers_max: int = 4
+    cpu_percent: int = 80
+    tables_max: int = 10_000
+    busy_ms: int = 300_000
+    idle_ms: int = 3_600_000
+    cool_down_ms: int = 900_000
+    url: str | None = None
+    secret: str | None = None
+    command: tuple[str, ...] = ()
+    workload: str | None = None
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class KafkaConfig:
     """A topic with events. ``properties`` are librdkafka's, with secrets in place."""
 
@@ -299,6 +319,7 @@ class Config:
     server: ServerConfig
     optimizer: OptimizerConfig
     autotune: AutotuneConfig = field(default_factory=AutotuneConfig)
+    platform: PlatformConfig = field(default_factory=PlatformConfig)
     events: EventsConfig = field(default_factory=EventsConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     history: HistoryConfig = field(default_factory=HistoryConfig)

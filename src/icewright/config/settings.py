@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from icewright.config.autotune import AUTOTUNE
 from icewright.config.cluster import CLUSTER
 from icewright.config.oidc import OIDC
+from icewright.config.platform import PLATFORM
 from icewright.config.queries import QUERIES
 from icewright.config.retention import HISTORY, RETENTION
 from icewright.config.setting import Kind, Setting
@@ -434,6 +435,7 @@ SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "optimizer": OPTIMIZER,
     "cluster": CLUSTER,
     "autotune": AUTOTUNE,
+    "platform": PLATFORM,
     "events": EVENTS,
     "notifications": NOTIFICATIONS,
     "oidc": OIDC,

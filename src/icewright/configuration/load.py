@@ -22,6 +22,7 @@ from icewright.config.retention import HISTORY
 from icewright.config.secrets import is_reference, redact
 from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
 from icewright.configuration import catalogs
+from icewright.configuration.platform import platform_config
 from icewright.core.errors import InvalidConfiguration
 from icewright.events.settings import events_config
 from icewright.identity.people_settings import oidc_config
@@ -71,6 +72,7 @@ def load_config(
         server=server,
         optimizer=optimizer,
         autotune=_autotune(given, optimizer),
+        platform=platform_config(given, str(file)),
         events=events_config(given, entries),
         cluster=_cluster(given, environ, base, server.store_url),
         history=_history(given, entries),

@@ -58,12 +58,16 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class SeenServer:
-    """A server, since when it is there, and when it was last heard of: both by the store's clock, as ``now`` is."""
+    """A server, since when it is there, and when it was last heard of: both by the store's clock, as ``now`` is.
+
+    ``cpu`` is the share of what it can use that it used in the last minute, None where it does not say so.
+    """
 
     server: Server
     started_at: Instant
     seen_at: Instant
     now: Instant
+    cpu: float | None = None
 
     @property
     def is_silent(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -17,9 +17,10 @@ from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.port import Sender
 from icewright.notifications.senders.by_apprise import Address, AppriseSender, parse_address
 from icewright.notifications.senders.guard import Guard
+from icewright.notifications.senders.requests import TIMEOUT_S, Requests
 from icewright.notifications.senders.signatures import parse_secret
 from icewright.notifications.senders.urls import Proxy, parse_proxy, parse_url
-from icewright.notifications.senders.webhook import TIMEOUT_S, Endpoint, WebhookSender
+from icewright.notifications.senders.webhook import Endpoint, WebhookSender
 from icewright.notifications.service import MessageDelivery, Notifications
 
 THREADS_MAX: Final = 8
@@ -86,10 +87,7 @@ def _sender(
     def address() -> Address:
         return parse_address(url(), f"{key}.url")
 
-    def proxy() -> Proxy | None:
-        name = "notifications.proxy"
-        return None if config.proxy is None else parse_proxy(resolve(config.proxy, key=name, environ=environ), name)
-
+    proxy = _proxy_of(config, environ)
     # What cannot be is said at once, and not when something has happened.
     proxy()
     if one.receiver.kind is ReceiverKind.APPRISE:
@@ -97,7 +95,22 @@ def _sender(
         address()
         return AppriseSender(address, guard, proxy=proxy)
     endpoint()
-    return WebhookSender(endpoint, guard, context=context, proxy=proxy)
+    return WebhookSender(endpoint, Requests(guard, context=context, proxy=proxy))
+
+
+def requests_of(config: NotificationsConfig, environ: Mapping[str, str]) -> Requests:
+    """Requests to where messages may go. Raises :class:`InvalidConfiguration`."""
+    proxy = _proxy_of(config, environ)
+    proxy()
+    return Requests(Guard(config.networks), context=_context(config), proxy=proxy)
+
+
+def _proxy_of(config: NotificationsConfig, environ: Mapping[str, str]) -> Callable[[], Proxy | None]:
+    def proxy() -> Proxy | None:
+        name = "notifications.proxy"
+        return None if config.proxy is None else parse_proxy(resolve(config.proxy, key=name, environ=environ), name)
+
+    return proxy
 
 
 def _context(config: NotificationsConfig) -> ssl.SSLContext:

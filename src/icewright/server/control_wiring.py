@@ -61,6 +61,7 @@ from icewright.retention.history import HistoryProgress
 from icewright.retention.history_wiring import history_progress
 from icewright.retention.pruning import Keeping
 from icewright.retention.prunings_sql import SqlPrunings
+from icewright.server.cluster.load import CpuShare
 from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.cluster.share import ALL_TABLES, Part
 from icewright.server.control import ControlPlane, build_control_plane
@@ -144,8 +145,8 @@ class Opened:
 
     @property
     def servers(self) -> SqlServers:
-        """Who is there."""
-        return SqlServers(self.engine)
+        """Who is there; this server says with each beat how much CPU it uses."""
+        return SqlServers(self.engine, cpu=CpuShare().share)
 
     @property
     def _places(self) -> PlaceRules:

@@ -36,6 +36,7 @@ from icewright.server.coordination import open_coordination
 from icewright.server.exposure import build_access, certificate, own_url, peer_url, require_access
 from icewright.server.http.app import create_app
 from icewright.server.http.metrics import Shown
+from icewright.server.platforms.wiring import build_server_tuning
 from icewright.server.web import limits_of, web_server
 from icewright.store_admin.wait_for_database import Start
 from icewright.terminal.address import (
@@ -89,10 +90,13 @@ def _serve(
         @contextmanager
         def listening_while_leading(led: ControlPlane, engine: Engine) -> Iterator[None]:
             cursors = SqlCursors(engine)
+            servers = build_server_tuning(config, environ, engine) if opened.is_shared else None
             with (
                 listening_to_events(config, environ, led.intake, cursors),
                 keeping_history(config, environ, led.tasks, led.history),
-                autotuning(config, environ, led.tasks, led.tables, led.backlogs, led.group_views, led.autotune),
+                autotuning(
+                    config, environ, led.tasks, led.tables, led.backlogs, led.group_views, led.autotune, servers
+                ),
             ):
                 yield
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Integer, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import BigInteger, Column, Float, Integer, PrimaryKeyConstraint, Table, Text
 
 from icewright.store.schema_access import Key, metadata
 
@@ -15,6 +15,7 @@ servers = Table(
     Column("epoch", BigInteger),
     Column("started_at", BigInteger, nullable=False),
     Column("seen_at", BigInteger, nullable=False),
+    Column("cpu", Float),  # the share of what it can use that it has used lately; NULL where that is not known
     PrimaryKeyConstraint("server_id", name="pk_servers"),
 )
 

@@ -21,6 +21,7 @@ import pytest
 from icewright.core.errors import Forbidden, IcewrightError, InvalidConfiguration, Rejected, Unavailable
 from icewright.notifications.port import Outgoing, TryLater
 from icewright.notifications.senders.guard import RESPONSE_BYTES_MAX, Guard
+from icewright.notifications.senders.requests import Requests
 from icewright.notifications.senders.signatures import parse_secret, signed
 from icewright.notifications.senders.urls import Proxy, parse_proxy, parse_url
 from icewright.notifications.senders.webhook import Endpoint, WebhookSender
@@ -73,7 +74,8 @@ def sender(
     by: Proxy | None = None if proxy is None else parse_proxy(proxy, "proxy")
     endpoint = Endpoint(parse_url(url, KEY), secrets)
     guard = Guard(allowed, resolve)
-    return WebhookSender(lambda: endpoint, guard, context=context or TLS, proxy=lambda: by, timeout_s=timeout_s)
+    requests = Requests(guard, context=context or TLS, proxy=lambda: by, timeout_s=timeout_s)
+    return WebhookSender(lambda: endpoint, requests)
 
 
 @pytest.fixture

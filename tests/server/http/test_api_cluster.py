@@ -43,6 +43,7 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
         ("server-3", False, None, 0, 0),
     ]
     assert [one["tables"] for one in found["servers"]] == [1, 0, 0]
+    assert [one["cpu"] for one in found["servers"]] == [0.25, None, 1.04]
     assert len(found["buckets"]) == 128
     assert {(one["server_id"], one["moves_to"], one["moved_by"]) for one in found["buckets"]} == {
         ("server-1", None, "first"),
@@ -52,6 +53,8 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
     _print(Terminal(as_json=False), found)
     out = capsys.readouterr().out
     assert "http://10.0.0.2:7077" in out
+    assert "25%" in out
+    assert "104%" in out
     assert "follows, looks at no tables" in out
     metrics = served.http.get(f"{V1}/metrics").text
     assert "icewright_buckets 64.0" in metrics

@@ -133,6 +133,8 @@ def test_an_archive_is_unpacked_where_pythons_look_but_not_in_local_mode() -> No
     assert conf["spark.executorEnv.PYTHONPATH"] == "./icewright-packages"
     assert "spark.archives" not in spark_settings(settings_of(archive="/a/packages.zip"))
     assert "spark.archives" not in settings_in_session(conf, is_submitted=True)
+    # On YARN Spark's own packages are on that path by now; without them no worker finds PySpark.
+    assert "spark.executorEnv.PYTHONPATH" not in settings_in_session(conf, is_submitted=True)
     assert settings_in_session(conf, is_submitted=False) == conf
 
 

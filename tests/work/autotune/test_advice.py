@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import pytest
 
 from icewright.configuration.load import load_config
 from icewright.core.codec import from_json, to_json
+from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.policies import NewRevision, Policies
@@ -19,6 +20,7 @@ from icewright.model.work.optimizers import Submitter, Submitting
 from icewright.work.autotune import watch
 from icewright.work.autotune.model import DecisionState, Move, TuneDecision
 from icewright.work.autotune.service import Autotune
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.autotune.wiring import build_autotune
 from tests.builders.served import BY_CITY, HOUR_MS, Served, hello
 
@@ -76,7 +78,7 @@ class Advised:
     def decisions(self) -> list[TuneDecision]:
         return list(reversed(self.served.control.autotune.store.list(limit=100)))
 
-    def said(self) -> list[tuple[Queue, Move, DecisionState]]:
+    def said(self) -> list[tuple[Queue | None, Move, DecisionState]]:
         return [(one.new.queue, one.new.move, one.state) for one in self.decisions()]
 
     def claim(self, by: OptimizerHello) -> TaskSpec:
@@ -101,6 +103,19 @@ def advised(tmp_path: Path) -> Advised:
 
 NORMAL, LARGE = Queue.NORMAL, Queue.LARGE
 DONE, OPEN, LAPSED = DecisionState.DONE, DecisionState.OPEN, DecisionState.LAPSED
+
+
+def test_what_was_decided_before_is_read_once_a_turn(advised: Advised, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, past = list[Instant](), SqlDecisions.past
+
+    def counted(store: SqlDecisions, since: Instant) -> Sequence[TuneDecision]:
+        reads.append(since)
+        return past(store, since)
+
+    monkeypatch.setattr(SqlDecisions, "past", counted)
+    advised.after(turns=5)
+    assert advised.said() == [(NORMAL, Move.START, OPEN)]
+    assert len(reads) == 5
 
 
 def test_advice_to_start_one_is_done_when_a_person_starts_it(advised: Advised) -> None:

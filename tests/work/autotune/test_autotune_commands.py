@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from icewright.core.reasons import Reason
+from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.work.autotune.model import DecisionState, Move
 from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.builders.served import V1, Served, problem
@@ -51,6 +52,23 @@ def test_decisions_are_listed_shown_held_and_released(house: House) -> None:
     assert "held already" in again.err
     assert json.loads(icewright("autotune", "release", "tune-1", "--json").out)["hold"] is None
     assert json.loads(icewright("autotune", "list", "--json").out)["items"][0]["decision_id"] in ("tune-1", "tune-2")
+
+
+def test_decisions_about_servers_are_of_no_group_and_are_held_as_all_others(house: House) -> None:
+    store, add = house.control.autotune.store, decision(2, house.clock, Move.ADD_SERVER)
+    assert store.make(replace(add, new=replace(add.new, group="", queue=None)))
+    assert store.make(decision(1, house.clock))  # of a queue, which is another subject
+    assert "add a server: 2 to 3" in icewright("autotune", "list").out
+    shown = icewright("autotune", "show", "tune-2").out
+    assert "add a server: 2 to 3" in shown
+    assert "queue" not in shown
+    assert "(add a server: 2 to 3) is held" in icewright("autotune", "hold", "tune-2").out
+    another = replace(add, decision_id="tune-3", new=replace(add.new, group="", queue=None))
+    assert not store.make(another)
+    told = json.loads(icewright("autotune", "show", "tune-2", "--json").out)
+    assert (told["group"], told["queue"], told["about"]) == (None, None, "servers")
+    entry, *_ = house.control.tasks.feed.after(0, 100, FeedFilter(frozenset({FactKind.TUNED}))).told
+    assert entry.fact.reason.figures["decision"] == "tune-2"
 
 
 def test_routes_say_what_is_wrong() -> None:

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ import psutil
 import pytest
 
 from icewright.configuration.load import load_config
-from icewright.core.codec import to_json
+from icewright.core.codec import from_json, to_json
 from icewright.core.errors import Rejected
 from icewright.core.reasons import Reason
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
 from icewright.model.policy.resource_groups import Queue
+from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, Failed, TaskReport, TaskSpec
 from icewright.model.work.optimizers import OptimizerSettings, TuneMode
 from icewright.model.work.tasks import TaskState
 from icewright.terminal.address import ServerAddress, write_address
@@ -29,7 +30,7 @@ from icewright.work.autotune.model import DecisionState, Move, NewDecision, Tune
 from icewright.work.autotune.service import Autotune, by_hand
 from icewright.work.autotune.wiring import build_autotune
 from icewright.work.launch.resident import ResidentApplication, ResidentLauncher
-from tests.builders.served import BY_CITY, HOUR_MS, TOKEN, Served, at_a_port
+from tests.builders.served import BY_CITY, HOUR_MS, TOKEN, Served, at_a_port, hello
 from tests.cases import each_case
 
 MINUTE_MS = 60_000
@@ -169,7 +170,7 @@ class Tuned:
         """The oldest first."""
         return list(reversed(self.served.control.autotune.store.list(limit=100)))
 
-    def said(self) -> list[tuple[Queue, Move, DecisionState]]:
+    def said(self) -> list[tuple[Queue | None, Move, DecisionState]]:
         return [(one.new.queue, one.new.move, one.state) for one in self.decisions()]
 
 
@@ -305,6 +306,21 @@ def test_three_out_of_memory_in_a_row_raise_the_memory_of_the_next_one(tuned: Tu
     tuned.after(1, turns=2)
     assert [one for one in tuned.said() if one[0] is LARGE] == [(LARGE, Move.START, DONE), (LARGE, Move.END, DONE)]
     assert tuned.said().count((NORMAL, Move.MORE_MEMORY, DONE)) == 1
+
+
+def test_attempts_on_optimizers_that_people_started_say_nothing_of_the_memory_of_others(tuned: Tuned) -> None:
+    with_one(tuned)
+    other = replace(hello("optimizer-of-ada"), slots=8, cores=1, memory_bytes=1 << 30)
+    tuned.tasks(5)
+    until(lambda: _busy(tuned) == 2)
+    tuned.served.post("/optimizers", other)
+    for _ in range(3):
+        spec = from_json(TaskSpec, tuned.served.post(f"/optimizers/{other.optimizer_id}/claims", ANY_TASK))
+        end = Failed("out-of-memory", "java.lang.OutOfMemoryError", retryable=True)
+        of = (PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, end, (), ())
+        tuned.served.post(f"/tasks/{spec.task_id}/report", TaskReport(*of, wall_ms=1, cpu_ms=1))
+    tuned.after(0.5, turns=2)
+    assert tuned.said() == [STARTED]
 
 
 def test_memory_that_was_decided_under_another_maximum_is_within_the_present_one(tuned: Tuned) -> None:

@@ -12,17 +12,16 @@ from icewright.core.times import Instant
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import TuneMode
 from icewright.work.autotune.decide import (
-    DAY_MS,
     DECISIONS_A_DAY_MAX,
     SPOILED_MS,
     Cycle,
-    Ended,
     LiveOptimizer,
     QueueFacts,
     TuneLimits,
     decide,
 )
 from icewright.work.autotune.model import DecisionState, Hold, Move, NewDecision, TuneDecision
+from icewright.work.autotune.rules import DAY_MS, Ended
 from tests.cases import each_case
 
 MINUTE_MS = 60_000

@@ -1,4 +1,4 @@
-// Decisions about optimizers and their memory: why, from which figures, and what became of them.
+// Decisions about optimizers, their memory, and servers: why, from which figures, and what became of them.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -14,6 +14,8 @@ const MOVES: Record<Decision["move"], string> = {
   "end-optimizer": "End an optimizer",
   "more-memory": "More memory",
   "less-memory": "Less memory",
+  "add-server": "Add a server",
+  "remove-server": "Remove a server",
 };
 const TONES = { open: "fair", begun: "busy", done: "good", failed: "bad", lapsed: "plain" } as const;
 
@@ -22,14 +24,19 @@ function what(decision: Decision): string {
   return `${MOVES[decision.move]}: ${said(decision.before)} to ${said(decision.after)}`;
 }
 
+// Decisions about servers are of no queue.
+function where(decision: Decision): string {
+  return decision.queue === null ? "servers of this store" : `${decision.queue} queue of ${decision.group}`;
+}
+
 export function Autotune({ mayOperate }: { mayOperate: boolean }) {
   const decisions = useQuery(queries.decisions);
   return (
-    <Card title="Optimizers and their memory">
+    <Card title="Optimizers, their memory, and servers">
       <Loaded query={decisions} what="decisions">
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>Nothing was decided yet: optimizers are as many, and as large, as they should be.</Empty>
+            <Empty>Nothing was decided yet: optimizers and servers are as many, and as large, as they should be.</Empty>
           ) : (
             <ul className="flex flex-col gap-3">
               {items.map((each) => (
@@ -45,7 +52,7 @@ export function Autotune({ mayOperate }: { mayOperate: boolean }) {
 
 function DecisionItem({ decision, mayOperate }: { decision: Decision; mayOperate: boolean }) {
   const [isShown, setShown] = useState(false);
-  const of = `${what(decision)}, ${decision.queue} queue of ${decision.group}`;
+  const of = `${what(decision)}, ${where(decision)}`;
   return (
     <li className="flex flex-col gap-1">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -53,7 +60,7 @@ function DecisionItem({ decision, mayOperate }: { decision: Decision; mayOperate
         {decision.hold === null ? null : <Badge tone="fair">held</Badge>}
         <span className="font-medium">{what(decision)}</span>
         <span>
-          {decision.queue} queue of <Name>{decision.group}</Name>
+          <Name>{where(decision)}</Name>
         </span>
         <span className="flex-1" />
         <Time at={decision.made_at} relative />

@@ -35,12 +35,12 @@ def size_of(
     if local is not None:
         told = local[1]
         return Holding(cores_here if told == "*" else int(told or 1), driver, is_resident)
-    executors, each = _executors(conf), _number(conf.get("spark.executor.cores"))
-    cores_max = _number(conf.get("spark.cores.max")) if master.startswith("spark://") else None
+    executors, each = _executors(conf), number(conf.get("spark.executor.cores"))
+    cores_max = number(conf.get("spark.cores.max")) if master.startswith("spark://") else None
     if executors is None and cores_max is not None and each:
         executors = -(-cores_max // each)
     cores = executors * (each or 1) if cores_max is None and executors is not None else cores_max
-    memory = None if executors is None or driver is None else driver + executors * _executor_bytes(conf)
+    memory = None if executors is None or driver is None else driver + executors * executor_bytes(conf)
     return Holding(cores, memory, is_resident)
 
 
@@ -56,11 +56,12 @@ def _part(whole: int | None, parts: int) -> int | None:
 
 def _executors(conf: Mapping[str, str]) -> int | None:
     if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
-        return _number(conf.get("spark.dynamicAllocation.maxExecutors"))
-    return _number(conf.get("spark.executor.instances"))
+        return number(conf.get("spark.dynamicAllocation.maxExecutors"))
+    return number(conf.get("spark.executor.instances"))
 
 
-def _executor_bytes(conf: Mapping[str, str]) -> int:
+def executor_bytes(conf: Mapping[str, str]) -> int:
+    """What one executor takes, with all that is beside its heap."""
     memory = size_bytes(conf.get("spark.executor.memory", _EXECUTOR_MEMORY)) or 0
     overhead = size_bytes(conf.get("spark.executor.memoryOverhead", ""), unit="m")
     python = size_bytes(conf.get("spark.executor.pyspark.memory", ""), unit="m")
@@ -73,5 +74,6 @@ def size_bytes(text: str, unit: str = "") -> int | None:
     return None if match is None else int(match[1]) * 1024 ** _POWERS[match[2].lower() or unit]
 
 
-def _number(text: str | None) -> int | None:
+def number(text: str | None) -> int | None:
+    """A count as Spark writes it; None for another text."""
     return int(text) if text is not None and text.strip().isdecimal() else None

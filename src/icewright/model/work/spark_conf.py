@@ -49,6 +49,7 @@ _LOCAL_DEFAULTS: Final = {
 _ON_COMMAND_LINE: Final = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
 """What the launcher of the JVM must know before there is a JVM that could be told."""
 _ARCHIVE_FOLDER: Final = "icewright-packages"
+_PYTHON_PATH: Final = "spark.executorEnv.PYTHONPATH"
 _OF_CATALOGS: Final = "spark.sql.catalog."
 _SECRET: Final = re.compile("secret|password|passwd|token|credential|access[.-]?key|session[.-]?key", re.IGNORECASE)
 _LOCAL_WITH_RETRIES: Final = re.compile(r"local\[[^\],]*,[^\]]*\]")
@@ -104,9 +105,11 @@ def submitted_settings(conf: Mapping[str, str]) -> dict[str, str]:
 def settings_in_session(conf: Mapping[str, str], *, is_submitted: bool) -> dict[str, str]:
     """What the session is built with: all, but for what a submitted application was started with already.
 
-    Jars and archives have been brought to the driver by then, and lie elsewhere than the settings say.
+    Jars and archives have been brought to the driver by then, and lie elsewhere than the settings say; and on YARN,
+    Spark has added its own packages to the path of Python.
     """
-    return {key: value for key, value in conf.items() if not (is_submitted and key in launcher_settings(conf))}
+    brought = {*launcher_settings(conf), _PYTHON_PATH} if is_submitted else set[str]()
+    return {key: value for key, value in conf.items() if key not in brought}
 
 
 def _check_master(settings: OptimizerSettings) -> None:
@@ -136,7 +139,7 @@ def _packages(settings: OptimizerSettings) -> dict[str, str]:
         return {}
     found = {
         "spark.archives": f"{settings.archive}#{_ARCHIVE_FOLDER}",
-        "spark.executorEnv.PYTHONPATH": f"./{_ARCHIVE_FOLDER}",
+        _PYTHON_PATH: f"./{_ARCHIVE_FOLDER}",
     }
     if settings.master == "yarn" and settings.deploy_mode is DeployMode.CLUSTER:
         found["spark.yarn.appMasterEnv.PYTHONPATH"] = f"./{_ARCHIVE_FOLDER}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from sqlalchemy import Engine, delete, insert, select, update
@@ -26,12 +26,15 @@ class SqlServers:
     Time is the database's unless ``clock`` is given.
     """
 
-    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
-        self._engine, self._clock = engine, clock
+    def __init__(
+        self, engine: Engine, clock: Clock | None = None, *, cpu: Callable[[], float | None] = lambda: None
+    ) -> None:
+        """``cpu`` is what this server says of itself with each beat; see :class:`SeenServer`."""
+        self._engine, self._clock, self._cpu = engine, clock, cpu
 
     def beat(self, server: Server) -> None:
         """A server is there, as it says now. Servers that were not heard of for a day are forgotten."""
-        said = {"url": server.url, "version": server.version, "epoch": server.epoch}
+        said = {"url": server.url, "version": server.version, "epoch": server.epoch, "cpu": self._cpu()}
         with writing(self._engine, _ALONE) as connection:
             now = transactions.now(connection, self._clock)
             known = update(servers).where(servers.c.server_id == server.server_id).values(**said, seen_at=now)
@@ -57,6 +60,7 @@ class SqlServers:
                 row["started_at"],
                 row["seen_at"],
                 now,
+                row["cpu"],
             )
             for row in rows
         ]

@@ -25,7 +25,8 @@ class ServerShare:
     """What a server looks at: its ``buckets``, and how many ``tables`` are in them.
 
     ``coming`` is how many buckets others are about to hand over to it. Without a ``session`` it looks at none: it has
-    just come, or is dead. ``seen_at`` is when it last said that it looks at its tables.
+    just come, or is dead. ``seen_at`` is when it last said that it looks at its tables. ``cpu`` is the share of the CPU
+    that it can use, a core at most, that it used in the last minute; null where it does not say so.
     """
 
     server_id: str
@@ -37,6 +38,7 @@ class ServerShare:
     buckets: int
     tables: int
     coming: int
+    cpu: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,9 @@ def _shares(found: Assigned, known: dict[str, SeenServer]) -> Iterator[ServerSha
             buckets=held[number],
             tables=tables[number],
             coming=coming[number],
+            cpu=known[name].cpu if name in known else None,
         )
     there = {session.server_id for session in found.sessions}
     for name, one_known in known.items():
         if name not in there:
-            yield ServerShare(name, one_known.server.url, name == leads, None, None, None, 0, 0, 0)
+            yield ServerShare(name, one_known.server.url, name == leads, None, None, None, 0, 0, 0, one_known.cpu)

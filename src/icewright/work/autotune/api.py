@@ -1,4 +1,4 @@
-"""Decisions about optimizers and their memory: listed, shown, held and released."""
+"""Decisions about optimizers, their memory, and servers: listed, shown, held and released."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def list_decisions(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """Decisions about optimizers and their memory, the newest first, with their reasons, figures and effects."""
+    """Decisions about optimizers, their memory, and servers, the newest first, with reasons, figures and effects."""
     before = decode_cursor(tuple[Instant, str], cursor)
     found = book.store.list(limit=limit + 1, before=before, only_standing=standing)
     last = found[limit - 1] if len(found) > limit else None
@@ -60,11 +60,11 @@ def show_decision(book: Service[DecisionBook], decision_id: str) -> Response:
     **operation(
         DecisionView,
         accepts=schema_of(WhyDecision),
-        problems={**_NOT_FOUND, 409: "It is held already, is being carried out, or is not the latest of its queue."},
+        problems={**_NOT_FOUND, 409: "It is held already, is being carried out, or is not the latest about the same."},
     ),
 )
 def hold_decision(book: Service[DecisionBook], decision_id: str, body: Body) -> Response:
-    """Keep a decision from being carried out, and all later ones about the same of its queue, until it is released."""
+    """Keep a decision from being carried out, and all later ones about the same, until it is released."""
     return render(decision_view(book.store.hold(decision_id, from_json(WhyDecision, body).why)))
 
 

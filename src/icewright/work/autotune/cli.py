@@ -1,4 +1,4 @@
-"""``icewright autotune``: decisions about optimizers and their memory: list, show, hold, release."""
+"""``icewright autotune``: decisions about optimizers, their memory, and servers: list, show, hold, release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from icewright.terminal.tables import headings
 from icewright.work.autotune.model import About, Move
 from icewright.work.autotune.views import DecisionView
 
-app = typer.Typer(help="Decisions about optimizers and their memory: list, show, hold, release.", no_args_is_help=True)
+app = typer.Typer(
+    help="Decisions about optimizers, their memory, and servers: list, show, hold, release.", no_args_is_help=True
+)
 
 _LIST: Final = headings(
     "decision", "group", "queue", "what", "state", "made", "because", drop=("made", "queue"), below=("because",)
@@ -24,6 +26,8 @@ _MOVES: Final = {
     Move.END: "end an optimizer",
     Move.MORE_MEMORY: "more memory",
     Move.LESS_MEMORY: "less memory",
+    Move.ADD_SERVER: "add a server",
+    Move.REMOVE_SERVER: "remove a server",
 }
 
 DecisionArgument = Annotated[str, typer.Argument(metavar="ID", help="As `icewright autotune list` shows it.")]
@@ -55,7 +59,7 @@ def show(invocation: Invocation, decision_id: DecisionArgument) -> None:
 @app.command()
 @api_command
 def hold(invocation: Invocation, decision_id: DecisionArgument, *, why: Why = "") -> None:
-    """Keep a decision, and later ones about the same of its queue, from being carried out."""
+    """Keep a decision, and later ones about the same, from being carried out."""
     _changed(invocation, "hold", decision_id, why)
 
 
@@ -70,8 +74,8 @@ def print_decision(terminal: Terminal, found: DecisionView) -> None:
     """Print a decision in full."""
     rows = [
         ("decision", found.decision_id),
-        ("group", found.group),
-        ("queue", found.queue.value),
+        *([] if found.group is None else [("group", found.group)]),
+        *([] if found.queue is None else [("queue", found.queue.value)]),
         ("what", _what(found)),
         ("state", _state(found)),
         ("made", f"{text.instant(found.made_at)}, in mode {found.mode}"),
@@ -91,14 +95,15 @@ def print_decision(terminal: Terminal, found: DecisionView) -> None:
 def _changed(invocation: Invocation, verb: str, decision_id: str, why: str) -> None:
     found = from_json(DecisionView, invocation.client.change_decision(verb, decision_id, why))
     said = "held: nothing changes there until it is released" if verb == "hold" else f"released; it is {found.state}"
-    invocation.print_answer(found, f"{found.decision_id} ({_what(found)}, group {found.group}) is {said}")
+    of = "" if found.group is None else f", group {found.group}"
+    invocation.print_answer(found, f"{found.decision_id} ({_what(found)}{of}) is {said}")
 
 
 def _cells(found: DecisionView) -> tuple[str, ...]:
     return (
         found.decision_id,
-        found.group,
-        found.queue.value,
+        found.group or "",
+        found.queue or "",
         _what(found),
         _state(found),
         text.instant(found.made_at),

@@ -7,7 +7,6 @@ decisions a day is bounded whatever happens.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -22,7 +21,6 @@ from icewright.work.autotune.model import (
     IDLE,
     OUT_OF_MEMORY,
     QUIET,
-    STANDING,
     TOO_FEW,
     TOO_MANY,
     About,
@@ -31,17 +29,13 @@ from icewright.work.autotune.model import (
     NewDecision,
     TuneDecision,
 )
+from icewright.work.autotune.rules import DAY_MS, Rule, Verdict, doubled
 
-DAY_MS: Final = 24 * 3_600_000
 SPOILED_MS: Final = 7 * DAY_MS
 """How long memory that was too little is not tried again."""
-DOUBLINGS_MAX: Final = 6
-"""How often a span doubles at most: 15 minutes become 16 hours."""
 DECISIONS_A_DAY_MAX: Final = 24
 """Of one subject, within any 24 hours, with the default spans and at most four optimizers."""
 MIB_BITS: Final = 20
-FOLLOWED: Final = "followed"
-LAPSED: Final = "lapsed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +126,6 @@ class QueueFacts:
         return sum(max(0, one.slots - one.tasks) for one in self.optimizers)
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A standing decision is over, since somebody did the same or its reason has gone."""
-
-    decision: TuneDecision
-    state: DecisionState
-    effect: Reason
-
-
-Verdict = NewDecision | Ended
-
-
 def decide(facts: QueueFacts, past: Sequence[TuneDecision], limits: TuneLimits, now: Instant) -> tuple[Verdict, ...]:
     """What follows from the facts, after the ``past`` decisions of the same queue, the newest first.
 
@@ -157,49 +139,13 @@ def decide(facts: QueueFacts, past: Sequence[TuneDecision], limits: TuneLimits, 
     return tuple(verdict for rule in rules if (verdict := rule.verdict()) is not None)
 
 
-class _Rule(ABC):
-    """What the two subjects of a queue have in common."""
-
+class _QueueRule(Rule):
     def __init__(self, facts: QueueFacts, past: Sequence[TuneDecision], limits: TuneLimits, now: Instant) -> None:
-        self._facts, self._past, self._limits, self._now = facts, past, limits, now
-        self._today = [one for one in past if one.made_at > now - DAY_MS]
-
-    def verdict(self) -> Verdict | None:
-        """At most one: what is held, or under way, stays as it is."""
-        standing = next((one for one in self._past if one.state in STANDING), None)
-        if any(one.hold is not None for one in self._past) or (standing and standing.state is DecisionState.BEGUN):
-            return None
-        if standing is None:
-            return next((need for need in self._needs() if self._may_follow(need)), None)
-        if self._came_true(standing):
-            return Ended(standing, DecisionState.DONE, Reason(FOLLOWED, "this has been done by hand"))
-        if not self._is_called_for(standing):
-            return Ended(standing, DecisionState.LAPSED, Reason(LAPSED, "the reason has gone"))
-        return None
-
-    @abstractmethod
-    def _needs(self) -> Iterator[NewDecision]: ...
-
-    @abstractmethod
-    def _may_follow(self, need: NewDecision) -> bool: ...
-
-    @abstractmethod
-    def _came_true(self, standing: TuneDecision) -> bool: ...
-
-    @abstractmethod
-    def _is_called_for(self, standing: TuneDecision) -> bool: ...
-
-    def _rested(self, span_ms: int) -> bool:
-        """Whether the last decision is so long ago."""
-        last = max((max(one.made_at, one.ended_at or 0) for one in self._past), default=None)
-        return last is None or self._now - last >= span_ms
+        super().__init__(past, now)
+        self._facts, self._limits = facts, limits
 
 
-def _doubled(span_ms: int, times: int) -> int:
-    return span_ms << max(0, min(times, DOUBLINGS_MAX))
-
-
-class _Optimizers(_Rule):
+class _Optimizers(_QueueRule):
     """How many there are."""
 
     def _needs(self) -> Iterator[NewDecision]:
@@ -247,14 +193,14 @@ class _Optimizers(_Rule):
 
     @property
     def _idle_ms(self) -> int:
-        return _doubled(self._limits.idle_ms, self._downs)
+        return doubled(self._limits.idle_ms, self._downs)
 
     def _may_follow(self, need: NewDecision) -> bool:
         if need.move is Move.END:
             return self._rested(self._limits.cool_down_ms)
         # Starts that neither growth nor an end before them explains follow on deaths: each makes the next one rarer.
         starts = sum(one.new.move is Move.START for one in self._today)
-        return self._rested(_doubled(self._limits.cool_down_ms, starts - self._downs - self._facts.most))
+        return self._rested(doubled(self._limits.cool_down_ms, starts - self._downs - self._facts.most))
 
     def _came_true(self, standing: TuneDecision) -> bool:
         if standing.new.move is Move.START:
@@ -269,7 +215,7 @@ class _Optimizers(_Rule):
         return is_idle and live > facts.least and (facts.backlog == 0 or live > facts.most)
 
 
-class _Memory(_Rule):
+class _Memory(_QueueRule):
     """How much each has."""
 
     def _needs(self) -> Iterator[NewDecision]:
@@ -327,7 +273,7 @@ class _Memory(_Rule):
         if need.move is Move.LESS_MEMORY:
             return self._rested(DAY_MS)
         lapsed = sum(one.state is not DecisionState.DONE for one in self._today)
-        return self._rested(_doubled(self._limits.cool_down_ms, lapsed))
+        return self._rested(doubled(self._limits.cool_down_ms, lapsed))
 
     def _came_true(self, standing: TuneDecision) -> bool:
         memory, after = self._facts.memory_bytes, standing.new.after

@@ -1,4 +1,4 @@
-"""The words of autotuning: what is decided about optimizers, from which evidence, and what became of it."""
+"""The words of autotuning: what is decided about optimizers and servers, from which evidence, and its effect."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ OUT_OF_MEMORY: Final = "out-of-memory"
 """Attempts in a row ran out of memory."""
 QUIET: Final = "quiet"
 """No attempt has run out of memory for long."""
+BUSY_SERVER: Final = "busy-server"
+"""A server has needed most of the CPU that it can use, for long."""
+FULL_SERVER: Final = "full-server"
+"""A server looks at more tables than one should."""
+TOO_FEW_SERVERS: Final = "too-few-servers"
+"""There are fewer servers than the minimum."""
+TOO_MANY_SERVERS: Final = "too-many-servers"
+"""There are more servers than the maximum."""
+IDLE_SERVERS: Final = "idle-servers"
+"""One server less would do for all tables."""
 
 
 class About(StrEnum):
@@ -37,6 +47,8 @@ class About(StrEnum):
     """How many there are."""
     MEMORY = "memory"
     """How much memory each has."""
+    SERVERS = "servers"
+    """How many servers there are."""
 
 
 class Move(StrEnum):
@@ -46,10 +58,14 @@ class Move(StrEnum):
     END = "end-optimizer"
     MORE_MEMORY = "more-memory"
     LESS_MEMORY = "less-memory"
+    ADD_SERVER = "add-server"
+    REMOVE_SERVER = "remove-server"
 
     @property
     def about(self) -> About:
         """What it changes."""
+        if self in (Move.ADD_SERVER, Move.REMOVE_SERVER):
+            return About.SERVERS
         return About.OPTIMIZERS if self in (Move.START, Move.END) else About.MEMORY
 
 
@@ -74,13 +90,18 @@ STANDING: Final = frozenset({DecisionState.OPEN, DecisionState.BEGUN})
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is tuned: the optimizers of one queue of a resource group, by their number or their memory."""
+    """What is tuned: the optimizers of one queue of a resource group, by number or memory; or the number of servers.
+
+    Servers are of no ``group``, which is empty then, and of no ``queue``.
+    """
 
     group: str
-    queue: Queue
+    queue: Queue | None
     about: About
 
     def __str__(self) -> str:
+        if self.queue is None:
+            return "number of servers"
         return f"{self.about} of the {self.queue} queue of group {self.group}"
 
 
@@ -102,12 +123,13 @@ class Hold:
 class NewDecision:
     """What is decided, and why.
 
-    ``before`` and ``after`` are numbers of optimizers, or the bytes of memory of each. ``optimizer_id`` is the one that
-    is to end, and later the one that was started.
+    ``before`` and ``after`` are numbers of optimizers or servers, or the bytes of memory of each optimizer.
+    ``optimizer_id`` is the one that is to end, and later the one that was started. ``group`` and ``queue`` as in
+    :class:`Subject`.
     """
 
     group: str
-    queue: Queue
+    queue: Queue | None
     move: Move
     before: int
     after: int

@@ -14,13 +14,17 @@ from typing import Final
 import structlog
 
 from icewright.model.policy.resource_groups import Queue
+from icewright.model.work.application_size import size_bytes
 from icewright.model.work.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
 from icewright.work.autotune.decide import MIB_BITS
 from icewright.work.launch.port import Application, Launcher
 
 _log = structlog.get_logger("icewright.autotune")
 
+OWN_OPTIMIZER: Final = "tuned-optimizer"
+"""How ids of optimizers begin that a server has started, this one or one that led before."""
 _ENDED_MAX: Final = 1_000
+_PYTHON_MEMORY: Final = "spark.executor.pyspark.memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +89,16 @@ class OwnOptimizers:
 
     def start(self, optimizer_id: str, group: str, queue: Queue, memory_bytes: int) -> None:
         """Start one. Raises :class:`~icewright.core.errors.Rejected` where it cannot be, and ``NotFound``."""
+        begins = self._settings()
         settings = replace(
-            self._settings(),
+            begins,
             optimizer_id=optimizer_id,
             resource_group=group,
             queues=(queue,),
             slots=self._slots(queue),
             driver_memory=f"{memory_bytes >> MIB_BITS}m",
+            spark_conf=_with_python_memory(begins, memory_bytes),
+            recycle_memory_bytes=max(begins.recycle_memory_bytes, 2 * memory_bytes),
             tasks_max=None,
         )
         application = self._launcher.start(settings)
@@ -105,7 +112,7 @@ class OwnOptimizers:
             process.what = replace(process.what, is_ending=True)
             process.application.stop()
 
-    def look_after(self, wanted: Mapping[tuple[str, Queue], int]) -> None:
+    def look_after(self, wanted: Mapping[tuple[str, Queue | None], int]) -> None:
         """Bury those that have ended, and replace those that want it, or have other memory than they should.
 
         ``wanted`` is the memory of optimizers by their group and queue; those of others end. One with other memory is
@@ -135,6 +142,15 @@ class OwnOptimizers:
         if applications:
             bury = threading.Thread(target=_bury, args=(applications,), name="autotune-drain", daemon=True)
             bury.start()
+
+
+def _with_python_memory(begins: OptimizerSettings, memory_bytes: int) -> Mapping[str, str]:
+    """Spark's settings for another memory: where Python workers have a limit, it grows and shrinks alike."""
+    conf, first_bytes = begins.spark_conf, size_bytes(begins.driver_memory)
+    limit_bytes = size_bytes(conf.get(_PYTHON_MEMORY, ""), unit="m")
+    if limit_bytes is None or not first_bytes:
+        return conf
+    return {**conf, _PYTHON_MEMORY: f"{limit_bytes * memory_bytes // first_bytes >> MIB_BITS}m"}
 
 
 def _bury(applications: Sequence[Application]) -> None:

@@ -8,7 +8,7 @@ from what it sees.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import structlog
@@ -21,9 +21,12 @@ from icewright.core.times import Instant
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import TuneMode
 from icewright.ports.store import TableStore, TaskStore
-from icewright.work.autotune.decide import MIB_BITS, SPOILED_MS, Ended, QueueFacts, TuneLimits, decide
+from icewright.work.autotune.decide import MIB_BITS, SPOILED_MS, QueueFacts, TuneLimits, decide
 from icewright.work.autotune.model import DECISION, About, DecisionState, Move, NewDecision, TuneDecision
 from icewright.work.autotune.own_optimizers import NOBODY, OwnOptimizers
+from icewright.work.autotune.past import Past
+from icewright.work.autotune.rules import Ended, Verdict
+from icewright.work.autotune.servers.tuning import ServerTuning, servers_by_hand
 from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.autotune.watch import QueueWatch
 
@@ -31,6 +34,8 @@ _log = structlog.get_logger("icewright.autotune")
 
 TURN_S: Final = 10.0
 """How often it is looked: optimizers say hello that often."""
+OF_QUEUES: Final = (About.OPTIMIZERS, About.MEMORY)
+"""What decisions about the optimizers of a queue are about."""
 START_MS: Final = 15 * 60_000
 """How long an optimizer that was started may take until it introduces itself: Spark may load packages first."""
 
@@ -49,9 +54,13 @@ class Autotune:
         own: OwnOptimizers | None = None,
         *,
         is_local: bool = True,
+        servers: ServerTuning | None = None,
     ) -> None:
-        """``is_local``: Spark runs on one machine, so that all memory is that of ``optimizer.memory``."""
-        self._is_local = is_local
+        """``is_local``: Spark runs on one machine, so that all memory is that of ``optimizer.memory``.
+
+        Without ``servers`` there is one alone.
+        """
+        self._is_local, self._servers = is_local, servers
         self._decisions, self._watch, self._tasks, self._tables = decisions, watch, tasks, tables
         self._ids, self._limits, self._own = ids, limits, own
         self._mode = TuneMode.ADVISE if own is None else TuneMode.ACT
@@ -76,38 +85,34 @@ class Autotune:
             self._own.close()
 
     def turn(self) -> None:
-        """Look at all queues once, decide, and carry out."""
+        """Look at all queues and servers once, decide, and carry out."""
+        past = Past(self._decisions, self._tasks.now() - SPOILED_MS)
         if not self._has_begun:
-            self._give_up_begun()
+            _give_up_begun(past)
             self._has_begun = True
-        self._settle()
-        past = self._past()
+        self._settle(past)
+        self._tune_queues(past)
+        if self._servers is not None:
+            self._servers.turn(past, self._tasks.now())
+
+    def _tune_queues(self, past: Past) -> None:
         own = NOBODY if self._own is None else self._own.own
-        facts = {(one.group, one.queue): one for one in self._watch.facts(past, self._mode, own)}
+        before = past.about(*OF_QUEUES)
+        facts = {(one.group, one.queue): one for one in self._watch.facts(before, self._mode, own)}
         now = self._tasks.now()
         for key, one in facts.items():
-            for verdict in decide(one, [known for known in past if _queue_of(known) == key], self._limits, now):
-                self._keep(verdict, one)
-        for known in past:
+            for verdict in decide(one, [known for known in before if _queue_of(known) == key], self._limits, now):
+                self._keep(past, verdict, one)
+        for known in before:
             if known.state is DecisionState.OPEN and _queue_of(known) not in facts:
                 text = f"there is no group {known.new.group} any more, or applications are submitted for it"
-                self._decisions.end(known.decision_id, DecisionState.LAPSED, Reason("group-gone", text))
+                past.end(known.decision_id, DecisionState.LAPSED, Reason("group-gone", text))
         if self._own is not None:
-            self._carry_out_all(self._own, facts)
+            self._carry_out_all(past, self._own, facts)
 
-    def _past(self) -> Sequence[TuneDecision]:
-        return self._decisions.past(self._tasks.now() - SPOILED_MS)
-
-    def _give_up_begun(self) -> None:
-        """What a server had begun that leads no more, nobody goes on with."""
-        for one in self._past():
-            if one.state is DecisionState.BEGUN:
-                text = "the server that carried it out has ended; optimizers that it had started end after their tasks"
-                self._decisions.end(one.decision_id, DecisionState.FAILED, Reason("server-ended", text))
-
-    def _settle(self) -> None:
+    def _settle(self, past: Past) -> None:
         """See whether what was begun has taken effect."""
-        begun, now = [one for one in self._past() if one.state is DecisionState.BEGUN], self._tasks.now()
+        begun, now = [one for one in past.about(*OF_QUEUES) if one.state is DecisionState.BEGUN], self._tasks.now()
         starting = {one.new.optimizer_id or "" for one in begun if one.new.move is Move.START}
         self._unheard = {one: self._unheard.get(one, now) for one in starting}
         if not begun or self._own is None:
@@ -117,69 +122,80 @@ class Autotune:
             optimizer_id = one.new.optimizer_id or ""
             runs = self._own.is_running(optimizer_id)
             if one.new.move is Move.START and optimizer_id in heard_of:
-                self._done(one, f"{optimizer_id} has started, and takes tasks")
+                _done(past, one, f"{optimizer_id} has started, and takes tasks")
             elif one.new.move is Move.START and not runs:
                 text = f"{optimizer_id} ended before it took tasks: the log of the server says why"
-                self._decisions.end(one.decision_id, DecisionState.FAILED, Reason("not-started", text))
+                past.end(one.decision_id, DecisionState.FAILED, Reason("not-started", text))
             elif one.new.move is Move.START and now - self._unheard[optimizer_id] >= START_MS:
                 self._own.drain(optimizer_id)
                 text = f"{optimizer_id} has not introduced itself for {wording.about(START_MS)}, and ends"
-                self._decisions.end(one.decision_id, DecisionState.FAILED, Reason("not-started", text))
+                past.end(one.decision_id, DecisionState.FAILED, Reason("not-started", text))
             elif one.new.move is Move.END and not runs:
-                self._done(one, f"{optimizer_id} has ended")
+                _done(past, one, f"{optimizer_id} has ended")
 
-    def _done(self, decision: TuneDecision, text: str) -> None:
-        self._decisions.end(decision.decision_id, DecisionState.DONE, Reason("carried-out", text))
-
-    def _keep(self, verdict: NewDecision | Ended, facts: QueueFacts) -> None:
+    def _keep(self, past: Past, verdict: Verdict, facts: QueueFacts) -> None:
         if isinstance(verdict, Ended):
-            self._decisions.end(verdict.decision.decision_id, verdict.state, verdict.effect)
+            past.end(verdict.decision.decision_id, verdict.state, verdict.effect)
             return
         how = by_hand(verdict, facts.memory_bytes, is_local=self._is_local)
         made = TuneDecision(self._ids.new(DECISION), verdict, self._mode, how, self._tasks.now())
-        if self._decisions.make(made):
+        if past.make(made):
             _log.info("decided", decision=made.decision_id, move=verdict.move.value, reason=verdict.reason.text)
 
-    def _carry_out_all(self, own: OwnOptimizers, facts: Mapping[tuple[str, Queue], QueueFacts]) -> None:
+    def _carry_out_all(self, past: Past, own: OwnOptimizers, facts: Mapping[tuple[str, Queue], QueueFacts]) -> None:
         """Carry out what stands about these queues, and look after the optimizers that run."""
-        standing = [one for one in self._past() if one.state is DecisionState.OPEN and one.hold is None]
         for about in (About.MEMORY, About.OPTIMIZERS):
-            wanted = self._wanted(facts)
-            for one in standing:
-                if one.subject.about is about and _queue_of(one) in wanted:
-                    self._carry_out(one, own, wanted[_queue_of(one)])
-        own.look_after(self._wanted(facts))
+            wanted = self._wanted(past, facts)
+            for one in past.about(about):
+                memory_bytes = wanted.get(_queue_of(one))
+                if one.state is DecisionState.OPEN and one.hold is None and memory_bytes is not None:
+                    self._carry_out(past, one, own, memory_bytes)
+        own.look_after(self._wanted(past, facts))
 
-    def _wanted(self, facts: Mapping[tuple[str, Queue], QueueFacts]) -> Mapping[tuple[str, Queue], int]:
-        past = self._past()
-        return {key: self._watch.memory(past, *key, one.memory_cap_bytes) or 0 for key, one in facts.items()}
+    def _wanted(
+        self, past: Past, facts: Mapping[tuple[str, Queue], QueueFacts]
+    ) -> Mapping[tuple[str, Queue | None], int]:
+        known = past.about(About.MEMORY)
+        return {key: self._watch.memory(known, *key, one.memory_cap_bytes) or 0 for key, one in facts.items()}
 
-    def _carry_out(self, decision: TuneDecision, own: OwnOptimizers, memory_bytes: int) -> None:
+    def _carry_out(self, past: Past, decision: TuneDecision, own: OwnOptimizers, memory_bytes: int) -> None:
         new = decision.new
         match new.move:
             case Move.START:
-                self._start(decision, own, memory_bytes)
+                self._start(past, decision, own, memory_bytes)
             case Move.END:
                 optimizer_id = new.optimizer_id or ""
                 # One that somebody else runs is theirs to end: the decision stays advice.
-                if own.is_running(optimizer_id) and self._decisions.begin(decision.decision_id) is not None:
+                if own.is_running(optimizer_id) and past.begin(decision.decision_id) is not None:
                     own.drain(optimizer_id)
             case Move.MORE_MEMORY | Move.LESS_MEMORY:
-                if (begun := self._decisions.begin(decision.decision_id)) is not None:
+                if (begun := past.begin(decision.decision_id)) is not None:
                     size = wording.size(new.after)
-                    self._done(begun, f"optimizers start with {size}; those with less or more end after their tasks")
+                    _done(past, begun, f"optimizers start with {size}; those with less or more end after their tasks")
 
-    def _start(self, decision: TuneDecision, own: OwnOptimizers, memory_bytes: int) -> None:
+    def _start(self, past: Past, decision: TuneDecision, own: OwnOptimizers, memory_bytes: int) -> None:
         new, optimizer_id = decision.new, own.new_id()
-        if self._decisions.begin(decision.decision_id, optimizer_id) is None:
+        if new.queue is None or past.begin(decision.decision_id, optimizer_id) is None:
             return
         try:
             own.start(optimizer_id, new.group, new.queue, memory_bytes)
         except (Rejected, NotFound, Conflict) as error:
-            self._decisions.end(decision.decision_id, DecisionState.FAILED, Reason("not-started", error.message))
+            past.end(decision.decision_id, DecisionState.FAILED, Reason("not-started", error.message))
 
 
-def _queue_of(decision: TuneDecision) -> tuple[str, Queue]:
+def _give_up_begun(past: Past) -> None:
+    """What a server had begun that leads no more, nobody goes on with; how many servers there are, is seen."""
+    for one in past.about(*OF_QUEUES):
+        if one.state is DecisionState.BEGUN:
+            text = "the server that carried it out has ended; optimizers that it had started end after their tasks"
+            past.end(one.decision_id, DecisionState.FAILED, Reason("server-ended", text))
+
+
+def _done(past: Past, decision: TuneDecision, text: str) -> None:
+    past.end(decision.decision_id, DecisionState.DONE, Reason("carried-out", text))
+
+
+def _queue_of(decision: TuneDecision) -> tuple[str, Queue | None]:
     return decision.new.group, decision.new.queue
 
 
@@ -199,3 +215,5 @@ def by_hand(new: NewDecision, memory_bytes: int | None, *, is_local: bool) -> st
         case Move.MORE_MEMORY | Move.LESS_MEMORY:
             size = f"{wording.size(new.after)} for driver and executors together"
             return f"set optimizer.memory and spark.executor.memory to {size}, and restart the optimizers of this queue"
+        case Move.ADD_SERVER | Move.REMOVE_SERVER:
+            return servers_by_hand(new)

@@ -84,7 +84,8 @@ class SqlDecisions:
             if found.state is DecisionState.BEGUN:
                 raise Conflict(f"{decision_id} is being carried out", hint="hold it when it is done")
             if (latest := _latest(connection, found.subject)) != decision_id:
-                raise Conflict(f"{decision_id} is not the latest decision of its queue", hint=f"hold {latest}")
+                said = f"{decision_id} is not the latest decision about the {found.subject}"
+                raise Conflict(said, hint=f"hold {latest}")
             held = _write(connection, replace(found, hold=hold))
             record(connection, now, _act("autotune.hold", held, why))
             text = f"{hold.by} holds the {held.subject}" + (f": {why}" if why else "")
@@ -172,7 +173,8 @@ def _is_present_memory() -> ColumnElement[bool]:
 
 
 def _of(subject: Subject) -> ColumnElement[bool]:
-    return and_(_C.resource_group == subject.group, _C.queue == subject.queue.value, _C.about == subject.about.value)
+    queue = subject.queue or ""
+    return and_(_C.resource_group == subject.group, _C.queue == queue, _C.about == subject.about.value)
 
 
 def _latest(connection: Connection, subject: Subject) -> str | None:
@@ -197,7 +199,7 @@ def _row(decision: TuneDecision) -> dict[str, str | int | None]:
     return {
         "decision_id": decision.decision_id,
         "resource_group": new.group,
-        "queue": new.queue.value,
+        "queue": new.queue or "",
         "about": new.move.about.value,
         "move": new.move.value,
         "made_at": decision.made_at,

@@ -16,16 +16,16 @@ from icewright.work.autotune.sql import SqlDecisions
 
 @dataclass(frozen=True, slots=True)
 class DecisionView:
-    """A decision about the optimizers of one queue of a resource group.
+    """A decision about the optimizers of one queue of a resource group; or about servers, without group and queue.
 
-    ``before`` and ``after`` are numbers of optimizers where it is ``about`` these, else the bytes of memory of each.
-    ``optimizer_id`` is the one that was started or is to end. ``by_hand`` is how a person does the same. ``effect``
-    says what became of it, null while it stands; ``hold`` is null where no person holds it.
+    ``before`` and ``after`` are numbers of optimizers or servers, or where it is ``about`` memory the bytes of each
+    optimizer. ``optimizer_id`` is the one that was started or is to end. ``by_hand`` is how a person does the same.
+    ``effect`` says what became of it, null while it stands; ``hold`` is null where no person holds it.
     """
 
     decision_id: str
-    group: str
-    queue: Queue
+    group: str | None
+    queue: Queue | None
     about: About
     move: Move
     before: int
@@ -46,7 +46,7 @@ def decision_view(decision: TuneDecision) -> DecisionView:
     new = decision.new
     return DecisionView(
         decision.decision_id,
-        new.group,
+        new.group or None,
         new.queue,
         new.move.about,
         new.move,

@@ -19,8 +19,9 @@ from icewright.model.work.optimizers import BacklogRequest, TuneMode
 from icewright.model.work.tasks import Attempt, AttemptState
 from icewright.ports.store import AttemptOfTask, OptimizerRecord, TableStore, TaskFilter, TaskStore
 from icewright.work.autotune.decide import Cycle, LiveOptimizer, QueueFacts
+from icewright.work.autotune.lasting import Lasting
 from icewright.work.autotune.model import IDLE, About, DecisionState, Move, TuneDecision
-from icewright.work.autotune.own_optimizers import NOBODY, Own, OwnOptimizer
+from icewright.work.autotune.own_optimizers import NOBODY, OWN_OPTIMIZER, Own, OwnOptimizer
 from icewright.work.groups.views import GroupViews
 from icewright.work.optimizers.backlog import Backlogs, submitters_of
 
@@ -57,19 +58,10 @@ class NewOptimizer:
 
 
 @dataclass
-class _Memory:
+class _Memory(Lasting):
     """What was seen before: since when something has been so without a break, and how attempts ended."""
 
-    since: dict[tuple[str, ...], Instant] = field(default_factory=dict)
     ran_out: dict[tuple[str, int], bool] = field(default_factory=dict)
-
-    def lasting_ms(self, key: tuple[str, ...], now: Instant, *, is_so: bool) -> int:
-        """For how long something has been so; 0 where it is not."""
-        if not is_so:
-            self.since.pop(key, None)
-            return 0
-        self.since[key] = min(now, self.since.get(key, now))
-        return now - self.since[key]
 
     def forget(self, known: AbstractSet[str]) -> None:
         """Forget of optimizers that are not known any more since when they are idle."""
@@ -131,7 +123,7 @@ class QueueWatch:
             ending,
             memory_bytes,
             default_bytes,
-            tuple(self._cycles(look, queue)),
+            tuple(self._cycles(look, queue, mode)),
             self._sizes[queue].cap_of(group),
         )
 
@@ -183,8 +175,12 @@ class QueueWatch:
         grown = [one.new.before for one in past if _is_more(one, look.group.name, queue)]
         return least, min(grown, default=least or 0)
 
-    def _cycles(self, look: _GroupLook, queue: Queue) -> Iterator[Cycle]:
-        queues = {one.hello.optimizer_id: queue_of(one.hello) for one in look.records}
+    def _cycles(self, look: _GroupLook, queue: Queue, mode: TuneMode) -> Iterator[Cycle]:
+        """How attempts ended; in mode ``act`` those alone on optimizers that a server has started, with its memory."""
+        hellos = [one.hello for one in look.records]
+        if mode is TuneMode.ACT:
+            hellos = [one for one in hellos if one.optimizer_id.startswith(f"{OWN_OPTIMIZER}-")]
+        queues = {one.optimizer_id: queue_of(one) for one in hellos}
         of_queue = [
             one
             for one in look.attempts

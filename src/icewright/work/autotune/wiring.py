@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -20,13 +20,14 @@ from icewright.model.work.application_size import size_bytes, size_of
 from icewright.model.work.optimizers import OptimizerSettings, TuneMode
 from icewright.ports.store import TableStore, TaskStore
 from icewright.work.autotune.decide import TuneLimits
-from icewright.work.autotune.own_optimizers import OwnOptimizers
+from icewright.work.autotune.own_optimizers import OWN_OPTIMIZER, OwnOptimizers
+from icewright.work.autotune.servers.tuning import ServerTuning
 from icewright.work.autotune.service import Autotune
 from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.autotune.views import DecisionBook
 from icewright.work.autotune.watch import NewOptimizer, QueueWatch
 from icewright.work.groups.views import GroupViews
-from icewright.work.launch.optimizer import settings_of
+from icewright.work.launch.optimizer import settings_of, spark_conf_of
 from icewright.work.launch.port import Launcher
 from icewright.work.launch.resident import ResidentLauncher
 from icewright.work.optimizers.backlog import Backlogs
@@ -63,8 +64,10 @@ def build_autotune(
     groups: GroupViews,
     decisions: SqlDecisions,
     launcher: Launcher | None = None,
+    *,
+    servers: ServerTuning | None = None,
 ) -> Autotune:
-    """Autotuning over the stores of the server that leads.
+    """Autotuning over the stores of the server that leads; ``servers`` is None where there is one alone.
 
     Raises :class:`~icewright.core.errors.InvalidConfiguration` where it is to act without the extra for optimizers.
     """
@@ -79,9 +82,11 @@ def build_autotune(
     catalogs = frozenset(entry.name for entry in config.catalogs)
     watch = QueueWatch(tasks, tables, backlogs, groups, catalogs, sizes)
     launcher = launcher or ResidentLauncher(environ=environ_of_optimizers(config, environ))
-    own = OwnOptimizers(settings, launcher, lambda: ids.new("optimizer"), lambda queue: sizes[queue].slots)
+    own = OwnOptimizers(settings, launcher, lambda: ids.new(OWN_OPTIMIZER), lambda queue: sizes[queue].slots)
     limits, is_local = tune_limits(config.autotune), config.optimizer.master.startswith("local")
-    return Autotune(decisions, watch, tasks, tables, ids, limits, own if acts else None, is_local=is_local)
+    return Autotune(
+        decisions, watch, tasks, tables, ids, limits, own if acts else None, is_local=is_local, servers=servers
+    )
 
 
 def environ_of_optimizers(config: Config, environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -89,7 +94,12 @@ def environ_of_optimizers(config: Config, environ: Mapping[str, str]) -> Mapping
 
     What optimizers need of the configuration comes to them through a pipe.
     """
-    own = {_PASSWORD_OF_LIBPQ, *named_variables(replace(config, catalogs=()))}
+    return environ_without(environ, named_variables(replace(config, catalogs=())))
+
+
+def environ_without(environ: Mapping[str, str], named: Iterable[str]) -> Mapping[str, str]:
+    """The environment without these variables, settings and the password of the store."""
+    own = {_PASSWORD_OF_LIBPQ, *named}
     return {
         name: value for name, value in environ.items() if name not in own and not name.startswith(ENVIRONMENT_PREFIX)
     }
@@ -103,7 +113,7 @@ def _sizes(config: Config) -> Mapping[Queue, NewOptimizer]:
         (Queue.NORMAL, optimizer.slots, optimizer.memory),
         (Queue.LARGE, _LARGE_SLOTS, config.autotune.large_memory),
     ):
-        size = size_of(optimizer.master, memory, optimizer.spark_conf, os.cpu_count() or 1)
+        size = size_of(optimizer.master, memory, spark_conf_of(config), os.cpu_count() or 1)
         found[queue] = NewOptimizer(slots, size.cores, size.memory_bytes, memory_max)
     return found
 
@@ -117,9 +127,10 @@ def autotuning(
     backlogs: Backlogs,
     groups: GroupViews,
     book: DecisionBook,
+    servers: ServerTuning | None = None,
 ) -> Iterator[None]:
     """Decide while the block runs; see :func:`build_autotune` for what it raises."""
-    autotune = build_autotune(config, environ, tasks, tables, backlogs, groups, book.store)
+    autotune = build_autotune(config, environ, tasks, tables, backlogs, groups, book.store, servers=servers)
     stop = threading.Event()
     thread = threading.Thread(target=autotune.run, args=(stop,), name="autotune", daemon=True)
     thread.start()

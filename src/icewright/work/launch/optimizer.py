@@ -32,6 +32,7 @@ from icewright.model.work.optimizers import LOG_FORMATS, RECYCLE_EXIT_CODE, Depl
 from icewright.model.work.spark_conf import spark_settings
 from icewright.terminal.address import QUERIES_KEY, lasting_secret, read_address
 from icewright.terminal.logs import FORMAT_VARIABLE, LEVEL_VARIABLE
+from icewright.work.launch.dynamic_allocation import with_dynamic_allocation
 from icewright.work.launch.pods import settings_secret
 from icewright.work.launch.port import Application, Launcher
 from icewright.work.launch.resident import ResidentLauncher
@@ -46,6 +47,13 @@ _PAUSE_S_MAX: Final = 60.0
 _STEADY_S: Final = 120.0
 """An optimizer that lived this long was not failing to start: its next restart is quick again."""
 _WRONG_USE: Final = 2
+
+
+def spark_conf_of(config: Config) -> dict[str, str]:
+    """Spark's settings of the configuration, with the bounds of its resource group on a cluster."""
+    optimizer = config.optimizer
+    group = next((one for one in config.groups if one.name == optimizer.resource_group), None)
+    return dict(with_dynamic_allocation(optimizer.master, optimizer.memory, optimizer.spark_conf, group))
 
 
 def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings:
@@ -73,7 +81,7 @@ def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings
         driver_memory=optimizer.memory,
         packages=optimizer.packages,
         jars=optimizer.jars,
-        spark_conf=dict(optimizer.spark_conf),
+        spark_conf=spark_conf_of(config),
         catalogs=tuple(resolve_entry(entry, environ) for entry in config.catalogs),
         poll_interval_ms=optimizer.poll_interval_ms,
         executors_wait_ms=optimizer.executors_wait_ms,

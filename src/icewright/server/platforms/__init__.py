@@ -1,0 +1,1 @@
+"""Where servers run, and is asked for more: a webhook's receiver, a command, Kubernetes."""

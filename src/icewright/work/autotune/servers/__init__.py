@@ -1,0 +1,1 @@
+"""How many servers there should be, and who is asked for them."""

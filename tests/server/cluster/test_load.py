@@ -1,0 +1,97 @@
+"""What each server has to do: its CPU, its tables, and the looks of them that are late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from icewright.core.servers import SILENT_MS, Server
+from icewright.server.cluster.coordinator import SqlCoordinator
+from icewright.server.cluster.load import LATE_MS, WINDOW_S, CpuShare, LoadOfServers
+from icewright.server.cluster.servers_sql import SqlServers
+from icewright.store.scope_filters import bucket_of
+from icewright.work.autotune.servers.decide import ServerLoad
+from icewright.work.store.table_store import SqlTableStore
+from tests.contracts.samples import record
+from tests.doubles.clock import ManualClock
+from tests.lakes.stores import new_store
+
+TABLES = 40
+
+
+@dataclass
+class Used:
+    """CPU and time as a test has them pass."""
+
+    now_s: float = 100.0
+    used_s: float = 5.0
+
+    def share(self, quota: Path) -> CpuShare:
+        return CpuShare(lambda: self.used_s, lambda: self.now_s, quota)
+
+    def passes(self, seconds: float, cpu: float) -> None:
+        self.now_s, self.used_s = self.now_s + seconds, self.used_s + seconds * cpu
+
+
+def shares(used: Used, share: CpuShare, *cpus: float) -> list[float | None]:
+    """What is said every five seconds, with so much CPU in each."""
+    found = []
+    for cpu in cpus:
+        used.passes(5, cpu)
+        found.append(share.share())
+    return found
+
+
+def test_the_share_is_the_mean_of_the_last_minute(tmp_path: Path) -> None:
+    used = Used()
+    share = used.share(tmp_path / "none")
+    steps = int(WINDOW_S / 5)
+    assert shares(used, share, *[0.5] * (steps - 1)) == [None] * (steps - 1)
+    assert shares(used, share, 0.5) == [0.5]
+    said = shares(used, share, *[1.0] * steps)
+    assert [round(one or 0, 3) for one in said[:2]] == [0.542, 0.583]
+    assert said[-1] == 1.0
+    used.passes(3_600, 0.0)  # it slept
+    assert (share.share() or 0) < 0.02
+
+
+def test_a_container_with_less_than_a_core_is_measured_by_that(tmp_path: Path) -> None:
+    quota, used = tmp_path / "cpu.max", Used()
+    quota.write_text("50000 100000\n")
+    share = used.share(quota)
+    used.passes(WINDOW_S, 0.45)
+    assert round(share.share() or 0, 3) == 0.9
+    quota.write_text("400000 100000\n")
+    share = used.share(quota)
+    used.passes(WINDOW_S, 0.45)
+    assert round(share.share() or 0, 3) == 0.45
+
+
+def test_each_server_has_the_tables_and_the_late_looks_of_its_buckets() -> None:
+    engine, clock = new_store(), ManualClock()
+    books = {"server-1": SqlServers(engine, clock, cpu=lambda: 0.25), "server-2": SqlServers(engine, clock)}
+    coordinator = SqlCoordinator(engine, clock)
+    load = LoadOfServers(engine, books["server-1"], coordinator, clock)
+    for name, book in books.items():
+        book.beat(Server(name, f"http://{name}", "0.1.0"))
+    sessions = {name: coordinator.join(name, 0) for name in books}
+    coordinator.assign(engine, sessions["server-1"])
+    late_since = clock.now() - LATE_MS
+    for number in range(TABLES):
+        due = {0: 0, 1: late_since}.get(number % 4, late_since - 1)  # wished for, just not late, late
+        SqlTableStore(engine, clock).save_record(record(number, next_look_at=due))
+    own = {one.bucket for one in coordinator.held(sessions["server-1"])}
+    mine = [number for number in range(TABLES) if bucket_of(record(number).name) in own]
+    late = [number for number in range(TABLES) if number % 4 > 1]
+    first = ServerLoad("server-1", len(mine), 0.25, len({*mine} & {*late}))
+    second = ServerLoad("server-2", TABLES - len(mine), None, len({*late} - {*mine}))
+    assert (first.tables > 0, second.tables > 0, len(late)) == (True, True, TABLES // 2)
+    assert load.now() == [first, second]
+    clock.advance(SILENT_MS + 1)
+    books["server-2"].beat(Server("server-2", "http://server-2", "0.1.0"))
+    assert [one.server_id for one in load.now()] == ["server-2"]
+    third = coordinator.join("server-3", 0)  # what is on its way to a server is its own already
+    books["server-2"].beat(Server("server-3", "http://server-3", "0.1.0"))
+    coordinator.assign(engine, sessions["server-1"])
+    assert coordinator.held(third) == []
+    assert {one.server_id: one.tables > 0 for one in load.now()} == {"server-2": True, "server-3": True}

@@ -1,0 +1,133 @@
+"""The part of Kubernetes' API that changes replicas, over TLS: it checks tokens, versions and the schema of a Scale."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+
+from tests.servers.hooks import certificate
+
+NAMESPACE, NAME, TOKEN = "lakes", "icewright", "token-of-a-service-account"
+PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}/scale"
+MERGE_PATCH = "application/merge-patch+json"
+HANGS_S = 1.0
+
+
+@dataclass
+class FakeApi:
+    """``answers`` are statuses in place of an answer by method, ``hangs`` methods that are done and not answered."""
+
+    url: str
+    context: ssl.SSLContext
+    replicas: int = 2
+    version: int = 7
+    token: str = TOKEN
+    allowed: set[str] = field(default_factory=lambda: {"GET", "PATCH"})
+    answers: dict[str, int] = field(default_factory=dict)
+    hangs: set[str] = field(default_factory=set)
+    patched: list[int] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    body: bytes | None = None
+    changes_meanwhile: bool = False
+
+    @property
+    def scale(self) -> dict[str, Any]:
+        """As the API shows it."""
+        found = {
+            "apiVersion": "autoscaling/v1",
+            "kind": "Scale",
+            "metadata": {"name": NAME, "namespace": NAMESPACE, "resourceVersion": str(self.version)},
+            "spec": {"replicas": self.replicas},
+            "status": {"replicas": self.replicas, "selector": "app=icewright"},
+        }
+        checked(found)
+        return found
+
+    def patch(self, change: dict[str, Any]) -> int:
+        """Apply a merge patch; the status."""
+        scale = self.scale
+        for part in ("metadata", "spec"):
+            scale[part] |= change.pop(part, {})
+        if change:
+            return 422
+        try:
+            checked(scale)
+        except kubernetes_validate.ValidationError:
+            return 422
+        if self.changes_meanwhile:
+            self.version += 1
+        if scale["metadata"]["resourceVersion"] != str(self.version):
+            return 409
+        self.replicas, self.version = scale["spec"]["replicas"], self.version + 1
+        self.patched.append(self.replicas)
+        return 200
+
+
+def checked(scale: dict[str, Any]) -> None:
+    """Raises what the schemas of Kubernetes say against it."""
+    kubernetes_validate.validate(scale, kubernetes_validate.latest_version(), strict=True)
+
+
+@contextmanager
+def kubernetes_api(folder: Path) -> Iterator[FakeApi]:
+    """The API while the block runs."""
+    files = certificate(folder)
+    state = FakeApi("", ssl.create_default_context(cafile=str(files[0])))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._do(lambda: 200)
+
+        def do_PATCH(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            self._do(lambda: state.patch(body) if self.headers["content-type"] == MERGE_PATCH else 415)
+
+        def _do(self, work: Any) -> None:
+            state.asked.append(self.command)
+            status = self._refusal() or state.answers.get(self.command) or work()
+            if self.command in state.hangs:
+                time.sleep(HANGS_S)
+            said = state.scale if status == 200 else {"kind": "Status", "apiVersion": "v1", "code": status}
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(said).encode() if state.body is None else state.body)
+
+        def _refusal(self) -> int | None:
+            if self.headers["authorization"] != f"Bearer {state.token}":
+                return 401
+            if self.command not in state.allowed:
+                return 403
+            return None if self.path == PATH else 404
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: Any) -> None:
+            pass  # a client that went away
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*files)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        state.url = f"https://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield state
+        finally:
+            server.shutdown()
+            thread.join()
