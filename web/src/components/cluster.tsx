@@ -45,6 +45,14 @@ const SERVERS: Column<ServerRow>[] = [
     cell: (row) => count(row.coming),
   },
   {
+    id: "cpu",
+    heading: "CPU",
+    numeric: true,
+    from: "md",
+    by: (row) => row.cpu,
+    cell: (row) => (row.cpu === null ? <span className="text-soft">unknown</span> : percent(row.cpu)),
+  },
+  {
     id: "seen",
     heading: "Last heartbeat",
     from: "sm",

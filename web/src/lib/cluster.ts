@@ -13,6 +13,8 @@ export interface ServerRow {
   buckets: number;
   coming: number;
   tables: number;
+  /** Its CPU in the last minute, in cores; null where it is not known. */
+  cpu: number | null;
   /** Its part of all tables; null where there is none. */
   share: number | null;
 }
@@ -56,6 +58,7 @@ export function serversOf(cluster: Schemas["Cluster"], servers: Schemas["ServerV
       buckets: share?.buckets ?? 0,
       coming: share?.coming ?? 0,
       tables: share?.tables ?? 0,
+      cpu: share?.cpu ?? null,
       share: tables === 0 ? null : (share?.tables ?? 0) / tables,
     };
   });
