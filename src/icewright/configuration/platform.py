@@ -17,7 +17,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {WEBHOOK: ("url", "secret"), COMMAND: ("
 
 
 def platform_config(given: Mapping[Key, Given], file: str) -> PlatformConfig:
-    """The section. Raises :class:`InvalidConfiguration` where a kind lacks what it needs, or no platform could be asked."""
+    """The section. Raises :class:`InvalidConfiguration` where a kind lacks what it needs, or none can be asked."""
     found = PlatformConfig(**{setting.key: values.value(given, ("platform",), setting) for setting in PLATFORM})
     of = {key[1]: item.origin for key, item in given.items() if key[0] == "platform"}
     origin = next(iter(of.values()), file)
