@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from icewright.app import processes
+from icewright.app.main import _Loaded as Loaded
 from icewright.core.extras import without_collection
 
 
@@ -47,3 +48,12 @@ def test_a_server_is_imported_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "icewright.server.server", Said("icewright.server.server"))
     with pytest.raises(ImportError, match="collecting: False"):
         processes.serve.__wrapped__(None)  # type: ignore[attr-defined]  # the command itself
+
+
+def test_a_command_that_is_there_already_freezes_nothing_more() -> None:
+    """Else whoever calls commands many times would keep all garbage that there is at each of them."""
+    assert Loaded()["config"]
+    frozen = gc.get_freeze_count()
+    made = [[number] for number in range(1_000)]
+    assert Loaded()["config"]
+    assert gc.get_freeze_count() < frozen + len(made)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
@@ -189,8 +190,9 @@ class _Loaded(MutableMapping[str, Any]):
 
 def _load(name: str, entry: Entry) -> Any:
     module, _, attribute = entry.where.partition(":")
-    with without_collection():
-        found = getattr(import_module(f"icewright.{module}"), attribute)
+    name_of_module = f"icewright.{module}"
+    with nullcontext() if name_of_module in sys.modules else without_collection():
+        found = getattr(import_module(name_of_module), attribute)
     parent = typer.Typer(rich_markup_mode=None)
     parent.callback()(lambda: None)  # else the only command would stand for all
     if isinstance(found, typer.Typer):
