@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -132,3 +135,15 @@ def test_a_codec_is_recommended_accepted_and_taken_by_the_next_rewrite(
     assert tried
     assert said.candidate not in tried  # it is there by now
     assert [task.state for task in loop.tasks() if isinstance(task.action, AnalyzeQueries)] == [TaskState.SUCCEEDED] * 2
+
+
+def test_what_snapshots_say_that_they_added_may_be_anything(spark: SparkSession) -> None:
+    """Any writer says it: what is no number counts for nothing, and two at one instant are no trouble."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    said = [("many", None), ("7", None), ("7", 1), (None, 2), ("9" * 30, 3)]
+    rows = [(at, None if text is None else {"added-records": text}, parent) for text, parent in said]
+    listed = spark.createDataFrame(rows, "committed_at timestamp, summary map<string, string>, parent_id bigint")
+    session: Any = SimpleNamespace(table=lambda _name: listed)
+    spec: Any = SimpleNamespace(table_name=TableName("lake", ("db",), "t"))
+    action: Any = SimpleNamespace(records=7)
+    assert analyze_queries._written_share(session, spec, action) == 2.0

@@ -10,6 +10,7 @@ import resource
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -237,10 +238,10 @@ def _written_share(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries) 
 
     By what snapshots say that they added. Where the first ones have expired, by the rate since the first that is there.
     """
-    added = sql.col("summary").getItem("added-records").cast("long")
+    added = sql.col("summary").getItem("added-records").try_cast("long")
     listed = spark.table(sql_name(spec.table_name, "snapshots"))
     wanted = listed.select(sql.unix_millis("committed_at").alias("at"), added.alias("rows"), "parent_id")
-    rows = sorted((row["at"], row["rows"] or 0, row["parent_id"]) for row in wanted.collect())
+    rows = sorted(((row["at"], row["rows"] or 0, row["parent_id"]) for row in wanted.collect()), key=itemgetter(0))
     last, horizon_ms = rows[-1][0], Rates().horizon_days * _DAY_MS
     within = [row for row in rows if row[0] > last - horizon_ms]
     written = sum(row[1] for row in within)
