@@ -90,7 +90,7 @@ campaign: $(READY) ## the long forms: 20,000 simulated lakehouses, every kill th
 	@echo "This takes some 12 hours on two idle cores: properties and simulations 8, attacks 1, kills 0.7, the town 2.2."
 	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -m "not e2e" --ignore=tests/adversary --timeout=$(LONG_S) $(TEST_ARGS)
 	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -s tests/adversary --timeout=$(LONG_S) $(TEST_ARGS)
-	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest tests/e2e/test_kill_matrix.py tests/e2e/test_demo_e2e.py $(TEST_ARGS)
+	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest tests/e2e/test_kill_matrix.py tests/e2e/test_demo_e2e.py tests/acceptance/test_busy_writer.py $(TEST_ARGS)
 	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -s tests/acceptance/test_service.py $(TEST_ARGS)
 
 acceptance: $(READY) ## what a user is promised, on real processes

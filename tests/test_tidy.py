@@ -345,6 +345,20 @@ def retired(name: str) -> bool:
     return not name.startswith("_") and bool(RETIRED & set(words) or RETIRED_PAIRS & pairs or name in RETIRED_FUNCTIONS)
 
 
+def test_the_campaign_runs_what_is_left_to_it() -> None:
+    """It leaves out tests with real processes but for files that it names: nothing else runs what CI leaves to it."""
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ncampaign:")[2].partition("\n\n")[0]
+    left, real = (
+        re.compile(r"^@pytest\.mark\.campaign$", re.MULTILINE),
+        re.compile(r"^(pytestmark = .*|@pytest\.)mark\.e2e\b", re.MULTILINE),
+    )
+    both = [path for path, text in texts().items() if left.search(text) and real.search(text)]
+    assert len(both) >= 3
+    for path in both:
+        place = path.relative_to(ROOT)
+        assert {str(place), str(place.parent)} & {*recipe.split()}, f"{place} is run by nobody"
+
+
 def test_retired_words_name_nothing() -> None:
     found = {f"{within(path)}: {name}" for path in MODULES for name in identifiers(tree(path)) if retired(name)}
     assert found - LEFT == set()
