@@ -17,11 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icewright.core.errors import Unsupported
 from icewright.model.iceberg.tables import Json
 from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright_spark.executors.merge.dictionary import dictionary_ids, spread
 from icewright_spark.executors.merge.read import RowsOfTable, decode_pyarrow
 from icewright_spark.executors.merge.write import Layout, choose_writer, dictionary_paths, write_rows
+from icewright_spark.parquet.errors import FileChanged
 from icewright_spark.parquet.footer import MAGIC, ChunkField, ColumnField, FileField, GroupField, number, structs
 from icewright_spark.parquet.schema import Leaf, leaves
 from icewright_spark.parquet.statistics.stated import whole_dictionary
@@ -35,6 +37,10 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 FILES_MAX: Final = 4
 PIECE_BYTES: Final = 32 << 20
 """Decoded, of each file: it is read from its first row until there are as many."""
+LEAVES_MAX: Final = 500
+"""Of a row: a reader holds a buffer for each, and each is decoded by itself, in each round."""
+ROW_BYTES_MAX: Final = 64 << 10
+"""Of an average row in its file: a batch has a thousand rows at least, however long they are."""
 _END_BYTES: Final = 8
 
 
@@ -104,14 +110,21 @@ def format_sample(
     """Rows of some files, evenly chosen by their paths, of those that the metadata table ``files`` lists.
 
     Deleted rows are among them. Raises :class:`~icewright.core.errors.Unsupported` where a merge could not read them,
+    or where it takes too much memory, what :meth:`~icewright_spark.executors.merge.read.RowsOfTable.batches` raises,
     and what storages raise.
     """
     listed = {row[PATH]: row for row in files.select([PATH, ROWS, BYTES]).sort_by(PATH).to_pylist() if row[ROWS] > 0}
     chosen = [listed[path] for path in spread(list(listed), FILES_MAX)]
     source = RowsOfTable(fields, None, storage)
+    if len(leaves(fields)) > LEAVES_MAX:
+        raise Unsupported(f"the table has {len(leaves(fields)):,} columns, more than {LEAVES_MAX}")
     pieces = []
     for row in chosen:
+        if row[BYTES] > ROW_BYTES_MAX * row[ROWS]:
+            raise Unsupported(f"a row of {row[PATH]} has more than {ROW_BYTES_MAX >> 10} KiB on average")
         found = pa.Table.from_batches(_first_batches(source, row[PATH]), schema=source.schema)
+        if not found.num_rows:
+            raise FileChanged(f"{row[PATH]} has no rows, its manifest says {row[ROWS]}")
         pieces.append(Piece(found, max(1, row[BYTES] * found.num_rows // row[ROWS])))
     dictionary = dictionary_ids([row[PATH] for row in chosen], storage)
     rows = sum(row[ROWS] for row in listed.values())
@@ -130,11 +143,12 @@ def one_round(sample: FormatSample, settings: WriterSettings, columns: Collectio
     sizes = np.array([[number(column, ColumnField.TOTAL_COMPRESSED_SIZE) for column in of] for _, of in groups])
     whole = np.array([[whole_dictionary(column) for column in of] for _, of in groups], np.bool_)
     decode_s = np.zeros(len(its_leaves))
+    files = [pq.ParquetFile(pa.BufferReader(content)) for content in written]
     for name in columns:
         mine = np.array([leaf.path[0] == name for leaf in its_leaves])
         started = time.thread_time()
-        for content in written:
-            pq.ParquetFile(pa.BufferReader(content)).read(columns=[name], use_threads=False)
+        for file in files:
+            file.read(columns=[name], use_threads=False)
         spent = time.thread_time() - started
         decode_s[mine] = spent * sizes[:, mine].sum(axis=0) / max(1, sizes[:, mine].sum())
     rows = np.array([rows for rows, _ in groups], np.int64)

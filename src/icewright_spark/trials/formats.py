@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icewright.core.errors import Unsupported
 from icewright.model.iceberg.writer_settings import (
     CODEC_KEY,
     DICTIONARY_PREFIX,
@@ -63,7 +64,7 @@ from icewright_spark.trials.predicates import (
 from icewright_spark.trials.simulation import Amounts, Files, Scanned, scanned
 from icewright_spark.trials.table_sample import CodedColumn, has_order, scale_of
 from icewright_spark.trials.tournament import Entry, Sides, Window, cost_of, saved_in_horizon
-from icewright_spark.trials.workload import Read, Unit, Workload, filters_of, unit_of
+from icewright_spark.trials.workload import EFFECTIVE_MIN, Read, Unit, Workload, effective, filters_of, unit_of
 
 Measure: TypeAlias = Callable[[FormatSample, WriterSettings, Collection[str]], Round]
 
@@ -157,7 +158,8 @@ class FormatTrials:
     ) -> FormatQueries:
         """The reads of a window that can be evaluated, as the ``workload`` of them for layouts has it.
 
-        Of both windows before anything is tried: columns that none of them reads are not decoded.
+        Of both windows before anything is tried: columns that none of them reads are not decoded. Raises
+        :class:`~icewright.core.errors.Unsupported` where those that are taken tell too little.
         """
         counted = Counter((filters_of(read), frozenset(read.columns)) for read in reads)
         taken: list[tuple[Unit, frozenset[str]]] = []
@@ -168,7 +170,11 @@ class FormatTrials:
             if len(taken) == QUERIES_MAX:
                 break
         weights = np.array([unit.weight for unit, _ in taken], np.float64)
-        weights *= workload.weights.sum() / max(1.0, weights.sum())
+        if effective(weights) < EFFECTIVE_MIN:
+            raise Unsupported(
+                f"{len(taken)} queries tell as much as {effective(weights):.1f}, {EFFECTIVE_MIN} are needed"
+            )
+        weights *= workload.weights.sum() / weights.sum()
         masks = np.array([self._read_by(unit, names) for unit, names in taken], np.bool_)
         masks = masks.reshape(len(taken), len(self._leaves))
         self._tops |= {self._leaves[place].path[0] for place in np.flatnonzero(masks.any(axis=0))}
@@ -179,6 +185,7 @@ class FormatTrials:
     def entries(self, older: FormatQueries) -> list[Entry]:
         """All settings that were tried, with what the older queries read by them."""
         candidates = [PropertiesChange(properties) for properties in self._candidates()]
+        self._measure(self._sample, self._present, sorted(self._tops))  # the first round of a process takes longer
         self._run(candidates, FIRST_ROUNDS)
         worth = {str(one): self._worth(one, older) for one in candidates}
         best = sorted(candidates, key=lambda one: (-worth[str(one)], str(one)))[:FINALISTS]
@@ -188,7 +195,8 @@ class FormatTrials:
             best.append(together)
         if any(worth.get(str(one), 1.0) > 0 for one in best):
             self._run(best, ROUNDS)
-        return [self.entry(one, older) for one in candidates]
+        found = [self.entry(one, older) for one in candidates]
+        return [replace(one, may_win=len(self._rounds[str(one.candidate)]) == ROUNDS) for one in found]
 
     def entry(self, candidate: PropertiesChange, queries: FormatQueries) -> Entry:
         """What the queries of a window read with settings that were tried."""
@@ -247,10 +255,11 @@ class FormatTrials:
     def _dictionaries_in_vain(self, now: WriterSettings) -> list[str]:
         """Columns with a dictionary whose values hardly repeat, those with most values first."""
         shares = {}
+        names = {field["id"]: field["name"] for field in self._sample.fields}
         for leaf in self._leaves:
             name = leaf.path[0]
             is_plain = len(leaf.path) > 1 or name in now.plain_columns or leaf.type in ("boolean", "uuid")
-            if leaf.field_id in self._sample.dictionary and not is_plain and name == compatible_name(name):
+            if leaf.field_id in self._sample.dictionary and not is_plain and name == names[leaf.field_id]:
                 shares[name] = pc.count_distinct(self._flat[name,]).as_py() / self._sample.rows
         most = sorted((name for name in shares if shares[name] >= REPEATING), key=lambda name: (-shares[name], name))
         return most[:DICTIONARY_COLUMNS_MAX]
@@ -292,7 +301,11 @@ class FormatTrials:
         rows = groups @ (one.rows / self._sample.rows)
         decoded = np.array([rows * (queries.leaves @ each.decode_s) for each in rounds])
         opened = groups.sum(axis=1) * self._rates.open_s
-        return size * self._scale, (decoded + opened) * self._scale
+        return size * self._bytes_scale(), (decoded + opened) * self._scale
+
+    def _bytes_scale(self) -> float:
+        """From bytes of the sample to those of the table, which is no larger than its files as they are now."""
+        return min(self._scale, self._file_bytes / float(self._rounds[str(_PRESENT)][0].bytes.sum()))
 
     def _groups_read(self, one: Round, queries: FormatQueries) -> Amounts:
         starts = np.concatenate([[0], np.cumsum(one.rows)[:-1]]).astype(np.int64)
@@ -325,7 +338,7 @@ class FormatTrials:
             return None
         size = np.abs(now[0].bytes.sum(axis=0) - then[0].bytes.sum(axis=0)).sum()
         spent = np.abs(np.mean([a.decode_s - b.decode_s for a, b in zip(now, then, strict=True)], axis=0)).sum()
-        return Scanned(np.zeros(1), np.array([size * self._scale]), np.array([spent * self._scale]))
+        return Scanned(np.zeros(1), np.array([size * self._bytes_scale()]), np.array([spent * self._scale]))
 
     def _read_by(self, unit: Unit, names: Collection[str]) -> Flags:
         """The leaves that a query reads: those that it is known to read, and those of its filters."""

@@ -74,13 +74,15 @@ class Window:
 class Entry:
     """A candidate with its cost and what the queries of one window open with it.
 
-    ``window`` is of those queries where they are counted in another way than for the others.
+    ``window`` is of those queries where they are counted in another way than for the others. One that may not win was
+    measured too rarely, and is only shown.
     """
 
     candidate: Candidate
     cost: Cost
     sides: Sides
     window: Window | None = None
+    may_win: bool = True
 
 
 def cost_of(rewrite_bytes: int, rates: Rates) -> Cost:
@@ -106,7 +108,9 @@ def pick(entries: Sequence[Entry], older: Window, rates: Rates) -> int | None:
     if not entries or not older.weights.sum():
         return None
     saved = [saved_in_horizon(entry, older, rates) for entry in entries]
-    worth = [gain - entry.cost.cpu_s for gain, entry in zip(saved, entries, strict=True)]
+    worth = [
+        gain - entry.cost.cpu_s if entry.may_win else -math.inf for gain, entry in zip(saved, entries, strict=True)
+    ]
     best = int(np.argmax(worth))
     if worth[best] <= 0:
         return None

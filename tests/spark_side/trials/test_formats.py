@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,7 +19,17 @@ from icewright.model.queries.queries import Filter, LiteralKind, Operator, Query
 from icewright.model.queries.recommendations import CandidateTrial, PropertiesChange, Recommendation, Verdict
 from icewright_spark.parquet.errors import OutputUnwritable
 from icewright_spark.parquet.schema import arrow_schema
-from icewright_spark.trials.format_sample import FormatSample, Piece, Round, one_round
+from icewright_spark.trials.format_sample import (
+    LEAVES_MAX,
+    ROW_BYTES_MAX,
+    FormatSample,
+    Piece,
+    Round,
+    format_sample,
+    one_round,
+)
+from icewright_spark.trials.formats import FIRST_ROUNDS
+from icewright_spark.trials.formats import ROUNDS as ALL_ROUNDS
 from icewright_spark.trials.recommend import Options, recommend
 from tests.builders.queries import equal
 from tests.spark_side.trials.trial_tables import TABLE, Made, between, in_files, queries
@@ -297,3 +308,89 @@ def test_hashed_and_unreadable_filters_count_for_nothing(made: Made) -> None:
     trial = by_candidate(found)[f"{CODEC}=zstd, {LEVEL}=3"]
     assert found.evidence.train is not None
     assert trial.train.queries == found.evidence.train.evaluated
+
+
+def test_settings_that_were_measured_rarely_do_not_win(made: Made) -> None:
+    """All look alike in the first rounds, and all that are measured again look worse then."""
+    rounds: Counter[WriterSettings] = Counter()
+    present = WriterSettings(codec="gzip", compression_level=6)
+
+    def measure(sample: FormatSample, settings: WriterSettings, columns: Collection[str]) -> Round:
+        rounds[settings] += 1
+        found = one_round(sample, present, columns)
+        spent = 5.0 if settings == present else 1.0 if rounds[settings] <= FIRST_ROUNDS else 1.1
+        return replace(found, write_s=0.001, decode_s=np.where(found.decode_s > 0, spent, 0.0))
+
+    found = advised(made, asked(everything, "note"), sample_of(made, {CODEC: "gzip"}), measure=measure)
+    assert found.verdict is Verdict.CHANGE, found.reason
+    assert found.chosen is not None
+    assert found.chosen.written is not None
+    assert found.chosen.written.rounds == ALL_ROUNDS
+    assert min(trial.written.rounds for trial in found.trials if trial.written is not None) == FIRST_ROUNDS
+
+
+def test_the_first_round_of_all_counts_for_nothing(made: Made) -> None:
+    """The present settings have it, which would make all others look better."""
+    first = [True]
+
+    def measure(sample: FormatSample, settings: WriterSettings, columns: Collection[str]) -> Round:
+        found, spent = one_round(sample, settings, columns), 10.0 if first.pop() else 0.001
+        first.append(False)
+        return replace(found, write_s=spent, decode_s=np.where(found.decode_s > 0, spent, 0.0))
+
+    found = advised(made, asked(everything, "note"), sample_of(made, {CODEC: "snappy"}), measure=measure)
+    written = [trial.written for trial in found.trials if trial.written is not None]
+    assert written
+    assert max(one.write_s_now for one in written) == pytest.approx(0.001)
+
+
+def test_queries_of_which_one_ran_nearly_always_try_nothing(made: Made) -> None:
+    """Ten filters ran often, 1,500 once: of those that are taken, too few tell anything."""
+    often = [place for place in range(10) for _ in range(2_000)]
+    order = np.random.default_rng(1).permutation([*often, *range(10, 1_510)])
+    log = asked(lambda place: between("a", -1 - int(order[place % len(order)]), 10**7), "note", count=2 * len(order))
+    found = advised(made, log, sample_of(made, {CODEC: "snappy"}))
+    said = {caveat.code: caveat.text for caveat in found.caveats}
+    assert "tell as much as" in said["formats-not-tried"]
+    assert not any(trial.written for trial in found.trials)
+
+
+def test_columns_that_have_another_name_in_files_keep_their_dictionary(made: Made) -> None:
+    """The name of a property is that of the table, and a dot in it would be taken for one of a path."""
+    fields = tuple({**each, "name": "u.id" if each["name"] == "uid" else each["name"]} for each in FIELDS)
+    sample, schema = sample_of(made, {CODEC: "snappy"}, dictionary=("uid", "note")), arrow_schema(fields)
+    renamed = [piece.rows.rename_columns(schema.names).cast(schema) for piece in sample.pieces]
+    pieces = tuple(replace(piece, rows=rows) for piece, rows in zip(sample.pieces, renamed, strict=True))
+    found = advised(made, asked(everything, "note"), replace(sample, fields=fields, pieces=pieces))
+    changes = [one.candidate for one in found.trials if isinstance(one.candidate, PropertiesChange)]
+    tried = [key for change in changes for key in change.properties]
+    assert f"{DICTIONARY}note" in tried
+    assert not [key for key in tried if "u_x2Eid" in key or "u.id" in key]
+
+
+def test_no_query_reads_more_than_the_table_has(made: Made) -> None:
+    """The files are smaller than present settings would write them: they were written by others."""
+    sample = sample_of(made, {CODEC: "uncompressed"})
+    listed = small(made.listed())
+    sizes = pa.array(np.full(listed.num_rows, 1 << 16))
+    listed = listed.set_column(listed.column_names.index("file_size_in_bytes"), "file_size_in_bytes", sizes)
+    log = asked(everything, "a", "b", "note", "noise", "uid")
+    options = Options(formats=lambda: sample, measure=Meter())
+    found = recommend(TABLE, made.sample(100), listed, log, options)
+    tried = [trial for trial in found.trials if trial.written is not None]
+    assert tried
+    assert max(trial.train.bytes_read_now for trial in tried) <= found.evidence.bytes * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("fields", "size", "rows"),
+    [
+        (tuple({"id": n, "name": f"c{n}", "type": "int", "required": False} for n in range(1, LEAVES_MAX + 2)), 10, 1),
+        (FIELDS, ROW_BYTES_MAX + 1, 1),
+    ],
+    ids=["columns", "long rows"],
+)
+def test_what_takes_too_much_memory_is_not_read(fields: tuple[Json, ...], size: int, rows: int) -> None:
+    files = pa.table({"file_path": ["/nowhere"], "record_count": [rows], "file_size_in_bytes": [size]})
+    with pytest.raises(Unsupported, match=r"columns|KiB"):
+        format_sample(fields, {}, {}, files)
