@@ -19,12 +19,13 @@ from icewright.model.queries.recommendations import JudgedQuery, QueryWindow, Re
 from icewright.model.work.tasks import Task
 from icewright.recommendations import ledger as module
 from icewright.recommendations.ledger import STEP_MS, Measuring, unless_reverted
-from tests.builders.queries import AT, leave, measurement, recommendation
+from tests.builders.queries import AT, leave, measurement, of_format, recommendation
 from tests.builders.served import EVENTS, V1, Served, problem
 from tests.cases import each_case
 
 DAY_MS = 24 * 3_600_000
 LAYOUT, SIZE = "icewright.layout", "icewright.level-1.size-bytes"
+CODEC, LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 
 
 def served_in(mode: str) -> tuple[Served, TableId]:
@@ -154,6 +155,25 @@ def test_accepting_to_go_back_leaves_what_its_owner_changed_meanwhile() -> None:
     served.post(f"/recommendations/{revert['recommendation_id']}/accept")
     assert properties(served) == {LAYOUT: "sort(id)"}  # of the two the size alone was as accepted
     served.lake.change(served.lake.load(EVENTS), {SIZE: "3000000"})
+
+
+@pytest.mark.parametrize("changed", [{CODEC: "gzip"}, {LEVEL: "19"}], ids=["codec", "level"])
+def test_a_codec_and_its_level_go_back_together(changed: dict[str, str | None]) -> None:
+    """Else a writer would get a level that its codec does not have."""
+    served, table_id = served_in("approve")
+    served.lake.change(served.lake.load(EVENTS), {CODEC: "brotli", LEVEL: "11"})
+    store = served.control.recommendations.store
+    found = store.keep(table_id, f"task-{1:032d}", served.clock.now(), of_format())
+    served.clock.advance(1_000)
+    served.control.recommendations.accept(found, "ann")
+    measured(served, table_id, found)
+    step(served)
+    (revert,) = served.get("/recommendations", open=True)["items"]
+    served.lake.change(served.lake.load(EVENTS), changed)
+    own = dict(served.lake.load(EVENTS).properties)
+    answer = served.http.post(f"{V1}/recommendations/{revert['recommendation_id']}/accept")
+    assert "its owner changed it" in problem(answer, 409, "not-allowed")["detail"]
+    assert served.lake.load(EVENTS).properties == own
 
 
 def test_where_nothing_is_as_accepted_there_is_nothing_to_take_back() -> None:

@@ -25,6 +25,7 @@ from icewright.core.reasons import Reason
 from icewright.model.access.permissions import Act
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.iceberg.writer_settings import CODEC_KEY, LEVEL_KEY
 from icewright.model.policy.policy import Policy
 from icewright.model.queries.decisions import UNDECIDED, Decision, KeptRecommendation, RecommendationState
 from icewright.model.queries.measurements import Effect
@@ -47,6 +48,8 @@ LEVEL_1_BYTES_MIN: Final = 1024 * 1024
 """Level 1 at less would write files again for each commit."""
 LATER_MAX: Final = 100
 """Accepted recommendations of a table, the newest, that are asked whether they came later."""
+_OF_CODEC: Final = frozenset({CODEC_KEY, LEVEL_KEY})
+"""They go back together: a level of one codec may be none of another, and writers would fail."""
 _DAY_MS: Final = 24 * 3_600_000
 
 Obstacle: TypeAlias = Callable[[TableMetadata, Policy], Reason | None]
@@ -206,6 +209,8 @@ class Recommendations:
         accepted = properties_of(kept.recommendation)
         own = metadata.properties
         found = {key: was for key, was in candidate.properties.items() if own.get(key) == accepted.get(key)}
+        if any(own.get(key) != accepted[key] for key in _OF_CODEC & accepted.keys()):
+            found = {key: was for key, was in found.items() if key not in _OF_CODEC}
         if not found and any(own.get(key) != was for key, was in candidate.properties.items()):
             raise NotAllowed(
                 f"nothing of {candidate.recommendation_id} is set on {metadata.name} any more: its owner changed it",
