@@ -29,6 +29,8 @@ from icewright.ports.table_records import LaterLook
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.store.schema import CLAIMS_CHANGED, attempts, counters, listed_tables, tables
 from icewright.store.transactions import reading, writing
+from icewright.web.idempotent_answers import Answer, First, KeyedRequest, UnderWay
+from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.store import task_rows
 from icewright.work.store.actions import KeptActions
 from icewright.work.store.census import add_to_totals
@@ -48,6 +50,7 @@ from tests.contracts.samples import (
     table_id,
 )
 from tests.contracts.test_claim_store_contract import seen
+from tests.doubles.clock import ManualClock
 from tests.lakes.stores import SharedStore
 from tests.servers.postgres import PostgresServer
 from tests.store.together import at_once, meanwhile, most_at_once, shared_store
@@ -304,6 +307,24 @@ class TestInbox:
         trouble = partial(known.tried, ids[::-1], Reason("r", "x"))
         at_once([partial(known.done, ids, {ids[3]: 5}), partial(known.done, ids[::-1], {ids[30]: 5}), trouble, trouble])
         assert known.inbox(99) == []
+
+
+def test_a_key_that_somebody_else_just_forgets_gives_no_answer_of_a_request_of_before(engine: Engine) -> None:
+    clock = ManualClock(1_000)
+    log, other = SqlAnswers(engine, clock), SqlAnswers(engine, clock)
+    asked = KeyedRequest("token:ci", "k", "f1")
+    log.begin(asked, 10)
+    log.keep(asked, Answer(202, {}, "of before"))
+    clock.advance(10)
+    said: list[object] = []
+
+    def held(_: Connection) -> None:
+        said.append(other.begin(asked, 10))
+
+    event.listen(engine, "commit", held, once=True)
+    assert log.begin(replace(asked, key="another one"), 10) == First()
+    assert said == [UnderWay()]
+    assert log.begin(asked, 10) == First()
 
 
 class TestTasks:
