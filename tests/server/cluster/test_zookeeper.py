@@ -181,6 +181,22 @@ def test_while_it_is_gone_it_says_so_and_all_goes_on_by_itself_when_it_is_back(t
     assert sorted([first.stand(), second.stand()]) == [False, True]
 
 
+def test_servers_are_there_again_when_it_comes_back_empty(town: Town) -> None:
+    """It lets nobody in who has seen later transactions than its own: there are none."""
+    first, second = town.open(), town.open()
+    for one, name in ((first, "server-1"), (second, "server-2")):
+        one.announce(name)
+        one.stand()
+    before = first._client.client_id
+    town.server.kill()
+    soon(lambda: first.link.state is LinkState.SUSPENDED)
+    town.server.forget()
+    town.server.start()
+    soon(lambda: not away(first.present) and first.present() == {"server-1", "server-2"})
+    assert first._client.client_id != before
+    assert sorted([first.stand(), second.stand()]) == [False, True]
+
+
 def test_a_server_starts_without_it_and_is_there_once_it_is(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "START_S", 0.2)
     town.server.kill()

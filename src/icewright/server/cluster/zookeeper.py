@@ -263,7 +263,13 @@ class ZooKeeper:
                 self._outage.over()
 
     def _revive(self) -> None:
-        """Begin anew where the library has given up: why ZooKeeper did not let it in may be mended by now."""
+        """Begin anew where the library has given up: why ZooKeeper did not let it in may be mended by now.
+
+        ZooKeeper lets nobody in who has seen later transactions than it has: it may have come back with less. Whether
+        it knows the session then, it says itself.
+        """
+        if self.link.state is LinkState.LOST:
+            self._client.last_zxid = 0
         has_ended = self._client.client_state in (KeeperState.AUTH_FAILED, KeeperState.CLOSED)
         if has_ended and self._monotonic_s() - self._begun_s > REVIVE_S:
             old, new = self._client, self._new_client()
