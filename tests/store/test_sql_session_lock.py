@@ -424,6 +424,23 @@ def test_nobody_of_an_unserved_release_comes_while_the_store_is_upgraded(
         one.close()
 
 
+def test_who_upgraded_the_store_is_no_server_while_somebody_has_it_alone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who puts a backup in place may begin while the store of a served release is upgraded."""
+    next_version(monkeypatch, tmp_path, serves=newest_revision())
+    with closing(session_lock._open(engine)) as alone:
+
+        def slow(engine: Engine) -> None:
+            assert session_lock._try(alone, "pg_try_advisory_lock", SERVERS)
+            upgrade_store(engine)
+
+        monkeypatch.setattr(session_lock, "upgrade_store", slow)
+        with pytest.raises(NotAllowed, match="was upgraded, and somebody has it alone"):
+            PostgresLeaderElection(engine, tried_s=0)
+    PostgresLeaderElection(engine, tried_s=3).close()
+
+
 def test_a_migration_serves_none_that_those_before_it_do_not() -> None:
     """An older release goes on with all that came since, or not at all."""
     oldest = "0000"

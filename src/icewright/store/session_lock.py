@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import takewhile
 from typing import Any, Final
 
 import psycopg
@@ -181,18 +182,21 @@ class PostgresLeaderElection:
         alone = [SCHEMAS + number for number in range(int(known_revisions()[0]), oldest)]
         if oldest == int(newest_revision()) or present_schema(self._engine) < oldest:
             alone.append(SERVERS)  # those of before 0048 have no other lock
-        taken = [lock for lock in alone if _try(session, "pg_try_advisory_lock", lock)]
+        taken = list(takewhile(lambda lock: _try(session, "pg_try_advisory_lock", lock), alone))
         try:
             if taken != alone:
                 there = _described(session)
                 return f"other servers hold the store, and it is to be upgraded, or is being upgraded{there}"
             upgrade_store(self._engine)
-            for lock in (SERVERS, own):
-                _try(session, "pg_try_advisory_lock_shared", lock)  # beside one's own
+            shared = [lock for lock in (SERVERS, own) if _try(session, "pg_try_advisory_lock_shared", lock)]
         finally:
             for lock in taken:
                 session.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCKS, lock])
-        return None
+        if shared == [SERVERS, own]:
+            return None
+        for lock in shared:
+            session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", [LOCKS, lock])
+        return f"the store was upgraded, and somebody has it alone{_described(session)}"
 
     def _go_on(self, epoch: int) -> None:
         """Renew the lease when it is time. Raises :class:`~icewright.core.errors.StoreTaken`."""
