@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import pytest
@@ -195,6 +198,47 @@ def test_servers_are_there_again_when_it_comes_back_empty(town: Town) -> None:
     soon(lambda: not away(first.present) and first.present() == {"server-1", "server-2"})
     assert first._client.client_id != before
     assert sorted([first.stand(), second.stand()]) == [False, True]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # of kazoo's own
+@pytest.mark.parametrize("xid", [None, 99])
+def test_what_answers_with_no_answers_of_zookeeper_is_as_one_that_is_away(
+    xid: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too short for what was asked for, or an answer to something else."""
+    monkeypatch.setattr(module, "START_S", 0.5)
+    with socket.create_server((HOST, 0)) as listening:
+        threading.Thread(target=babbling, args=(listening, xid), daemon=True).start()
+        settings = ZooKeeperSettings((f"{HOST}:{listening.getsockname()[1]}",), session_s=2.0)
+        with ZooKeeper(settings, SystemClock()) as one:
+            soon(lambda: one._client.connected)
+            for ask in (one.present, one.stand, lambda: one.announce("server-1")):
+                with pytest.raises(CoordinatorUnavailable):
+                    ask()
+
+
+def babbling(listening: socket.socket, xid: int | None) -> None:
+    """Begin sessions, and answer all requests with nothing, as if they were those of a number."""
+    while True:
+        try:
+            connection = listening.accept()[0]
+        except OSError:
+            return
+        with connection, suppress(OSError, struct.error):
+            read_frame(connection)
+            write_frame(connection, struct.pack(">iiqi16sb", 0, 2000, 1, 16, b"", 0))
+            while True:
+                (asked,) = struct.unpack_from(">i", read_frame(connection))
+                write_frame(connection, struct.pack(">iqi", asked if xid is None or asked < 0 else xid, 1, 0))
+
+
+def read_frame(connection: socket.socket) -> bytes:
+    (length,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+    return connection.recv(length, socket.MSG_WAITALL)
+
+
+def write_frame(connection: socket.socket, body: bytes) -> None:
+    connection.sendall(struct.pack(">i", len(body)) + body)
 
 
 def test_a_server_starts_without_it_and_is_there_once_it_is(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -53,6 +54,8 @@ _STATES: Final = {
     KazooState.SUSPENDED: LinkState.SUSPENDED,
     KazooState.LOST: LinkState.LOST,
 }
+_UNREADABLE: Final = (struct.error, RuntimeError, ValueError, IndexError)
+"""What the library raises for what is no answer to what it asked for."""
 _OTHERS_MAY: Final = Permissions.WRITE | Permissions.CREATE | Permissions.DELETE | Permissions.ADMIN
 
 
@@ -324,7 +327,7 @@ class ZooKeeper:
                 f"ZooKeeper at {self._where} denies access to {self._settings.root}: {type(error).__name__}",
                 hint="check cluster.zookeeper_user, or whose nodes these are (getAcl)",
             ) from error
-        except (KazooException, KazooTimeoutError, OSError) as error:
+        except (KazooException, KazooTimeoutError, OSError, *_UNREADABLE) as error:
             raise self._away(f"does not answer: {type(error).__name__}") from error
 
     def _prepare(self) -> None:
