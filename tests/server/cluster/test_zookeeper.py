@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl
 
 from icewright.core.errors import CoordinatorUnavailable, NameTaken, NotAllowed
 from icewright.core.servers import LinkState
@@ -308,6 +308,25 @@ class TestCredentials:
             town.client().create(root)
         with pytest.raises(NotAllowed, match=f"other users may change {root}{where} of ZooKeeper"):
             town.open(known)
+
+    @pytest.mark.parametrize("by_sasl", [False, True])
+    def test_nodes_that_somebody_else_made_and_lets_the_servers_have_are_not_used(
+        self, town: Town, *, by_sasl: bool
+    ) -> None:
+        """By their address, or by the name of their user."""
+        stranger = town.client(auth_data=[("digest", "stranger:secret")])
+        ours = ACL(Permissions.ALL, Id("sasl", USER) if by_sasl else Id("ip", HOST))
+        stranger.create(town.settings.root, acl=[make_digest_acl("stranger", "secret", all=True), ours])
+        with pytest.raises(NotAllowed, match=f"other users may change {town.settings.root} of ZooKeeper"):
+            town.open(replace(town.settings, user=USER, password=PASSWORD, by_sasl=by_sasl))
+
+    def test_nodes_that_an_administrator_made_for_the_user_are_used(self, town: Town) -> None:
+        """Who may not change what others may is not shown its own digest."""
+        own = make_digest_acl(USER, PASSWORD, read=True, write=True, create=True, delete=True)
+        town.client().create(town.settings.root, acl=[own, make_digest_acl("guest", "secret", read=True)])
+        one = town.open(replace(town.settings, user=USER, password=PASSWORD))
+        one.announce("server-1")
+        assert one.present() == {"server-1"}
 
     def test_by_tls_a_server_shows_its_certificate_and_believes_none_but_its_authority(
         self, town: Town, monkeypatch: pytest.MonkeyPatch

@@ -29,7 +29,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, KeeperState
-from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Permissions
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl_credential
 
 from icewright.core.clock import Clock
 from icewright.core.errors import CoordinatorUnavailable, NameTaken, NotAllowed
@@ -81,6 +81,15 @@ class ZooKeeperSettings:
     def is_known(self) -> bool:
         """Whether ZooKeeper knows who a server is, so that nobody else may have its nodes."""
         return self.user is not None or self.certificate is not None
+
+    def is_own(self, identity: Id) -> bool:
+        """Whether it is that of the servers; ZooKeeper shows no digest to whom it does not let change who may what."""
+        if identity.scheme == "x509":
+            return self.certificate is not None
+        if self.user is None or identity.scheme != ("sasl" if self.by_sasl else "digest"):
+            return False
+        credential = make_digest_acl_credential(self.user, self.password)
+        return identity.id in ((self.user,) if self.by_sasl else (credential, f"{self.user}:x"))
 
 
 class ZooKeeper:
@@ -344,7 +353,7 @@ class ZooKeeper:
         if not self._settings.is_known:
             return
         found, _ = self._ask(lambda client: client.get_acls_async(path))
-        if any(one.id.scheme == "world" and one.perms & _OTHERS_MAY for one in found):
+        if any(one.perms & _OTHERS_MAY and not self._settings.is_own(one.id) for one in found):
             raise _Denied(
                 f"other users may change {path} of ZooKeeper at {self._where}",
                 hint="remove it, or give it to the user of cluster.zookeeper_user (setAcl); or set another "
