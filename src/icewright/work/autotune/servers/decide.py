@@ -135,7 +135,7 @@ class _Servers(Rule):
             yield self._of(Move.REMOVE_SERVER, limits.most, TOO_MANY_SERVERS, text, {"most": limits.most})
         elif live > limits.least and facts.quiet_ms >= self._idle_ms:
             text = f"for {wording.about(facts.quiet_ms)} one less of {wording.count(live, 'server')} would have done"
-            figures = {"quiet_ms": facts.quiet_ms, "needed_ms": self._idle_ms}
+            figures: dict[str, int | float | str] = {"quiet_ms": facts.quiet_ms, "needed_ms": self._idle_ms}
             yield self._of(Move.REMOVE_SERVER, live - 1, IDLE_SERVERS, text, figures)
 
     def _overloaded(self) -> Iterator[NewDecision]:
