@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -81,6 +82,11 @@ class ZooKeeperServer:
         """As a machine that dies."""
         self._running.close()
         self._running, self.process = ExitStack(), None
+
+    def forget(self) -> None:
+        """Of one that is not running: lose all that it knew, its sessions and transactions too."""
+        assert self.process is None
+        shutil.rmtree(self.folder / "version-2")
 
     def pause(self) -> None:
         """It answers nothing, and its connections stay."""

@@ -424,6 +424,30 @@ def test_nobody_of_an_unserved_release_comes_while_the_store_is_upgraded(
         one.close()
 
 
+def test_a_store_is_not_upgraded_under_who_has_it_alone_and_nobody_has_it_alone_while_it_is_upgraded(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where the servers of before may go on: a backup is put in place, by one release or the other."""
+    present, upgrades = newest_revision(), list[bool]()
+    next_version(monkeypatch, tmp_path, serves=present)
+    with closing(session_lock._open(engine)) as alone:
+
+        def slow(engine: Engine) -> None:
+            upgrades.append(session_lock._try(alone, "pg_try_advisory_lock", SERVERS))
+            upgrade_store(engine)
+
+        monkeypatch.setattr(session_lock, "upgrade_store", slow)
+        assert session_lock._try(alone, "pg_try_advisory_lock", SERVERS)
+        with pytest.raises(NotAllowed, match="other servers hold the store"):
+            PostgresLeaderElection(engine, tried_s=0)
+        assert (_version(engine), upgrades) == (present, [])
+        alone.execute("SELECT pg_advisory_unlock_all()")
+        newer = PostgresLeaderElection(engine, tried_s=0)
+        assert (_version(engine), upgrades) == (newest_revision(), [False])
+        assert not session_lock._try(alone, "pg_try_advisory_lock", SERVERS)
+        newer.close()
+
+
 def test_a_migration_serves_none_that_those_before_it_do_not() -> None:
     """An older release goes on with all that came since, or not at all."""
     oldest = "0000"

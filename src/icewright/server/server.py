@@ -36,7 +36,7 @@ from icewright.server.coordination import open_coordination
 from icewright.server.exposure import build_access, certificate, own_url, peer_url, require_access
 from icewright.server.http.app import create_app
 from icewright.server.http.metrics import Shown
-from icewright.server.platforms.wiring import build_server_tuning
+from icewright.server.platforms.wiring import build_server_tuning, platform_to_ask
 from icewright.server.web import limits_of, web_server
 from icewright.store_admin.wait_for_database import Start
 from icewright.terminal.address import (
@@ -86,11 +86,12 @@ def _serve(
         open_coordination(config, environ, opened) as coordination,
         _listen_safely(config, opened.identities) as listening,
     ):
+        platform = platform_to_ask(config, environ) if opened.is_shared else None
 
         @contextmanager
         def listening_while_leading(led: ControlPlane, engine: Engine) -> Iterator[None]:
             cursors = SqlCursors(engine)
-            servers = build_server_tuning(config, environ, engine) if opened.is_shared else None
+            servers = build_server_tuning(config, engine, platform) if opened.is_shared else None
             with (
                 listening_to_events(config, environ, led.intake, cursors),
                 keeping_history(config, environ, led.tasks, led.history),

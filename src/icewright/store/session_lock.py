@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import takewhile
 from typing import Any, Final
 
 import psycopg
@@ -171,28 +172,31 @@ class PostgresLeaderElection:
         there, and none of these can come: each has the lock of its schema, and whoever upgrades has those of them all.
         """
         own = SCHEMAS + int(newest_revision())
-        if _try(session, "pg_try_advisory_lock_shared", SERVERS):
-            if _try(session, "pg_try_advisory_lock_shared", own):
-                if not must_be_upgraded(self._engine):
-                    return None
-                session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", [LOCKS, own])
-            session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", [LOCKS, SERVERS])
-        oldest = int(served_from())
+        if _share(session, SERVERS, own):
+            if not must_be_upgraded(self._engine):
+                return None
+            _unshare(session, SERVERS, own)
+        oldest, is_in = int(served_from()), False
         alone = [SCHEMAS + number for number in range(int(known_revisions()[0]), oldest)]
-        if oldest == int(newest_revision()) or present_schema(self._engine) < oldest:
-            alone.append(SERVERS)  # those of before 0048 have no other lock
-        taken = [lock for lock in alone if _try(session, "pg_try_advisory_lock", lock)]
+        # Servers of before 0048 have no lock but that of all; shared, it says that nobody has the store alone.
+        is_served = oldest != int(newest_revision()) and present_schema(self._engine) >= oldest
+        if not is_served:
+            alone.append(SERVERS)
+        elif not _share(session, SERVERS):
+            return _refused(session)
+        taken = list(takewhile(lambda lock: _try(session, "pg_try_advisory_lock", lock), alone))
         try:
-            if taken != alone:
-                there = _described(session)
-                return f"other servers hold the store, and it is to be upgraded, or is being upgraded{there}"
-            upgrade_store(self._engine)
-            for lock in (SERVERS, own):
-                _try(session, "pg_try_advisory_lock_shared", lock)  # beside one's own
+            if taken == alone:
+                upgrade_store(self._engine)
+                is_in = _share(session, own) if is_served else _share(session, SERVERS, own)  # beside one's own
         finally:
             for lock in taken:
                 session.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCKS, lock])
-        return None
+        if is_in:
+            return None
+        if is_served:
+            _unshare(session, SERVERS)
+        return _refused(session)
 
     def _go_on(self, epoch: int) -> None:
         """Renew the lease when it is time. Raises :class:`~icewright.core.errors.StoreTaken`."""
@@ -283,6 +287,19 @@ def _try(session: BoundedConnection, function: str, lock: int) -> bool:
     return bool(taken)
 
 
+def _share(session: BoundedConnection, *locks: int) -> bool:
+    """Take all of these beside others that share them, or none."""
+    taken = list(takewhile(lambda lock: _try(session, "pg_try_advisory_lock_shared", lock), locks))
+    if len(taken) < len(locks):
+        _unshare(session, *taken)
+    return len(taken) == len(locks)
+
+
+def _unshare(session: BoundedConnection, *locks: int) -> None:
+    for lock in locks:
+        session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", [LOCKS, lock])
+
+
 def _begin_epoch(engine: Engine, lease_ms: int, *, behind: int | None = None, session: int = 0) -> int | None:
     """The next epoch, with a lease; None where it would not be the next one ``behind`` that: another was quicker.
 
@@ -302,6 +319,10 @@ def _has_run_out(connection: Connection) -> bool:
     """Whether a leader has not renewed its lease in time; not where none has led yet."""
     until: Instant | None = connection.scalar(select(counters.c.value).where(_IS_LEASE))
     return until is not None and until < now(connection)
+
+
+def _refused(session: BoundedConnection) -> str:
+    return f"other servers hold the store, and it is to be upgraded, or is being upgraded{_described(session)}"
 
 
 def _described(session: BoundedConnection) -> str:

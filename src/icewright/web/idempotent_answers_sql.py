@@ -41,6 +41,8 @@ class SqlAnswers:
                 row = {"name": name, "fingerprint": request.fingerprint, "until": now + lifetime_ms}
                 connection.execute(insert(answers), row)
                 return First()
+        if found.until <= now:  # somebody else just forgets it, or keeps an answer that comes too late
+            return UnderWay()
         if found.fingerprint != request.fingerprint:
             return AnotherRequest()
         return UnderWay() if found.answer is None else Answered(load(Answer, found.answer))

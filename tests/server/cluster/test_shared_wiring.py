@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from icewright.config.model import Config
+from icewright.config.model import Config, PlatformConfig
 from icewright.configuration.load import load_config
+from icewright.core.errors import InvalidConfiguration
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.control_wiring import open_control_plane
 from icewright.server.coordination import open_coordination
+from icewright.server.server import serve
 from icewright.store.transactions import FOLLOWS
 from tests.lakes.sqlite import make_lake
 from tests.lakes.stores import postgres_store
@@ -48,6 +50,18 @@ def test_a_store_on_sqlite_has_one_server_that_shares_nothing(config: Config) ->
         store = opened.follow().registry.book().store
         assert store is not None
         assert not store.is_shared
+
+
+def test_a_platform_that_cannot_be_asked_is_told_by_each_server_as_it_starts(
+    config: Config, postgres: PostgresServer
+) -> None:
+    """And not by each that comes to lead, one after the other."""
+    url, announced = postgres_store(postgres), list[str]()
+    platform = PlatformConfig(kind="webhook", mode="act", url="https://hooks.example.org", secret="env:NOBODY")  # noqa: S106 - a reference
+    config = replace(config, server=replace(config.server, store_url=url, port=0), platform=platform)
+    with pytest.raises(InvalidConfiguration, match=r"platform\.secret: the environment has no variable NOBODY"):
+        serve(config, {}, announce=lambda url, _link: announced.append(url))
+    assert announced == []
 
 
 def test_a_server_that_looks_writes_within_what_it_holds_alone_and_moves_no_file(

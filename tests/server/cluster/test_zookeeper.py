@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl
 
 from icewright.core.errors import CoordinatorUnavailable, NameTaken, NotAllowed
 from icewright.core.servers import LinkState
@@ -181,6 +184,63 @@ def test_while_it_is_gone_it_says_so_and_all_goes_on_by_itself_when_it_is_back(t
     assert sorted([first.stand(), second.stand()]) == [False, True]
 
 
+def test_servers_are_there_again_when_it_comes_back_empty(town: Town) -> None:
+    """It lets nobody in who has seen later transactions than its own: there are none."""
+    first, second = town.open(), town.open()
+    for one, name in ((first, "server-1"), (second, "server-2")):
+        one.announce(name)
+        one.stand()
+    before = first._client.client_id
+    town.server.kill()
+    soon(lambda: first.link.state is LinkState.SUSPENDED)
+    town.server.forget()
+    town.server.start()
+    soon(lambda: not away(first.present) and first.present() == {"server-1", "server-2"})
+    assert first._client.client_id != before
+    assert sorted([first.stand(), second.stand()]) == [False, True]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # of kazoo's own
+@pytest.mark.parametrize("xid", [None, 99])
+def test_what_answers_with_no_answers_of_zookeeper_is_as_one_that_is_away(
+    xid: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too short for what was asked for, or an answer to something else."""
+    monkeypatch.setattr(module, "START_S", 0.5)
+    with socket.create_server((HOST, 0)) as listening:
+        threading.Thread(target=babbling, args=(listening, xid), daemon=True).start()
+        settings = ZooKeeperSettings((f"{HOST}:{listening.getsockname()[1]}",), session_s=2.0)
+        with ZooKeeper(settings, SystemClock()) as one:
+            soon(lambda: one._client.connected)
+            for ask in (one.present, one.stand, lambda: one.announce("server-1")):
+                with pytest.raises(CoordinatorUnavailable):
+                    ask()
+
+
+def babbling(listening: socket.socket, xid: int | None) -> None:
+    """Begin sessions, and answer all requests with nothing, as if they were those of a number."""
+    while True:
+        try:
+            connection = listening.accept()[0]
+        except OSError:
+            return
+        with connection, suppress(OSError, struct.error):
+            read_frame(connection)
+            write_frame(connection, struct.pack(">iiqi16sb", 0, 2000, 1, 16, b"", 0))
+            while True:
+                (asked,) = struct.unpack_from(">i", read_frame(connection))
+                write_frame(connection, struct.pack(">iqi", asked if xid is None or asked < 0 else xid, 1, 0))
+
+
+def read_frame(connection: socket.socket) -> bytes:
+    (length,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+    return connection.recv(length, socket.MSG_WAITALL)
+
+
+def write_frame(connection: socket.socket, body: bytes) -> None:
+    connection.sendall(struct.pack(">i", len(body)) + body)
+
+
 def test_a_server_starts_without_it_and_is_there_once_it_is(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "START_S", 0.2)
     town.server.kill()
@@ -248,6 +308,25 @@ class TestCredentials:
             town.client().create(root)
         with pytest.raises(NotAllowed, match=f"other users may change {root}{where} of ZooKeeper"):
             town.open(known)
+
+    @pytest.mark.parametrize("by_sasl", [False, True])
+    def test_nodes_that_somebody_else_made_and_lets_the_servers_have_are_not_used(
+        self, town: Town, *, by_sasl: bool
+    ) -> None:
+        """By their address, or by the name of their user."""
+        stranger = town.client(auth_data=[("digest", "stranger:secret")])
+        ours = ACL(Permissions.ALL, Id("sasl", USER) if by_sasl else Id("ip", HOST))
+        stranger.create(town.settings.root, acl=[make_digest_acl("stranger", "secret", all=True), ours])
+        with pytest.raises(NotAllowed, match=f"other users may change {town.settings.root} of ZooKeeper"):
+            town.open(replace(town.settings, user=USER, password=PASSWORD, by_sasl=by_sasl))
+
+    def test_nodes_that_an_administrator_made_for_the_user_are_used(self, town: Town) -> None:
+        """Who may not change what others may is not shown its own digest."""
+        own = make_digest_acl(USER, PASSWORD, read=True, write=True, create=True, delete=True)
+        town.client().create(town.settings.root, acl=[own, make_digest_acl("guest", "secret", read=True)])
+        one = town.open(replace(town.settings, user=USER, password=PASSWORD))
+        one.announce("server-1")
+        assert one.present() == {"server-1"}
 
     def test_by_tls_a_server_shows_its_certificate_and_believes_none_but_its_authority(
         self, town: Town, monkeypatch: pytest.MonkeyPatch

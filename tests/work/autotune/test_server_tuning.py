@@ -165,6 +165,28 @@ def test_a_held_decision_is_not_asked_for_until_it_is_released(fleet: Make) -> N
     assert [one.after for one in platform.wanted] == [2]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "there", "limits"), [(2, 1, 4, ServerLimits()), (6, 4, 6, ServerLimits(least=5, most=5))]
+)
+def test_advice_for_another_number_or_other_bounds_is_never_asked_for(
+    fleet: Make, before: int, after: int, there: int, limits: ServerLimits
+) -> None:
+    """Else four servers would become one, or fewer would be asked for than the minimum by now."""
+    advised, platform = fleet(None), Asked()
+    advised.count(before, cpu=0.01)
+    advised.after(61)
+    (advice,) = advised.decisions
+    assert (advice.new.move, advice.new.after, advice.state) == (REMOVE, after, OPEN)
+    held = advised.store.hold(advice.decision_id, "not today")
+    advised.count(there, cpu=0.01)
+    advised.tuning = ServerTuning(lambda: advised.servers, IDS, limits, platform)
+    advised.after(2)
+    advised.store.release(held.decision_id, "")
+    advised.after(1)
+    assert platform.wanted == []
+    assert advised.said() == [(REMOVE, DecisionState.LAPSED)]
+
+
 def test_another_leader_does_not_ask_again_and_sees_what_came(fleet: Make) -> None:
     platform = Asked()
     acting = fleet(platform)

@@ -87,6 +87,15 @@ def test_there_are_never_more_than_the_maximum_nor_fewer_than_the_minimum() -> N
     assert said(ServerFacts((IDLE, BUSY, BUSY)), limits=replace(LIMITS, most=2)) == ("too-many-servers", 3, 2)
 
 
+def test_no_number_beyond_the_bounds_is_asked_for_wherever_servers_are_that_are_not_seen() -> None:
+    """A platform that has four, of which one is seen, would end two where it is asked for two."""
+    three_to_four = replace(LIMITS, least=3)
+    short = ServerFacts((BUSY,), BUSY, FIVE_MINUTES, short_ms=FIVE_MINUTES)
+    assert said(short, limits=three_to_four) == ("too-few-servers", 1, 3)
+    assert said(replace(short, short_ms=0), limits=three_to_four) == ("busy-server", 1, 3)
+    assert said(ServerFacts((IDLE,) * 6)) == ("too-many-servers", 6, 4)
+
+
 def test_what_is_held_or_under_way_stays_as_it_is() -> None:
     assert decided(BUSY_FACTS, kept(ADD, NOW - DAY_MS, hold=Hold("Ada", NOW, ""))) is None
     assert decided(BUSY_FACTS, kept(ADD, NOW - DAY_MS, DecisionState.BEGUN)) is None

@@ -29,6 +29,8 @@ from icewright.ports.table_records import LaterLook
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.store.schema import CLAIMS_CHANGED, attempts, counters, listed_tables, tables
 from icewright.store.transactions import reading, writing
+from icewright.web.idempotent_answers import Answer, First, KeyedRequest, UnderWay
+from icewright.web.idempotent_answers_sql import SqlAnswers
 from icewright.work.store import task_rows
 from icewright.work.store.actions import KeptActions
 from icewright.work.store.census import add_to_totals
@@ -48,6 +50,7 @@ from tests.contracts.samples import (
     table_id,
 )
 from tests.contracts.test_claim_store_contract import seen
+from tests.doubles.clock import ManualClock
 from tests.lakes.stores import SharedStore
 from tests.servers.postgres import PostgresServer
 from tests.store.together import at_once, meanwhile, most_at_once, shared_store
@@ -306,6 +309,24 @@ class TestInbox:
         assert known.inbox(99) == []
 
 
+def test_a_key_that_somebody_else_just_forgets_gives_no_answer_of_a_request_of_before(engine: Engine) -> None:
+    clock = ManualClock(1_000)
+    log, other = SqlAnswers(engine, clock), SqlAnswers(engine, clock)
+    asked = KeyedRequest("token:ci", "k", "f1")
+    log.begin(asked, 10)
+    log.keep(asked, Answer(202, {}, "of before"))
+    clock.advance(10)
+    said: list[object] = []
+
+    def held(_: Connection) -> None:
+        said.append(other.begin(asked, 10))
+
+    event.listen(engine, "commit", held, once=True)
+    assert log.begin(replace(asked, key="another one"), 10) == First()
+    assert said == [UnderWay()]
+    assert log.begin(asked, 10) == First()
+
+
 class TestTasks:
     def test_each_task_is_claimed_once_and_never_more_than_the_group_may_hold(self, engine: Engine) -> None:
         queues = [SqlTaskStore(engine), SqlTaskStore(engine)]
@@ -426,3 +447,54 @@ class TestTasks:
         assert taken.action == action(2)
         assert queue.enqueue(new_task("task-3", table=2)).created
         assert [task.action for task in queue.tasks(TaskFilter(frozenset({TaskState.QUEUED})), limit=9)] == [action(1)]
+
+    @pytest.mark.parametrize("what", ["group", "size"])
+    def test_a_task_that_changes_behind_the_choice_is_not_given_out_by_what_it_was(
+        self, engine: Engine, queue: SqlTaskStore, what: str
+    ) -> None:
+        first, other = new_task("task-1"), SqlTaskStore(engine)
+        (group,) = action(2).groups
+        larger = replace(action(2), groups=(replace(group, files=group.files * 9),))
+        newer = new_task("task-2", resource_group="other" if what == "group" else "default")
+        newer = replace(newer, action=larger if what == "size" else action(2))
+        queue.enqueue(first)
+        done: list[bool] = []
+
+        def coalesced(_c: object, _d: object, statement: str, *_: object) -> None:
+            if "RECURSIVE" in statement and not done:
+                done.append(True)
+                assert other.enqueue(newer).coalesced
+
+        event.listen(engine, "after_cursor_execute", coalesced)
+        wanted = {"catalogs": LAKE, "lease_ms": LEASE_MS, "shareable_bytes_max": 20}
+        assert queue.claim("o-1", resource_group="default", **wanted) is None  # type: ignore[arg-type]  # each has the type of its name
+        assert done == [True]
+        taken = claim(queue, "o-2", newer.resource_group)
+        assert taken is not None
+        assert (taken.task_id, taken.action) == ("task-1", newer.action)
+
+    def test_a_claim_that_meets_a_task_which_is_over_a_moment_later_chooses_again(
+        self, engine: Engine, queue: SqlTaskStore
+    ) -> None:
+        other = SqlTaskStore(engine)
+        queue.enqueue(new_task("task-1"))
+        queue.enqueue(replace(of_kind("task-2", ActionKind.EXPIRE_SNAPSHOTS, table=1), resource_group="other"))
+        taken: list[Task] = []
+
+        def faster(_c: object, _d: object, statement: str, *_: object) -> None:
+            if "RECURSIVE" in statement and not taken:
+                taken.append(other.get("task-2"))
+                found = claim(other, "o-2", "other")
+                assert found is not None
+                taken.append(found)
+
+        def over(*_: object) -> None:
+            ended = Change("task-2", taken[-1].version, TaskState.FAILED, OUTCOME, AttemptState.FAILED)
+            taken.append(other.change(ended))
+
+        event.listen(engine, "after_cursor_execute", faster)
+        event.listen(engine, "rollback_savepoint", over, once=True)
+        found = claim(queue, "o-1")
+        assert [task.state for task in taken] == [TaskState.QUEUED, TaskState.RUNNING, TaskState.FAILED]
+        assert found is not None
+        assert found.task_id == "task-1"

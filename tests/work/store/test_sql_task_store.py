@@ -386,7 +386,7 @@ class TestRaces:
     ) -> None:
         for number, table in enumerate((1, 2, 3), start=1):
             store.enqueue(new_task(f"task-{number}", table=table))
-        heads = [Head(f"task-{number}", 0, number, table_id(number)) for number in (1, 2, 3)]
+        heads = [Head(f"task-{number}", 1, 0, number, table_id(number)) for number in (1, 2, 3)]
         claim(store)
         with writing(store._engine) as connection:  # a task of another kind, of the table that is now busy
             connection.execute(text("UPDATE tasks SET kind = 'other' WHERE task_id = 'task-2'"))

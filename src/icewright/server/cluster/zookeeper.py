@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, KeeperState
-from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Permissions
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl_credential
 
 from icewright.core.clock import Clock
 from icewright.core.errors import CoordinatorUnavailable, NameTaken, NotAllowed
@@ -53,6 +54,8 @@ _STATES: Final = {
     KazooState.SUSPENDED: LinkState.SUSPENDED,
     KazooState.LOST: LinkState.LOST,
 }
+_UNREADABLE: Final = (struct.error, RuntimeError, ValueError, IndexError)
+"""What the library raises for what is no answer to what it asked for."""
 _OTHERS_MAY: Final = Permissions.WRITE | Permissions.CREATE | Permissions.DELETE | Permissions.ADMIN
 
 
@@ -78,6 +81,15 @@ class ZooKeeperSettings:
     def is_known(self) -> bool:
         """Whether ZooKeeper knows who a server is, so that nobody else may have its nodes."""
         return self.user is not None or self.certificate is not None
+
+    def is_own(self, identity: Id) -> bool:
+        """Whether it is that of the servers; ZooKeeper shows no digest to whom it does not let change who may what."""
+        if identity.scheme == "x509":
+            return self.certificate is not None
+        if self.user is None or identity.scheme != ("sasl" if self.by_sasl else "digest"):
+            return False
+        credential = make_digest_acl_credential(self.user, self.password)
+        return identity.id in ((self.user,) if self.by_sasl else (credential, f"{self.user}:x"))
 
 
 class ZooKeeper:
@@ -263,7 +275,13 @@ class ZooKeeper:
                 self._outage.over()
 
     def _revive(self) -> None:
-        """Begin anew where the library has given up: why ZooKeeper did not let it in may be mended by now."""
+        """Begin anew where the library has given up: why ZooKeeper did not let it in may be mended by now.
+
+        ZooKeeper lets nobody in who has seen later transactions than it has: it may have come back with less. Whether
+        it knows the session then, it says itself.
+        """
+        if self.link.state is LinkState.LOST:
+            self._client.last_zxid = 0
         has_ended = self._client.client_state in (KeeperState.AUTH_FAILED, KeeperState.CLOSED)
         if has_ended and self._monotonic_s() - self._begun_s > REVIVE_S:
             old, new = self._client, self._new_client()
@@ -318,7 +336,7 @@ class ZooKeeper:
                 f"ZooKeeper at {self._where} denies access to {self._settings.root}: {type(error).__name__}",
                 hint="check cluster.zookeeper_user, or whose nodes these are (getAcl)",
             ) from error
-        except (KazooException, KazooTimeoutError, OSError) as error:
+        except (KazooException, KazooTimeoutError, OSError, *_UNREADABLE) as error:
             raise self._away(f"does not answer: {type(error).__name__}") from error
 
     def _prepare(self) -> None:
@@ -335,7 +353,7 @@ class ZooKeeper:
         if not self._settings.is_known:
             return
         found, _ = self._ask(lambda client: client.get_acls_async(path))
-        if any(one.id.scheme == "world" and one.perms & _OTHERS_MAY for one in found):
+        if any(one.perms & _OTHERS_MAY and not self._settings.is_own(one.id) for one in found):
             raise _Denied(
                 f"other users may change {path} of ZooKeeper at {self._where}",
                 hint="remove it, or give it to the user of cluster.zookeeper_user (setAcl); or set another "

@@ -28,10 +28,9 @@ from icewright.work.autotune.wiring import environ_without
 SECRET_LENGTH_MIN = 16
 
 
-def build_server_tuning(config: Config, environ: Mapping[str, str], engine: Engine) -> ServerTuning:
-    """What decides how many servers there are, over the store of all of them. Raises as :func:`build_platform`."""
+def build_server_tuning(config: Config, engine: Engine, platform: Platform | None) -> ServerTuning:
+    """What decides how many servers there are, over the store of all of them, and asks ``platform`` for them."""
     servers = LoadOfServers(engine, SqlServers(engine), SqlCoordinator(engine))
-    platform = build_platform(config, environ) if config.platform.mode == TuneMode.ACT else None
     return ServerTuning(servers.now, SystemIds(), server_limits(config.platform), platform)
 
 
@@ -48,8 +47,16 @@ def server_limits(config: PlatformConfig) -> ServerLimits:
     )
 
 
+def platform_to_ask(config: Config, environ: Mapping[str, str]) -> Platform | None:
+    """Who is asked for servers by the one that leads; None in mode ``advise``. Raises as :func:`build_platform`.
+
+    Each server builds it as it starts: what only the leader found wrong would end one server after the other.
+    """
+    return build_platform(config, environ) if config.platform.mode == TuneMode.ACT else None
+
+
 def build_platform(config: Config, environ: Mapping[str, str]) -> Platform:
-    """Who is asked for servers. Raises :class:`InvalidConfiguration` for what cannot be, before anything happens."""
+    """A platform. Raises :class:`InvalidConfiguration` for what cannot be, before anything happens."""
     platform = config.platform
     match platform.kind:
         case kind if kind == WEBHOOK:

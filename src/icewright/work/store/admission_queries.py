@@ -90,9 +90,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A waiting task, as far as its turn depends on it, and its table."""
+    """A waiting task, as far as its turn depends on it, and its table; all of it is so in this version of the task."""
 
     task_id: str
+    version: int
     priority: int
     created_at: Instant
     table_id: TableId
@@ -260,8 +261,8 @@ def took_turns(connection: Connection, started: Sequence[Task]) -> None:
 
 
 def _head(row: Sequence[Any], lane: Lane) -> Head:
-    task_id, priority, created_at, catalog, table_uuid, slot = row
-    return Head(task_id, priority, created_at, TableId(catalog, table_uuid), lane, TableSlot(slot))
+    task_id, version, priority, created_at, catalog, table_uuid, slot = row
+    return Head(task_id, version, priority, created_at, TableId(catalog, table_uuid), lane, TableSlot(slot))
 
 
 def _lanes() -> CTE:
@@ -327,7 +328,9 @@ def _same_table(other: FromClause, of: FromClause) -> ColumnElement[bool]:
 
 def _of(of: FromClause) -> list[ColumnElement[Any]]:
     """What a :class:`Head` is made of, besides its lane."""
-    return [of.c.task_id, of.c.priority, of.c.created_at, of.c.catalog, of.c.table_uuid, of.c.table_slot]
+    return [
+        of.c[name] for name in ("task_id", "version", "priority", "created_at", "catalog", "table_uuid", "table_slot")
+    ]
 
 
 def _ready(*, shares: bool) -> Select[Any]:

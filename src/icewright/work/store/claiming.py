@@ -39,6 +39,8 @@ _CLAIMED: Final = update(tasks).where(
 )
 _ATTEMPT: Final = insert(attempts)
 _HISTORY: Final = insert(task_history)
+VAIN_MAX: Final = 3
+"""So often a claim may be refused by nothing that is still there when it is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def claim(connection: Connection, asked: Sequence[ClaimSelector], now: Instant) 
     changes of tasks come at the same time, and constraints and compare-and-swap tell.
     """
     wanted = admissions.going_on(connection, asked[0].selection(now))
-    passed_over: set[str] = set()
+    passed_over, vain = set[str](), 0
     while True:
         choices = _choices(connection, wanted, asked, passed_over)
         made = [choice for choice in choices if choice is not None]
@@ -87,13 +89,16 @@ def claim(connection: Connection, asked: Sequence[ClaimSelector], now: Instant) 
             continue
         lost = _not_waiting(found)
         if not lost:
+            if any(found[choice.head.task_id].version != choice.head.version for choice in made):
+                continue  # one may be of another group or size by now: what it was chosen by is not so any more
             try:
                 with connection.begin_nested():
                     written = _written(connection, made, found, now)
                 return [None if choice is None else written[choice.head.task_id] for choice in choices]
             except (Conflict, IntegrityError):
                 lost = _lost(connection, found, now)
-                if not lost:
+                vain += not lost  # whoever was faster may be done by now
+                if vain > VAIN_MAX:
                     raise
         passed_over |= lost
 

@@ -123,18 +123,20 @@ class _Servers(Rule):
         self._facts, self._limits, self._live = facts, limits, len(facts.servers)
 
     def _needs(self) -> Iterator[NewDecision]:
+        """Each number is within the bounds: servers that are not seen may be those of a platform all the same."""
         facts, limits, live = self._facts, self._limits, self._live
         if live < limits.least and facts.short_ms >= limits.busy_ms:
             text = f"{wording.count(live, 'server')}, and the minimum is {limits.least:,}"
-            yield self._add(TOO_FEW_SERVERS, text, {"least": limits.least})
+            yield self._of(Move.ADD_SERVER, limits.least, TOO_FEW_SERVERS, text, {"least": limits.least})
         if live < limits.most:
             yield from self._overloaded()
         if live > limits.most:
             text = f"{wording.count(live, 'server')}, and the maximum is {limits.most:,}"
-            yield self._remove(TOO_MANY_SERVERS, text, {"most": limits.most})
+            yield self._of(Move.REMOVE_SERVER, limits.most, TOO_MANY_SERVERS, text, {"most": limits.most})
         elif live > limits.least and facts.quiet_ms >= self._idle_ms:
             text = f"for {wording.about(facts.quiet_ms)} one less of {wording.count(live, 'server')} would have done"
-            yield self._remove(IDLE_SERVERS, text, {"quiet_ms": facts.quiet_ms, "needed_ms": self._idle_ms})
+            figures: dict[str, int | float | str] = {"quiet_ms": facts.quiet_ms, "needed_ms": self._idle_ms}
+            yield self._of(Move.REMOVE_SERVER, live - 1, IDLE_SERVERS, text, figures)
 
     def _overloaded(self) -> Iterator[NewDecision]:
         facts, limits = self._facts, self._limits
@@ -147,10 +149,7 @@ class _Servers(Rule):
             yield self._add(FULL_SERVER, text, {"server": full.server_id, "full_ms": facts.full_ms})
 
     def _add(self, code: str, text: str, figures: dict[str, int | float | str]) -> NewDecision:
-        return self._of(Move.ADD_SERVER, self._live + 1, code, text, figures)
-
-    def _remove(self, code: str, text: str, figures: dict[str, int | float | str]) -> NewDecision:
-        return self._of(Move.REMOVE_SERVER, self._live - 1, code, text, figures)
+        return self._of(Move.ADD_SERVER, max(self._live + 1, self._limits.least), code, text, figures)
 
     def _of(self, move: Move, after: int, code: str, text: str, figures: dict[str, int | float | str]) -> NewDecision:
         servers = self._facts.servers
@@ -192,6 +191,11 @@ class _Servers(Rule):
             is_short = self._live < limits.least
             return self._live < limits.most and (is_short or facts.calm_ms < self._idle_ms)
         return self._live > limits.most or (self._live > limits.least and facts.quiet_ms > 0)
+
+
+def fits(new: NewDecision, live: int, limits: ServerLimits) -> bool:
+    """Whether what was decided for as many servers as there were may be asked for by now."""
+    return new.before == live and limits.least <= new.after <= limits.most
 
 
 def came_true(new: NewDecision, live: int) -> bool:

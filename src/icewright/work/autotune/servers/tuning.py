@@ -20,13 +20,14 @@ from icewright.model.work.optimizers import TuneMode
 from icewright.work.autotune.lasting import Lasting
 from icewright.work.autotune.model import DECISION, About, DecisionState, Move, NewDecision, TuneDecision
 from icewright.work.autotune.past import Past
-from icewright.work.autotune.rules import Ended
+from icewright.work.autotune.rules import LAPSED, Ended
 from icewright.work.autotune.servers.decide import (
     ServerFacts,
     ServerLimits,
     ServerLoad,
     came_true,
     decide_servers,
+    fits,
     is_busy,
     is_full,
     one_less_would_do,
@@ -63,7 +64,8 @@ class ServerTuning:
             return
         self._looked_at = now
         facts = self.facts(now)
-        self._settle(past, len(facts.servers), now)
+        live = len(facts.servers)
+        self._settle(past, live, now)
         verdict = decide_servers(facts, past.about(About.SERVERS), self._limits, now)
         if isinstance(verdict, Ended):
             past.end(verdict.decision.decision_id, verdict.state, verdict.effect)
@@ -73,8 +75,12 @@ class ServerTuning:
                 _log.info("decided", decision=made.decision_id, move=verdict.move.value, reason=verdict.reason.text)
         if self._platform is not None:
             for one in past.about(About.SERVERS):
-                if one.state is DecisionState.OPEN and one.hold is None:
+                if one.state is not DecisionState.OPEN or one.hold is not None:
+                    continue
+                if fits(one.new, live, self._limits):
                     self._ask(self._platform, past, one, now)
+                else:
+                    past.end(one.decision_id, DecisionState.LAPSED, _other_number(one.new, live))
 
     def facts(self, now: Instant) -> ServerFacts:
         """What is true of the servers now, and for how long."""
@@ -134,8 +140,16 @@ class ServerTuning:
         self._told[decision.decision_id] = told
 
 
+def _other_number(new: NewDecision, live: int) -> Reason:
+    """Of what stood as advice or was held, for a number of servers that there are not any more."""
+    text = f"it was decided for {wording.count(new.before, 'server')}, and {live:,} are there, or the bounds are others"
+    return Reason(LAPSED, text)
+
+
 def servers_by_hand(new: NewDecision) -> str:
     """How a person does what is decided."""
+    many = abs(new.after - new.before)
     if new.move is Move.ADD_SERVER:
-        return "start another `icewright serve` with the configuration of the others, on a machine of its own"
-    return "send SIGTERM to one `icewright serve`: the others look at its tables"
+        more = "another" if many == 1 else f"{many:,} more"
+        return f"start {more} `icewright serve` with the configuration of the others, on a machine of its own"
+    return f"send SIGTERM to {'one' if many == 1 else f'{many:,}'} `icewright serve`: the others look at its tables"
