@@ -46,6 +46,7 @@ def test_each_kind_is_counted_with_its_oldest(stores: Stores, prunings: SqlPruni
     for number in range(2):
         fill(stores, clock, number)
         clock.advance(1_000)
+    stores.audit().link()
     rows = prunings.rows()
     assert {kind: rows[kind].oldest_at for kind in RowKind} == {
         **dict.fromkeys(RowKind, begun),

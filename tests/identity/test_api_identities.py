@@ -225,7 +225,7 @@ def test_t12_nothing_is_done_that_cannot_be_written_down(served: Served, monkeyp
     def full(*_: Any) -> None:
         raise Unavailable("the disk is full")
 
-    monkeypatch.setattr("icewright.audit.sql.link", full)
+    monkeypatch.setattr("icewright.audit.sql.acting", full)
     problem(served.http.post(f"{V1}/plans/{plan_id}/apply"), 503, "unavailable")
     assert served.get("/tasks")["items"] == []
 

@@ -241,7 +241,7 @@ def test_t12_without_an_audit_nobody_is_let_in(world: World, monkeypatch: pytest
     def away(*_: object) -> None:
         raise StoreUnavailable("the store does not answer")
 
-    monkeypatch.setattr("icewright.audit.sql.link", away)
+    monkeypatch.setattr("icewright.audit.sql.acting", away)
     browser = world.browser()
     page = world.log_in(browser)
     assert page.status_code == 503
