@@ -127,6 +127,7 @@ def test_once_it_is_played_its_last_line_and_its_status_say_whether_every_promis
         "_wait_for_server": lambda *_: SimpleNamespace(url="http://demo", token=""),
         "_tell_until_settled": settle,
         "_tell_what_next": lambda *_: None,
+        "_ask": lambda *_: None,
         "files_committed": lambda _folder: None,
         "check_promises": lambda *_: checks,
     }.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from structlog.testing import capture_logs
 
 from icewright.config.model import Config
 from icewright.configuration.load import load_config
@@ -32,10 +32,11 @@ def test_the_configured_key_comes_by_its_reference(tmp_path: Path) -> None:
     assert loads(OptimizerSettings, dumps(settings)) == settings
 
 
-def test_an_optimizer_without_the_key_works_without_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_optimizer_without_the_key_works_without_it(tmp_path: Path) -> None:
     config = config_of(tmp_path, REMOTE + CONFIGURED)
-    assert settings_of(config, {"TOKEN": "t"}).queries_hash_key is None
-    assert "hashed values of queries are not compared" in "".join(capsys.readouterr())
+    with capture_logs() as logs:
+        assert settings_of(config, {"TOKEN": "t"}).queries_hash_key is None
+    assert [one["event"] for one in logs] == ["hashed values of queries are not compared"]
 
 
 def test_the_key_of_the_server_is_read_where_they_share_a_directory(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ CAUSES: Final[Mapping[type[IcewrightError], Cause]] = MappingProxyType(
         errors.ServerUnavailable: Cause.AWAY,
         errors.StoreUnavailable: Cause.AWAY,
         errors.StoreTaken: Cause.AWAY,
+        errors.CoordinatorUnavailable: Cause.AWAY,
+        errors.NameTaken: Cause.AWAY,
         errors.BucketLost: Cause.AWAY,
         errors.InboxFull: Cause.AWAY,
         errors.TooManyRequests: Cause.AWAY,
