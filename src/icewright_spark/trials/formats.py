@@ -1,7 +1,8 @@
 """Settings of the file format as candidates: codec and level, row groups, and dictionaries of single columns.
 
 1. Every setting is tried on the same rows (:mod:`.format_sample`), by turns with the present ones, :data:`FIRST_ROUNDS`
-   times; the best on the older queries, and all that help together, :data:`ROUNDS` times.
+   times; the best on the older queries, and all that help together, :data:`ROUNDS` times. The newer queries judge the
+   winner by as many rounds of their own.
 2. A query reads, of the row groups that it cannot skip, the columns that it is known to read, and those of its
    filters. It skips row groups by minima and maxima as Iceberg's reader does, and by a dictionary that has all values.
 3. It saves what these bytes cost at the rate of reading, what decoding them cost here, and opening a row group as if
@@ -213,6 +214,12 @@ class FormatTrials:
         rewrite = cost_of(self._file_bytes, self._rates)
         cost = Cost(self._file_bytes, rewrite.cpu_s + max(0.0, extra) * self._scale * self._written)
         return Entry(candidate, cost, sides, window)
+
+    def judged(self, candidate: PropertiesChange, queries: FormatQueries) -> Entry:
+        """The same by rounds of its own: those that chose it are the best of many, and some of that is luck."""
+        self._rounds.clear()
+        self._run([candidate], ROUNDS)
+        return self.entry(candidate, queries)
 
     def said(self, candidate: PropertiesChange) -> FormatTrial:
         """What the sample came to."""

@@ -183,7 +183,7 @@ class _Trials:
             return self._leave(Reason(NO_GAIN, text), choice, ordered)
         candidate = entries[winner].candidate
         if formats is not None and isinstance(candidate, PropertiesChange) and entries[winner].window is not None:
-            entry = formats.trials.entry(candidate, formats.newer)
+            entry = formats.trials.judged(candidate, formats.newer)
         else:
             entry = self._entry(candidate, self._newer, choice)
         newer = prediction(entry.window or self._window(self._newer), entry.sides, self._options.rates)

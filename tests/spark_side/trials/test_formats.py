@@ -329,6 +329,25 @@ def test_settings_that_were_measured_rarely_do_not_win(made: Made) -> None:
     assert min(trial.written.rounds for trial in found.trials if trial.written is not None) == FIRST_ROUNDS
 
 
+def test_luck_in_the_rounds_that_choose_does_not_judge(made: Made) -> None:
+    """The same bytes by all settings; one is fast until it is chosen, and as fast as all others later."""
+    rounds: Counter[WriterSettings] = Counter()
+    present = WriterSettings(codec="gzip", compression_level=6)
+
+    def measure(sample: FormatSample, settings: WriterSettings, columns: Collection[str]) -> Round:
+        rounds[settings] += 1
+        found = one_round(sample, present, columns)
+        is_lucky = settings.codec == "snappy" and rounds[settings] <= ALL_ROUNDS
+        return replace(found, write_s=0.001, decode_s=np.where(found.decode_s > 0, 1.0 if is_lucky else 5.0, 0.0))
+
+    found = advised(made, asked(everything, "note"), sample_of(made, {CODEC: "gzip"}), measure=measure)
+    snappy = by_candidate(found)[f"{CODEC}=snappy"]
+    assert snappy.train.saved_s_per_day.low > 0
+    assert snappy.test is not None, "it was chosen"
+    assert snappy.test.saved_s_per_day.mean == pytest.approx(0, abs=1e-9)
+    assert found.verdict is Verdict.LEAVE
+
+
 def test_the_first_round_of_all_counts_for_nothing(made: Made) -> None:
     """The present settings have it, which would make all others look better."""
     first = [True]
