@@ -21,6 +21,7 @@ from enum import IntEnum
 from typing import Final
 
 from icewright.core.errors import StoreUnavailable
+from icewright.model.iceberg.names import TableId
 
 LOCKS: Final = 0x69636577
 """The first half of our advisory locks, "icew" in ASCII; they are the database's, like its tables."""
@@ -75,6 +76,11 @@ def lock(kind: LockKind, *of: str | int) -> Lock:
     """The lock of one thing of a kind."""
     text = json.dumps(of, separators=(",", ":")).encode()
     return Lock(kind, int.from_bytes(hashlib.sha256(text).digest()[:4], signed=True))
+
+
+def table_lock(table_id: TableId) -> Lock:
+    """The lock of a table."""
+    return lock(LockKind.TABLE, table_id.catalog, table_id.uuid)
 
 
 def in_order(locks: Iterable[Lock]) -> Sequence[Lock]:

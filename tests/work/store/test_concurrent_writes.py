@@ -92,6 +92,16 @@ def claim(queue: SqlTaskStore, by: str, group: str = "default", terms: Terms | N
     )
 
 
+def put_back(queue: SqlTaskStore, task_id: str) -> Task:
+    """A cancelled task, in the queue again."""
+    return queue.change(Change(task_id, queue.get(task_id).version, TaskState.QUEUED, OUTCOME))
+
+
+def withdrawn(queue: SqlTaskStore, task_id: str) -> Task:
+    """Cancelled by the server that looks at its table, which does not wait for others."""
+    return queue.change(Change(task_id, queue.get(task_id).version, TaskState.CANCELLED, OUTCOME))
+
+
 def outcome(call: Callable[[], object]) -> Callable[[], str]:
     """What becomes of a call, by the name of what it raises."""
 
@@ -498,3 +508,30 @@ class TestTasks:
         assert [task.state for task in taken] == [TaskState.QUEUED, TaskState.RUNNING, TaskState.FAILED]
         assert found is not None
         assert found.task_id == "task-1"
+
+    def test_what_is_queued_where_a_task_was_put_back_and_withdrawn_meanwhile_is_tried_again(
+        self, engine: Engine, queue: SqlTaskStore
+    ) -> None:
+        other = SqlTaskStore(engine)
+        queue.enqueue(new_task("task-1"))
+        withdrawn(queue, "task-1")
+        states = [TaskState.CANCELLED]
+        event.listen(engine, "savepoint", lambda *_: states.append(put_back(other, "task-1").state), once=True)
+        event.listen(
+            engine, "rollback_savepoint", lambda *_: states.append(withdrawn(other, "task-1").state), once=True
+        )
+        found = queue.enqueue(new_task("task-2"))
+        assert states == [TaskState.CANCELLED, TaskState.QUEUED, TaskState.CANCELLED]
+        assert (found.created, found.task.task_id) == (True, "task-2")
+
+    def test_what_is_put_back_beside_a_task_that_is_withdrawn_meanwhile_is_tried_again(
+        self, engine: Engine, queue: SqlTaskStore
+    ) -> None:
+        other = SqlTaskStore(engine)
+        queue.enqueue(new_task("task-1"))
+        withdrawn(queue, "task-1")
+        queue.enqueue(new_task("task-2"))
+        over: list[Task] = []
+        event.listen(engine, "rollback_savepoint", lambda *_: over.append(withdrawn(other, "task-2")), once=True)
+        assert put_back(queue, "task-1").state is TaskState.QUEUED
+        assert [task.state for task in over] == [TaskState.CANCELLED]

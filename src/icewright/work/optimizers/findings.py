@@ -11,7 +11,7 @@ from icewright.model.iceberg.names import TableId
 from icewright.model.work.storage import AccessRecord, ProbeRequest
 from icewright.ports.findings import EXCLUSION_KEPT_MS, PROBES_KEPT_MS, ExecutorExclusion, Question
 from icewright.store.documents import digest, dump, load
-from icewright.store.locks import LockKind, lock
+from icewright.store.locks import LockKind, lock, table_lock
 from icewright.store.schema import worker_access
 from icewright.store.table_rows import id_columns, is_table
 from icewright.store.transactions import reading, writing
@@ -27,7 +27,7 @@ class SqlFindings:
     def note_exclusion(self, table_id: TableId, code: str, exclusion: ExecutorExclusion) -> None:
         """See the port."""
         row = {**id_columns(table_id), "code": code, "detail": exclusion.detail, "found_at": exclusion.found_at}
-        with writing(self._engine, (lock(LockKind.TABLE, table_id.catalog, table_id.uuid),)) as connection:
+        with writing(self._engine, (table_lock(table_id),)) as connection:
             connection.execute(
                 delete(exclusion_rows).where(*is_table(exclusion_rows, table_id), exclusion_rows.c.code == code)
             )

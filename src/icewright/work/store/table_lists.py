@@ -43,7 +43,7 @@ from icewright.ports.table_lists import (
 )
 from icewright.ports.table_records import TableRecord
 from icewright.store.documents import pack, unpack
-from icewright.store.locks import Lock, LockKind, lock
+from icewright.store.locks import Lock, LockKind, table_lock
 from icewright.store.schema import LISTED_CHANGED, UNNUMBERED, counters, listed_tables, table_series, tables
 from icewright.store.table_rows import id_columns, is_table, record_of
 from icewright.store.transactions import reading, writing
@@ -233,7 +233,7 @@ class SqlTableLists:
     def save_series(self, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
         """See the port."""
         packed = pack(tuple(points))
-        with writing(self._engine, (lock(LockKind.TABLE, table_id.catalog, table_id.uuid),)) as connection:
+        with writing(self._engine, (table_lock(table_id),)) as connection:
             changed = update(table_series).where(*is_table(table_series, table_id)).values(points=packed)
             if connection.execute(changed).rowcount == 0:
                 connection.execute(insert(table_series).values(**id_columns(table_id), points=packed))

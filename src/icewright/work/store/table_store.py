@@ -45,7 +45,7 @@ from icewright.ports.store import (
 )
 from icewright.store import transactions
 from icewright.store.documents import digest, dump, load, pack, text_of, unpack
-from icewright.store.locks import Lock, LockKind, lock
+from icewright.store.locks import Lock, LockKind, lock, table_lock
 from icewright.store.schema import (
     manifests,
     optimizers,
@@ -321,7 +321,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
 
 def _of_record(record: TableRecord) -> tuple[Lock, Lock]:
     """What whoever writes a record has alone: the table, also one that is not stored yet, and its name."""
-    return lock(LockKind.NAME, digest(record.name)), lock(LockKind.TABLE, record.table_id.catalog, record.table_id.uuid)
+    return lock(LockKind.NAME, digest(record.name)), table_lock(record.table_id)
 
 
 def _read_as(record: TableRecord, policies: int | None) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from icewright.ports.census import TaskCensus
 from icewright.ports.store import AttemptOfTask, Change, Enqueued, TaskFilter
 from icewright.store import transactions
 from icewright.store.group_commit import GroupCommit
-from icewright.store.locks import TELLS, Lock, LockKind, lock
+from icewright.store.locks import TELLS, LockKind, lock, table_lock
 from icewright.store.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
 from icewright.store.scope_filters import ids_like, of_tables_in
 from icewright.store.table_rows import require_not_refused
@@ -95,9 +95,9 @@ class SqlTaskStore:
 
     def enqueue(self, new: NewTask) -> Enqueued:
         """See the port."""
-        for _ in range(ENQUEUE_TRIES):
-            with writing(self._engine, (TELLS, _of_table(new.table_id))) as connection:
-                enqueued = self._try_enqueue(connection, new)
+        for tries_left in reversed(range(ENQUEUE_TRIES)):
+            with writing(self._engine, (TELLS, table_lock(new.table_id))) as connection:
+                enqueued = self._try_enqueue(connection, new, tries_left)
                 if enqueued is not None and (enqueued.created or enqueued.coalesced):
                     before = TaskState.QUEUED if enqueued.coalesced else None
                     record(connection, self._now(connection), of_task(enqueued.task, before=before))
@@ -202,6 +202,12 @@ class SqlTaskStore:
 
     def change(self, change: Change) -> Task:
         """See the port."""
+        try:
+            return self._change(change)
+        except IntegrityError:  # by a task that was over when it was looked for: the next one tells, or it is a mistake
+            return self._change(change)
+
+    def _change(self, change: Change) -> Task:
         with writing(self._engine, (TELLS, lock(LockKind.TASK, change.task_id))) as connection:
             task = queries.task_by_id(connection, change.task_id)
             lifecycle.require_version(task, change.version)
@@ -376,7 +382,7 @@ class SqlTaskStore:
         with writing(self._engine, (TELLS, lock(LockKind.GROUP, resource_group))) as connection:
             return claiming.claim(connection, take(), self._now(connection))
 
-    def _try_enqueue(self, connection: Connection, new: NewTask) -> Enqueued | None:
+    def _try_enqueue(self, connection: Connection, new: NewTask, tries_left: int) -> Enqueued | None:
         """The answer, or None when somebody else queued or claimed the candidate in between."""
         require_not_refused(connection, new.plan_id)
         live = queries.live_task(connection, new.table_id, new.action.kind)
@@ -397,10 +403,6 @@ class SqlTaskStore:
         except IntegrityError as error:
             if queries.find(connection, new.task_id) is not None:
                 raise Conflict(f"there is a task {new.task_id} already") from error
-            if queries.live_task(connection, new.table_id, new.action.kind) is None:
+            if not tries_left and queries.live_task(connection, new.table_id, new.action.kind) is None:
                 raise
-            return None
-
-
-def _of_table(table_id: TableId) -> Lock:
-    return lock(LockKind.TABLE, table_id.catalog, table_id.uuid)
+            return None  # somebody put a task back, which may be over by now

@@ -23,7 +23,7 @@ from icewright.model.work.lifecycle import LIVE_STATES
 from icewright.ports.store import WaitingPlan
 from icewright.store import transactions
 from icewright.store.documents import dump, load
-from icewright.store.locks import Lock, LockKind, lock
+from icewright.store.locks import table_lock
 from icewright.store.schema import refused_plans, state_is, tasks, waiting_plans
 from icewright.store.scope_filters import of_tables_in
 from icewright.store.table_rows import id_columns, is_table, refusal_of
@@ -40,7 +40,7 @@ class SqlWaitingPlans:
     def wait(self, waiting: WaitingPlan) -> None:
         """See the port."""
         row = waiting_row(waiting)
-        with writing(self._engine, (_of_table(waiting.table_id),)) as connection:
+        with writing(self._engine, (table_lock(waiting.table_id),)) as connection:
             connection.execute(delete(refused_plans).where(refused_plans.c.plan_id == waiting.plan_id))
             of_kind = _waits(waiting.table_id, waiting.kind)
             if connection.execute(update(waiting_plans).where(*of_kind).values(**row)).rowcount == 0:
@@ -55,7 +55,7 @@ class SqlWaitingPlans:
 
     def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
         """See the port."""
-        with writing(self._engine, (_of_table(table_id),)) as connection:
+        with writing(self._engine, (table_lock(table_id),)) as connection:
             connection.execute(delete(waiting_plans).where(*_waits(table_id, kind)))
 
     def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
@@ -95,10 +95,6 @@ class SqlWaitingPlans:
         with reading(self._engine) as connection:
             found = [load(Refusal, text) for text in connection.scalars(query.order_by(refused_plans.c.refused_at))]
         return {one.kind: one for one in found}
-
-
-def _of_table(table_id: TableId) -> Lock:
-    return lock(LockKind.TABLE, table_id.catalog, table_id.uuid)
 
 
 def waiting_row(waiting: WaitingPlan) -> dict[str, Any]:
