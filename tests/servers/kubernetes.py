@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import kubernetes_validate
 
@@ -38,6 +38,8 @@ class FakeApi:
     patched: list[int] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     body: bytes | None = None
+    pause_s: float = 0.0
+    """Between two bytes of a body."""
     changes_meanwhile: bool = False
 
     @property
@@ -52,6 +54,12 @@ class FakeApi:
         }
         checked(found)
         return found
+
+    def send(self, to: BinaryIO, body: bytes) -> None:
+        """At once, or a byte after the other."""
+        for part in [body[n : n + 1] for n in range(len(body))] if self.pause_s else [body]:
+            to.write(part)
+            time.sleep(self.pause_s)
 
     def patch(self, change: dict[str, Any]) -> int:
         """Apply a merge patch; the status."""
@@ -101,7 +109,8 @@ def kubernetes_api(folder: Path) -> Iterator[FakeApi]:
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.end_headers()
-            self.wfile.write(json.dumps(said).encode() if state.body is None else state.body)
+            body = json.dumps(said).encode() if state.body is None else state.body
+            state.send(self.wfile, body)
 
         def _refusal(self) -> int | None:
             if self.headers["authorization"] != f"Bearer {state.token}":

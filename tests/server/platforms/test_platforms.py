@@ -129,6 +129,7 @@ class TestCommand:
         CommandPlatform((sys.executable, "-c", code, str(said), text), {"LANG": "C"}).resize(WANTED)
         arguments, environ = json.loads(said.read_text())
         assert arguments == [text, "3"]
+        assert environ.pop("ICEWRIGHT_SERVERS_SEEN") == "2"
         assert environ.keys() <= {"LANG", "LC_CTYPE"}
 
     def test_what_it_started_ends_with_it(self, tmp_path: Path) -> None:
@@ -226,6 +227,7 @@ class TestKubernetes:
             ("GET", 429, Unavailable),
             ("GET", 302, Rejected),
             ("PATCH", 409, Conflict),
+            ("PATCH", 408, OutcomeUnknown),
             ("PATCH", 422, Rejected),
             ("PATCH", 429, Unavailable),
             ("PATCH", 500, OutcomeUnknown),
@@ -247,6 +249,12 @@ class TestKubernetes:
         with pytest.raises(OutcomeUnknown):
             kubernetes(api, tmp_path, timeout_s=0.3).resize(WANTED)
         assert api.patched == [3]
+
+    def test_an_answer_that_does_not_end_in_time_is_left(self, api: FakeApi, tmp_path: Path) -> None:
+        """A byte now and then, each in time for the client."""
+        api.body, api.pause_s = b" " * 100, 0.05
+        with pytest.raises(Unavailable, match=r"does not end its answer within 0\.3 s"):
+            kubernetes(api, tmp_path, timeout_s=0.3).resize(WANTED)
 
     def test_what_is_no_scale_is_not_believed(self, api: FakeApi, tmp_path: Path) -> None:
         bodies = [

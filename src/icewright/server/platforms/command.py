@@ -14,12 +14,15 @@ from icewright.core.errors import OutcomeUnknown, Rejected
 from icewright.work.autotune.servers.platform import Resize
 
 TIMEOUT_S: Final = 60.0
+SEEN: Final = "ICEWRIGHT_SERVERS_SEEN"
+"""The variable by which the program hears how many servers are seen: it can refuse where it knows another number."""
 
 
 class CommandPlatform:
     """A :class:`~icewright.work.autotune.servers.platform.Platform` that runs a program, and never a shell.
 
-    The number of servers is its last argument. What it writes goes where the server's log goes.
+    The number of servers is its last argument, and :data:`SEEN` has how many are seen. What it writes goes where the
+    server's log goes.
     """
 
     def __init__(self, argv: Sequence[str], environ: Mapping[str, str], *, timeout_s: float = TIMEOUT_S) -> None:
@@ -34,7 +37,7 @@ class CommandPlatform:
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=sys.__stderr__,
-                env=self._environ,
+                env={**self._environ, SEEN: str(wanted.before)},
                 start_new_session=True,
             )
         except OSError as error:

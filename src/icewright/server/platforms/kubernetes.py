@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,7 +119,7 @@ class KubernetesPlatform:
             raise Unavailable(f"the API of Kubernetes does not answer: {_told(error)}") from error
         except (httpx2.HTTPError, Unavailable) as error:
             raise OutcomeUnknown(f"the API of Kubernetes stopped answering: {_told(error)}") from error
-        if status >= httpx2.codes.INTERNAL_SERVER_ERROR:
+        if status >= httpx2.codes.INTERNAL_SERVER_ERROR or status == httpx2.codes.REQUEST_TIMEOUT:
             raise OutcomeUnknown(f"the API of Kubernetes answers with status {status}")
         self._judge(status, "patch")
 
@@ -127,12 +128,14 @@ class KubernetesPlatform:
         headers = {"Authorization": f"Bearer {self._token()}", "Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = _MERGE_PATCH
-        found = b""
+        found, until_s = b"", time.monotonic() + self._timeout_s
         with http.stream(method, self._workload.path, headers=headers, content=body) as response:
             for part in response.iter_bytes():
                 found += part
                 if len(found) > ANSWER_BYTES_MAX:
                     raise Unavailable("the API of Kubernetes answers with too much")
+                if time.monotonic() > until_s:
+                    raise Unavailable(f"the API of Kubernetes does not end its answer within {self._timeout_s:g} s")
             return response.status_code, found
 
     def _token(self) -> str:
