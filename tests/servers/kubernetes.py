@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import kubernetes_validate
 
@@ -55,7 +56,7 @@ class FakeApi:
         checked(found)
         return found
 
-    def send(self, to: BinaryIO, body: bytes) -> None:
+    def send(self, to: BufferedIOBase, body: bytes) -> None:
         """At once, or a byte after the other."""
         for part in [body[n : n + 1] for n in range(len(body))] if self.pause_s else [body]:
             to.write(part)

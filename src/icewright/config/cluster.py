@@ -107,7 +107,8 @@ CLUSTER = (
     Setting(
         "zookeeper_ca",
         Kind.TEXT,
-        "PEM file of the authorities that sign ZooKeeper's certificates: with it, connections are by TLS.",
+        "PEM file of authorities that sign ZooKeeper's certificates, besides those of the system: with it, connections "
+        "are by TLS.",
     ),
     Setting("zookeeper_certificate", Kind.TEXT, "PEM file of the certificate that the server shows to ZooKeeper."),
     Setting("zookeeper_key", Kind.TEXT, "PEM file of that certificate's private key."),
