@@ -142,7 +142,7 @@ def test_what_pays_stays_and_what_does_not_is_taken_back(loop: SparkLoop, spark:
     helped, forced, quiet = table(loop, "helped"), table(loop, "forced", sorted_by="user_id"), table(loop, "quiet")
     rows = {name: contents(spark, name) for name in (helped, forced, quiet)}
     untouched = loop.catalog.load(quiet)
-    engine.lookups({helped: 2 * QUERIES, forced: QUERIES, quiet: 2}, seed=1)
+    engine.lookups({helped: 2 * QUERIES, forced: QUERIES, quiet: QUERIES}, seed=1)
     later(loop, 7)
 
     # The first table: recommended, accepted, rewritten.
@@ -162,7 +162,7 @@ def test_what_pays_stays_and_what_does_not_is_taken_back(loop: SparkLoop, spark:
 
     # The next week: the same kind of queries.
     later(loop, 7)
-    engine.lookups({helped: QUERIES, forced: QUERIES, quiet: 2}, seed=1_000)
+    engine.lookups({helped: QUERIES, forced: QUERIES, quiet: QUERIES}, seed=1_000)
     by_id = {}
     for _ in range(2):
         later(loop, 1)
