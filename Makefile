@@ -30,7 +30,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Node trusts its own authorities alone; with these, those of the system as well, as uv does.
 export NODE_EXTRA_CA_CERTS ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt))
 
-.PHONY: help setup programs web web-check demo test test-fast check bench campaign acceptance docs docs-serve lock clean
+.PHONY: help setup programs web web-check demo test test-fast coverage check bench campaign acceptance docs docs-serve lock clean
 
 help: ## what there is to do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -77,6 +77,9 @@ test: $(READY) programs web ## every test there is, and what `make check` checks
 test-fast: $(READY) ## what needs no Spark and no server, in a few minutes
 	@$(BIN)/pytest $(WORKERS) -m "not spark and not e2e and not servers" $(FAST) $(TEST_ARGS)
 
+coverage: $(READY) programs web ## lines and branches that every test there is runs, processes that they start included
+	@$(BIN)/pytest $(WORKERS) --cov --cov-report=html:build/coverage --cov-report=term:skip-covered $(TEST_ARGS)
+
 check: $(READY) web-check ## style, types, floors
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -108,4 +111,4 @@ lock: $(READY) ## resolve the dependencies anew
 		--no-header --no-emit-index-url --upgrade pyproject.toml --output-file requirements.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) web/node_modules $(dir $(PAGES)) icewright-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) web/node_modules $(dir $(PAGES)) icewright-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* build dist
