@@ -72,6 +72,9 @@ def _print_workers(terminal: Terminal, answer: Json) -> None:
         terminal.prose(
             f"optimizer {hello.optimizer_id}: {hello.slots} at once, Spark {hello.spark_version}, seen {seen}"
         )
+        if hello.application_id:
+            at = "" if hello.spark_ui_url is None else f", {hello.spark_ui_url}"
+            terminal.prose(f"its application: {hello.application_id}{at}", indent=2)
         if hello.workers is not None:
             packages = ", ".join(f"{name} {version}" for name, version in sorted(hello.workers.packages.items()))
             workers = f"its workers: Python {hello.workers.python}, Spark {hello.workers.spark}, {packages}"

@@ -40,6 +40,14 @@ class Engine(Protocol):
     def workers(self) -> WorkerEnvironment | None:
         """What Python workers have, None where none could be asked."""
 
+    @property
+    def application_id(self) -> str:
+        """What Spark calls the application."""
+
+    @property
+    def spark_ui_url(self) -> str | None:
+        """The address of Spark's UI, None where it is off."""
+
     def alive(self) -> bool:
         """Whether attempts can be carried out at all; once it is not, it never is again."""
 
@@ -73,6 +81,7 @@ class SparkEngine:
         self.spark_version = str(spark.version)
         self.iceberg_version = iceberg_version(spark)
         self.workers = worker_environment(spark)
+        self.application_id, self.spark_ui_url = spark.sparkContext.applicationId, spark.sparkContext.uiWebUrl
 
     def alive(self) -> bool:
         """Whether the JVM answers, its context runs, and work may wait for executors.
@@ -114,6 +123,7 @@ class FailedEngine:
     """Stands in for a Spark that could not start: each attempt fails with the reason, and so the server learns it."""
 
     workers = None
+    application_id, spark_ui_url = "", None
 
     def __init__(self, error: Unavailable, *, spark_version: str, iceberg_version: str) -> None:
         self.spark_version, self.iceberg_version = spark_version, iceberg_version

@@ -314,6 +314,8 @@ class Optimizer:
             is_resident=size.is_resident,
             queues=self._settings.queues,
             actions=OPTIMIZER_ACTIONS,
+            application_id=self._engine.application_id,
+            spark_ui_url=self._engine.spark_ui_url,
         )
 
 

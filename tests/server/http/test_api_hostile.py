@@ -9,12 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from icewright.core.codec import to_json
 from icewright.core.errors import InvalidMessage
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import PART_LENGTH_MAX, TableId, TableName
 from icewright.ports.store import PlanPlace
 from icewright.web.messages import BODY_BYTES_MAX, REPORT_BYTES_MAX, decode_cursor, encode_cursor
-from tests.builders.served import V1, Served, problem
+from tests.builders.served import V1, Served, hello, problem
 from tests.cases import each_case
 from tests.contracts.samples import HOSTILE_PARTS
 from tests.contracts.stores import DATABASES, stores_on
@@ -79,6 +80,13 @@ def test_a_cursor_of_another_list_is_refused(data: Any) -> None:
     for cls in (TableId, Partition):
         with pytest.raises(InvalidMessage):
             decode_cursor(cls, encode_cursor(data))
+
+
+@each_case("address", ["javascript:alert(1)", "data:text/html,x", "//there", "", " http://there"])
+def test_an_optimizer_cannot_put_a_link_that_is_none_to_a_page(door: Served, address: str) -> None:
+    introduced = {**to_json(hello()), "spark_ui_url": address}
+    problem(door.http.post(f"{V1}/optimizers", json=introduced), 400, "invalid-message")
+    assert door.get("/optimizers")["items"] == []
 
 
 @each_case("limit", ["0", "-1", "1001", "9" * 400, "1e3", "x", "", "1.5"])

@@ -102,6 +102,8 @@ class Engine:
     spark_version = "4.1.4"
     iceberg_version = "1.12.0"
     workers = WorkerEnvironment("3.11.7", "4.1.4", {"pyarrow": "26.0.1"})
+    application_id = "local-1"
+    spark_ui_url = "http://127.0.0.1:4040"
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -207,6 +209,8 @@ def test_it_says_who_it_is_and_carries_out_what_it_gets() -> None:
         os.cpu_count(),
         1 << 30,
         actions=OPTIMIZER_ACTIONS,
+        application_id="local-1",
+        spark_ui_url="http://127.0.0.1:4040",
     )
     assert sorted(server.reports, key=lambda report: report.task_id) == [report_of(spec) for spec in tasks(5)]
     assert set(engine.claimed) == {clock.now_s}

@@ -42,6 +42,18 @@ export function PlanLink({ id, children }: { id: string; children: string }) {
   );
 }
 
+/** What Spark calls the application of an optimizer; a way to Spark's UI where that is on. */
+export function SparkApplication({ hello }: { hello: { application_id: string; spark_ui_url: string | null } }) {
+  if (hello.spark_ui_url === null) {
+    return hello.application_id === "" ? null : <Name>{hello.application_id}</Name>;
+  }
+  return (
+    <a href={hello.spark_ui_url} target="_blank" rel="noreferrer" className="text-accent hover:underline">
+      Spark UI of <Name>{hello.application_id}</Name>
+    </a>
+  );
+}
+
 /** Parts of a page, each with an address. */
 export function Tabs<T extends string>({
   label,

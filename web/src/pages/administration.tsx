@@ -6,7 +6,7 @@ import { answer, api, type Schemas } from "../api/client";
 import * as queries from "../api/queries";
 import { Cluster } from "../components/cluster";
 import { type Column, DataTable } from "../components/data-table";
-import { Tabs } from "../components/links";
+import { SparkApplication, Tabs } from "../components/links";
 import { Badge, Button, Card, Empty, Loaded, Name, PageHeading, Time, Trouble } from "../components/ui";
 import { readsEverything } from "../lib/cluster";
 import { count, plural } from "../lib/format";
@@ -153,6 +153,7 @@ function Optimizers() {
                     {plural(hello.slots, "slot")} · Spark {hello.spark_version} · Iceberg {hello.iceberg_version} ·
                     group <Name>{hello.resource_group}</Name>
                   </span>
+                  <SparkApplication hello={hello} />
                   <span className="text-soft">
                     heard of <Time at={at} relative />
                   </span>

@@ -5,7 +5,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { answer, api } from "../api/client";
 import * as queries from "../api/queries";
-import { PlanLink, TableLink } from "../components/links";
+import { PlanLink, SparkApplication, TableLink } from "../components/links";
 import { ChangesTable, PredictionView } from "../components/plan";
 import { RollBack } from "../components/rollback";
 import {
@@ -44,6 +44,10 @@ function TaskView({ document, tag }: { document: queries.TaskDocument; tag: stri
   const { task, history, attempts, waits, start } = document;
   const status = useQuery(queries.status);
   const halt = haltOver(status.data?.halts ?? [], task);
+  const optimizerOf = (id: string) => {
+    const seen = status.data?.optimizers.find(({ hello }) => hello.optimizer_id === id);
+    return seen ? <SparkApplication hello={seen.hello} /> : null;
+  };
   const isHeld =
     (task.state === "queued" && waits.length === 0) || (task.state === "running" && halt?.state === "stopped");
   return (
@@ -141,6 +145,7 @@ function TaskView({ document, tag }: { document: queries.TaskDocument; tag: stri
                     <span>
                       by <Name>{one.optimizer_id}</Name>
                     </span>
+                    {optimizerOf(one.optimizer_id)}
                     <span className="text-soft">
                       <Time at={one.started_at} />
                       {one.ended_at === null ? "" : `, ${duration(one.ended_at - one.started_at)}`}

@@ -215,7 +215,8 @@ class OptimizerHello:
     ``workers`` is what its Python workers have, None of one that did not say. ``cores`` and ``memory_bytes`` are what
     its application may take at most, None where that cannot be told, and ``queues`` those whose tasks it takes.
     ``actions`` are the kinds of actions that it carries out, each with the version in which it understands them: it
-    gets tasks of no others.
+    gets tasks of no others. ``application_id`` is what Spark and the manager of its cluster call its application, and
+    ``spark_ui_url`` the address of Spark's UI, None where that is off.
     """
 
     protocol_version: int
@@ -232,11 +233,15 @@ class OptimizerHello:
     is_resident: bool = True
     queues: tuple[Queue, ...] = tuple(Queue)
     actions: Mapping[str, int] = field(default_factory=dict)
+    application_id: str = ""
+    spark_ui_url: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what would count against the sums of its group."""
+        """Refuse what would count against the sums of its group, and a link that is none to a page."""
         if self.slots < 1 or min(self.cores or 0, self.memory_bytes or 0) < 0:
             raise InvalidMessage("an optimizer has at least one slot, and no less than no cores and no memory")
+        if self.spark_ui_url is not None and not self.spark_ui_url.startswith(("http://", "https://")):
+            raise InvalidMessage("the address of Spark's UI begins with http:// or https://")
 
 
 def check_protocol(version: int, who: str) -> None:
