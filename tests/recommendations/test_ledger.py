@@ -86,6 +86,21 @@ def test_in_mode_auto_it_is_taken_back_and_said() -> None:
     assert any("was taken back; measured: " in line for line in served.control.explainer.why(record).says)
 
 
+def test_a_change_of_table_properties_is_not_said_to_be_a_layout() -> None:
+    served, table_id = served_in("auto")
+    store = served.control.recommendations.store
+    found = store.keep(table_id, f"task-{1:032d}", served.clock.now(), of_format())
+    served.clock.advance(1_000)
+    served.control.recommendations.accept(found, "ann")
+    measured(served, table_id, found)
+    assert served.control.benefit.says(table_id)[0].startswith(
+        f"Table properties {CODEC}=zstd, {LEVEL}=9 ({found}) are accepted; measured: "
+    )
+    step(served)
+    (said,) = served.control.benefit.says(table_id)
+    assert said.startswith(f"Table properties {CODEC}=zstd, {LEVEL}=9 ({found}) were taken back; measured: ")
+
+
 def test_elsewhere_it_waits_in_the_inbox_whatever_is_analyzed_meanwhile() -> None:
     served, table_id = served_in("approve")
     found = accepted(served, table_id)

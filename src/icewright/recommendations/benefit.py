@@ -14,7 +14,7 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
 from icewright.model.queries.measurements import Effect, Measurement
-from icewright.model.queries.recommendations import Interval, Rates, Revert
+from icewright.model.queries.recommendations import Candidate, Interval, PropertiesChange, Rates, Revert
 from icewright.model.queries.templates import WEEK_MS, Sums, TemplateWeek, week_of
 from icewright.model.work.tasks import TERMINAL_STATES, Attempt, ListedTask
 from icewright.plans.evidence.measures import measured
@@ -32,6 +32,10 @@ FLEET_TABLES_MAX: Final = 50
 COUNTED: Final = (ActionKind.REWRITE_DATA_FILES, ActionKind.REWRITE_POSITION_DELETE_FILES, ActionKind.ANALYZE_QUERIES)
 """Work that is done so that queries read less."""
 _SETTLED: Final = (RecommendationState.ACCEPTED, RecommendationState.REVERTED)
+_BECAME: Final = {
+    RecommendationState.REVERTED: ("was taken back", "were taken back"),
+    RecommendationState.ACCEPTED: ("is accepted", "are accepted"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +182,10 @@ class Benefit:
 
     def says(self, table_id: TableId) -> list[str]:
         """What was measured of the table's accepted recommendations, in sentences."""
-        found = [view for view in self._accepted(table_id) if view.effect is not None]
-        words = {RecommendationState.REVERTED: "was taken back", RecommendationState.ACCEPTED: "is accepted"}
         return [
-            f"Layout {view.change} ({view.recommendation_id}) {words[view.state]}; measured: {view.reason}"
-            for view in found
+            f"{_became(candidate, view)}; measured: {view.reason}"
+            for candidate, view in self._settled(table_id)
+            if view.effect is not None
         ]
 
     def _since(self, weeks: int) -> Instant:
@@ -231,17 +234,20 @@ class Benefit:
         )
 
     def _accepted(self, table_id: TableId) -> tuple[AcceptedView, ...]:
+        return tuple(view for _, view in self._settled(table_id))
+
+    def _settled(self, table_id: TableId) -> tuple[tuple[Candidate, AcceptedView], ...]:
         """Recommendations that were carried out, the last accepted first."""
         if self._store is None:
             return ()
         newest = self._store.measurements.newest_of_table(table_id)
         kept = [one for state in _SETTLED for one in self._store.in_state(state, 20, table_id)]
         views = [
-            _accepted_view(one, newest.get(one.recommendation_id))
+            (one.recommendation.candidate, _accepted_view(one, newest.get(one.recommendation_id)))
             for one in kept
             if not isinstance(one.recommendation.candidate, Revert)
         ]
-        return tuple(sorted(views, key=lambda view: -(view.accepted_at or 0)))
+        return tuple(sorted(views, key=lambda one: -(one[1].accepted_at or 0)))
 
     def _costs(self, only: TaskFilter, since: Instant) -> dict[TableId, list[_Spent]]:
         """What finished tasks took, by table."""
@@ -336,6 +342,12 @@ def _changed_at(
             return view.accepted_at, view.carried_out_at or view.accepted_at
     rewritten = [at for at, week in costs.items() if week.rewritten_files]
     return (min(rewritten), min(rewritten)) if rewritten else None
+
+
+def _became(candidate: Candidate, view: AcceptedView) -> str:
+    one, several = _BECAME[view.state]
+    what, became = ("Table properties", several) if isinstance(candidate, PropertiesChange) else ("Layout", one)
+    return f"{what} {view.change} ({view.recommendation_id}) {became}"
 
 
 def _accepted_view(kept: KeptRecommendation, found: Measurement | None) -> AcceptedView:

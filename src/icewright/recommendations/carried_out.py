@@ -7,12 +7,12 @@ from typing import Final
 
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
-from icewright.model.actions.actions import ActionKind
+from icewright.model.actions.actions import ActionKind, Executor, RewriteFigures
 from icewright.model.iceberg.tables import Operation, TableMetadata
 from icewright.model.queries.decisions import KeptRecommendation
 from icewright.model.queries.recommendations import LayoutChange
 from icewright.model.work.tasks import ListedTask, TaskState
-from icewright.plans.evidence.measures import measured
+from icewright.plans.evidence.measures import committed_input_bytes
 from icewright.plans.layouts import in_names, resolve_expression
 from icewright.ports.store import TaskFilter, TaskStore
 
@@ -34,7 +34,7 @@ def carried_out(tasks: TaskStore, kept: KeptRecommendation, metadata: TableMetad
     """When half of the table was rewritten since the acceptance, by the layout where it is one; None before that.
 
     None too where the table was rolled back to before it. What was rewritten by another layout since does not count:
-    the files are that one's.
+    the files are that one's. Nor do stitched files: their row groups are as they were.
     """
     decision, said = kept.decision, kept.recommendation
     if decision is None:
@@ -53,8 +53,7 @@ def carried_out(tasks: TaskStore, kept: KeptRecommendation, metadata: TableMetad
         done = [task for task in done[max(others, default=0) :] if _layout_of(task) == layout]
     rewritten = 0
     for task in done:
-        found = measured(tasks.attempts(task.task_id))
-        rewritten += 0 if found is None else found.input_bytes
+        rewritten += _rewritten_bytes(tasks, task)
         if rewritten >= SHARE_MIN * said.evidence.bytes:
             last = done[-1].outcome
             snapshot_id = None if last is None else last.snapshot_id
@@ -78,6 +77,21 @@ def _is_rolled_back(done: CarriedOut, metadata: TableMetadata) -> bool:
     if done.snapshot_id is None or metadata.snapshot(done.snapshot_id) is None:
         return False
     return all(snapshot.snapshot_id != done.snapshot_id for snapshot in metadata.ancestors())
+
+
+def _rewritten_bytes(tasks: TaskStore, task: ListedTask) -> int:
+    """Bytes of the files that a task has replaced, but for those that were stitched.
+
+    The files of its action are read only where some of its groups are stitched and others are not.
+    """
+    stitched, figures = task.reason.figures.get("stitched_groups"), task.figures
+    if isinstance(figures, RewriteFigures) and stitched == figures.groups:
+        return 0
+    copied: frozenset[int] = frozenset()
+    if stitched != 0:
+        groups = tasks.get(task.task_id).rewrite.groups
+        copied = frozenset(group.group_id for group in groups if group.executor is Executor.STITCH)
+    return committed_input_bytes(tasks.attempts(task.task_id), without=copied)
 
 
 def _layout_of(task: ListedTask) -> str | None:

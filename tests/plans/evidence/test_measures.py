@@ -18,7 +18,7 @@ from icewright.model.work.jobs import (
     TaskReport,
 )
 from icewright.model.work.tasks import Attempt, AttemptState
-from icewright.plans.evidence.measures import measured
+from icewright.plans.evidence.measures import committed_input_bytes, measured
 
 CONFLICT = GroupLeft(1, "conflict", "a delete", retryable=True)
 
@@ -84,3 +84,12 @@ def test_of_a_commit_that_nobody_can_tell_of_nothing_is_said_to_be_wasted() -> N
     found = measured([report(1, CommitUnknown("timeout"))])
     assert found is not None
     assert (found.groups_committed, found.written_bytes, found.wasted_bytes) == (0, 200, 0)
+
+
+def test_bytes_that_were_replaced_are_of_committed_groups_and_not_of_those_left_out() -> None:
+    refused = report(1, Conflicted("a delete"), left=(CONFLICT,))
+    done = report(2, Committed(1), left=(CONFLICT,), groups=(0, 1, 2))
+    assert committed_input_bytes([], ()) == 0
+    assert committed_input_bytes([refused], ()) == 0
+    assert committed_input_bytes([refused, done], ()) == 800
+    assert committed_input_bytes([refused, done], {2, 7}) == 400

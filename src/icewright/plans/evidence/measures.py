@@ -6,7 +6,7 @@ whole reports no figures, and one that never reported, nothing; the sums are wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from icewright.model.work.jobs import GROUP_CONFLICT, Committed, CommitUnknown, TaskReport, report_of
@@ -80,6 +80,13 @@ def measured(attempts: Iterable[Attempt]) -> Measured | None:
         peak_memory_bytes=max((group.peak_memory_bytes for group in every), default=0),
         proof_cpu_ms=sum(group.proof_cpu_ms for group in every),
     )
+
+
+def committed_input_bytes(attempts: Iterable[Attempt], without: Collection[int]) -> int:
+    """Bytes of the files that the attempts at a task replaced in the table, but for those of groups by their ids."""
+    reports = [report for report in map(report_of, attempts) if report is not None]
+    groups = [group for report in reports for group in report.groups if _is_committed(report, group.group_id)]
+    return sum(group.input_bytes for group in groups if group.group_id not in without)
 
 
 def _is_committed(report: TaskReport, group_id: int) -> bool:
