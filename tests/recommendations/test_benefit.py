@@ -12,16 +12,18 @@ import pytest
 from icewright.core.system_clock import SystemClock
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.queries.queries import Operator
+from icewright.model.queries.recommendations import Recommendation
 from icewright.model.queries.templates import WEEK_MS, FilteredColumn, Sums, Template, TemplateWeek, week_of
 from icewright.recommendations.effects import scanned
 from tests.builders.command_line import at_home, icewright, on_screen
-from tests.builders.queries import measurement, recommendation
+from tests.builders.queries import measurement, of_format, recommendation
 from tests.builders.served import EVENTS, TOKEN, Served, at_a_port
 from tests.doubles.clock import ManualClock
 
 WIDTH = 80
 BY_USER = Template((FilteredColumn("user_id", (Operator.EQ,)),))
 OTHER = TableName("lake", ("db",), "other")
+BY_CITY = recommendation(EVENTS, "city")
 
 
 @pytest.fixture
@@ -49,10 +51,10 @@ def read(served: Served, table_id: TableId, weeks: dict[int, int], number: int =
     served.control.queries.sums.add(f"spool-{number}", 0, 1, sums)
 
 
-def carried_out(served: Served, table_id: TableId, weeks_ago: int) -> str:
+def carried_out(served: Served, table_id: TableId, weeks_ago: int, said: Recommendation = BY_CITY) -> str:
     """Accepted, carried out and measured so many weeks ago; as of now."""
     store = served.control.recommendations.store
-    found = store.keep(table_id, f"task-{'7' * 32}", served.clock.now(), recommendation(EVENTS, "city"))
+    found = store.keep(table_id, f"task-{'7' * 32}", served.clock.now(), said)
     served.control.recommendations.accept(found, "ann")
     at = served.clock.now() - weeks_ago * WEEK_MS
     store.measurements.keep(measurement(table_id, found, "task-m", at, after=0))
@@ -78,6 +80,16 @@ def test_weeks_are_compared_with_those_before_the_change(served: Served) -> None
     assert found["accepted"][0]["effect"] == "better"
     (cause,) = found["causes"]
     assert (cause["cause"], cause["saved_cpu_ms"]) == ("layout", found["total"]["saved_cpu_ms"])
+    assert cause["predicted_cpu_ms"] == pytest.approx(1_000 * found["total"]["predicted_bytes"]["mean"] / 200e6)
+
+
+def test_what_other_table_properties_save_is_not_said_to_be_of_a_layout(served: Served) -> None:
+    table_id = TableId("lake", served.table())
+    read(served, table_id, {4: 1_000, 3: 3_000, 2: 500, 1: 200, 0: 6_000})
+    carried_out(served, table_id, 2, of_format())
+    found = served.get(f"/tables/{table_id.uuid}/benefit")
+    (cause,) = found["causes"]
+    assert (cause["cause"], cause["saved_cpu_ms"]) == ("properties", found["total"]["saved_cpu_ms"])
     assert cause["predicted_cpu_ms"] == pytest.approx(1_000 * found["total"]["predicted_bytes"]["mean"] / 200e6)
 
 

@@ -55,6 +55,7 @@ def test_costs_are_summed_by_cause_and_nothing_is_saved_where_nothing_is_compare
     ("change", "costs", "cause", "predicted"),
     [
         (Cause.LAYOUT, COSTS, Cause.LAYOUT, 7.0),
+        (Cause.PROPERTIES, COSTS, Cause.PROPERTIES, 7.0),
         (Cause.SEVERAL, COSTS, Cause.SEVERAL, None),
         (None, COSTS, Cause.COMPACTION, None),
         (None, (*COSTS, CauseBenefit(Cause.DELETES, tasks=1)), Cause.SEVERAL, None),

@@ -192,7 +192,8 @@ class Benefit:
         return week_of(self._clock.now() - (weeks - 1) * WEEK_MS)
 
     def _of_table(self, table_id: TableId, name: TableName, since: Instant, spent: Sequence[_Spent]) -> TableBenefit:
-        accepted, costs = self._accepted(table_id), _by_week(spent)
+        settled, costs = self._settled(table_id), _by_week(spent)
+        accepted = tuple(view for _, view in settled)
         changed = _changed_at(accepted, costs)
         sums = self._queries.kept_sums
         read: Sequence[TemplateWeek] = ()
@@ -218,7 +219,7 @@ class Benefit:
         )
         total = _total(weeks, since)
         by_cause = (one.by_cause for one in spent)
-        causes = with_saved(by_cause, _change(accepted), total.saved_cpu_ms, _predicted_cpu_ms(total))
+        causes = with_saved(by_cause, _change(settled), total.saved_cpu_ms, _predicted_cpu_ms(total))
         return TableBenefit(
             str(name),
             table_id.catalog,
@@ -232,9 +233,6 @@ class Benefit:
             Rates(),
             causes,
         )
-
-    def _accepted(self, table_id: TableId) -> tuple[AcceptedView, ...]:
-        return tuple(view for _, view in self._settled(table_id))
 
     def _settled(self, table_id: TableId) -> tuple[tuple[Candidate, AcceptedView], ...]:
         """Recommendations that were carried out, the last accepted first."""
@@ -282,16 +280,19 @@ def _by_week(spent: Sequence[_Spent]) -> dict[Instant, BenefitWeek]:
     return found
 
 
-def _change(accepted: Sequence[AcceptedView]) -> Cause | None:
+def _change(settled: Sequence[tuple[Candidate, AcceptedView]]) -> Cause | None:
     """What weeks are compared with the time before: as :func:`_changed_at`. An order that no file has saves nothing."""
-    last = next((view for view in accepted if view.accepted_at is not None), None)
+    last = next((one for one in settled if one[1].accepted_at is not None), None)
     if last is None:
         return None
-    return Cause.SEVERAL if last.carried_out_at is None else Cause.LAYOUT
+    candidate, view = last
+    if view.carried_out_at is None:
+        return Cause.SEVERAL
+    return Cause.PROPERTIES if isinstance(candidate, PropertiesChange) else Cause.LAYOUT
 
 
 def _predicted_cpu_ms(total: BenefitWeek) -> float | None:
-    """Of the bytes that a layout was predicted to save."""
+    """Of the bytes that a change was predicted to save."""
     saved = total.predicted_bytes
     return None if saved is None else 1_000 * saved.mean / Rates().read_bytes_per_s
 

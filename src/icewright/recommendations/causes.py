@@ -1,8 +1,8 @@
 """By cause what work has brought and cost: layouts, merged files, applied deletes, and the analysis of queries.
 
 Costs are told apart by what each task did. What was saved is measured against the weeks before one change
-(:mod:`icewright.recommendations.benefit`): it counts for that change alone, a layout where one was accepted, else what
-rewrites did; and for no single cause where these did several things.
+(:mod:`icewright.recommendations.benefit`): it counts for that change alone, what was accepted where it is carried out,
+else what rewrites did; and for no single cause where these did several things.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class Cause(StrEnum):
 
     LAYOUT = "layout"
     """Rows were put in order by a layout."""
+    PROPERTIES = "properties"
+    """Files are written by other table properties. No task is done for that alone: it has savings, and no costs."""
     COMPACTION = "compaction"
     """Small files were merged."""
     DELETES = "deletes"
@@ -36,7 +38,7 @@ class CauseBenefit:
     """What was saved and spent for one cause, in CPU at the rates that are stated, and as tasks measured it.
 
     ``saved_cpu_ms`` is negative where queries took more, and null where nothing can be compared;
-    ``predicted_cpu_ms`` is of layouts alone.
+    ``predicted_cpu_ms`` is of accepted recommendations alone.
     """
 
     cause: Cause
@@ -91,7 +93,7 @@ def with_saved(
         return spent
     rewrites = [one.cause for one in spent if one.cause is not Cause.ANALYSIS]
     cause = change or (rewrites[0] if len(rewrites) == 1 else Cause.SEVERAL)
-    predicted = predicted_cpu_ms if cause is Cause.LAYOUT else None
+    predicted = predicted_cpu_ms if cause in (Cause.LAYOUT, Cause.PROPERTIES) else None
     return summed([*spent, CauseBenefit(cause, predicted, saved_cpu_ms)])
 
 
