@@ -16,7 +16,8 @@ def engine(sc: Any, monkeypatch: pytest.MonkeyPatch) -> SparkEngine:
     monkeypatch.setattr("icewright_spark.optimizer.engine.iceberg_version", lambda _spark: "1.12.0")
     workers = WorkerEnvironment("3.11.7", "4.1.4", {})
     monkeypatch.setattr("icewright_spark.optimizer.engine.worker_environment", lambda _spark: workers)
-    spark: Any = SimpleNamespace(version="4.1.4", sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=sc)))
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=sc), applicationId="local-1", uiWebUrl=None)
+    spark: Any = SimpleNamespace(version="4.1.4", sparkContext=context)
     return SparkEngine(spark, SimpleNamespace())
 
 

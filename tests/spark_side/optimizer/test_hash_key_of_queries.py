@@ -23,7 +23,8 @@ def test_it_reaches_the_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made == [KEY.encode()]
     monkeypatch.setattr(engine, "iceberg_version", lambda _spark: "1")
     monkeypatch.setattr(engine, "worker_environment", lambda _spark: None)
-    spark, given = cast("Any", SimpleNamespace(version="4")), list[bytes | None]()
+    context = SimpleNamespace(applicationId="local-1", uiWebUrl=None)
+    spark, given = cast("Any", SimpleNamespace(version="4", sparkContext=context)), list[bytes | None]()
 
     class Noted:
         def __init__(self, *_args: Any, hash_key: bytes | None, **_more: Any) -> None:
