@@ -28,7 +28,7 @@ from tests.servers.kubernetes import NAME, NAMESPACE, TOKEN, FakeApi, kubernetes
 
 WANTED = Resize("tune-1", 2, 3, Reason("busy-server", "server-1 has needed too much", {"servers": 2}))
 SECRET = "a-secret-of-the-receiver"  # noqa: S105 - of nothing real
-TIMEOUT_S = 0.4
+PATIENT_S, TIMEOUT_S = 30.0, 0.4
 HANGS_S = 30.0
 
 
@@ -54,9 +54,12 @@ class OfWebhook(Kind):
     def __init__(self, folder: Path, ending: ExitStack) -> None:
         files = certificate(folder)
         self.hooks: Hooks = ending.enter_context(hooks(files))
+        self._context = ssl.create_default_context(cafile=str(files[0]))
+        self._waits(PATIENT_S)
+
+    def _waits(self, timeout_s: float) -> None:
         url = parse_url(f"https://127.0.0.1:{self.hooks.port}/servers", "platform.url")
-        context = ssl.create_default_context(cafile=str(files[0]))
-        requests = Requests(Guard((network("127.0.0.0/8"),)), context=context, timeout_s=TIMEOUT_S)
+        requests = Requests(Guard((network("127.0.0.0/8"),)), context=self._context, timeout_s=timeout_s)
         self.platform = WebhookPlatform(lambda: (url, SECRET), requests)
 
     def asked(self) -> list[int]:
@@ -67,6 +70,7 @@ class OfWebhook(Kind):
 
     def hangs(self) -> None:
         self.hooks.waits_s = 2 * TIMEOUT_S
+        self._waits(TIMEOUT_S)
 
 
 class OfCommand(Kind):
@@ -74,7 +78,7 @@ class OfCommand(Kind):
         self._log = folder / "asked"
         self._runs(f"open({str(self._log)!r}, 'a').write(sys.argv[1] + chr(10))")
 
-    def _runs(self, python: str, timeout_s: float = 30.0) -> None:
+    def _runs(self, python: str, timeout_s: float = PATIENT_S) -> None:
         argv = (sys.executable, "-c", f"import sys, time; {python}")
         self.platform = CommandPlatform(argv, {"PATH": os.environ["PATH"]}, timeout_s=timeout_s)
 
@@ -92,8 +96,11 @@ class OfKubernetes(Kind):
     def __init__(self, folder: Path, ending: ExitStack) -> None:
         self.api: FakeApi = ending.enter_context(kubernetes_api(folder))
         (folder / "token").write_text(TOKEN + "\n")
-        server = ApiServer(self.api.url, folder / "token", self.api.context)
-        self.platform = KubernetesPlatform(server, Workload("deployment", NAME, NAMESPACE), timeout_s=TIMEOUT_S)
+        self._server = ApiServer(self.api.url, folder / "token", self.api.context)
+        self._waits(PATIENT_S)
+
+    def _waits(self, timeout_s: float) -> None:
+        self.platform = KubernetesPlatform(self._server, Workload("deployment", NAME, NAMESPACE), timeout_s=timeout_s)
 
     def asked(self) -> list[int]:
         return self.api.patched
@@ -103,6 +110,7 @@ class OfKubernetes(Kind):
 
     def hangs(self) -> None:
         self.api.hangs.add("PATCH")
+        self._waits(2 * TIMEOUT_S)  # the reading before it is answered
 
 
 @pytest.fixture(params=[OfWebhook, OfCommand, OfKubernetes])

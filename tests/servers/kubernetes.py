@@ -21,7 +21,8 @@ from tests.servers.hooks import certificate
 NAMESPACE, NAME, TOKEN = "lakes", "icewright", "token-of-a-service-account"
 PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}/scale"
 MERGE_PATCH = "application/merge-patch+json"
-HANGS_S = 1.0
+HANGS_S = 30.0
+"""At most: whoever ends the API ends the silence too."""
 
 
 @dataclass
@@ -92,6 +93,8 @@ def kubernetes_api(folder: Path) -> Iterator[FakeApi]:
     """The API while the block runs."""
     files = certificate(folder)
     state = FakeApi("", ssl.create_default_context(cafile=str(files[0])))
+    checked(state.scale)  # the schemas are read now, and not while somebody waits for an answer
+    ended = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -105,7 +108,7 @@ def kubernetes_api(folder: Path) -> Iterator[FakeApi]:
             state.asked.append(self.command)
             status = self._refusal() or state.answers.get(self.command) or work()
             if self.command in state.hangs:
-                time.sleep(HANGS_S)
+                ended.wait(HANGS_S)
             said = state.scale if status == 200 else {"kind": "Status", "apiVersion": "v1", "code": status}
             self.send_response(status)
             self.send_header("content-type", "application/json")
@@ -139,5 +142,6 @@ def kubernetes_api(folder: Path) -> Iterator[FakeApi]:
         try:
             yield state
         finally:
+            ended.set()
             server.shutdown()
             thread.join()

@@ -247,7 +247,7 @@ class TestKubernetes:
         assert api.asked == ["GET"]
         api.hangs = {"PATCH"}
         with pytest.raises(OutcomeUnknown):
-            kubernetes(api, tmp_path, timeout_s=0.3).resize(WANTED)
+            kubernetes(api, tmp_path, timeout_s=1.0).resize(WANTED)
         assert api.patched == [3]
 
     def test_an_answer_that_does_not_end_in_time_is_left(self, api: FakeApi, tmp_path: Path) -> None:
