@@ -18,8 +18,9 @@ from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import DIED, FIRST, GONE_S, JOINED, LEFT, SILENT, Bucket, SqlCoordinator
 from icewright.server.cluster.port import Coordinator
-from icewright.server.cluster.zookeeper import ZooKeeper, ZooKeeperSettings
+from icewright.server.cluster.zookeeper import ZooKeeper
 from icewright.server.cluster.zookeeper_coordinator import ZooKeeperCoordinator
+from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 from icewright.store.schema import LISTED_CHANGED, counters
 from icewright.store.scope_filters import bucket_of
 from icewright.store.transactions import EPOCH, SHARES, Held, holding, reading, writing

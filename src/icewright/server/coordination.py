@@ -66,9 +66,10 @@ def open_coordination(config: Config, environ: Mapping[str, str], opened: Opened
 @contextmanager
 def _open_zookeeper(config: Config, environ: Mapping[str, str], opened: Opened) -> Iterator[Coordination]:
     require_extra("zookeeper", "servers that hear of each other by ZooKeeper")
-    from icewright.server.cluster.zookeeper import ZooKeeper, ZooKeeperSettings  # noqa: PLC0415 - kazoo is an extra
+    from icewright.server.cluster.zookeeper import ZooKeeper  # noqa: PLC0415 - kazoo is an extra
     from icewright.server.cluster.zookeeper_coordinator import ZooKeeperCoordinator  # noqa: PLC0415 - kazoo is an extra
     from icewright.server.cluster.zookeeper_election import StoreElection, ZooKeeperElection  # noqa: PLC0415 - kazoo is an extra
+    from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings  # noqa: PLC0415 - kazoo is an extra
 
     cluster, password = config.cluster, config.cluster.zookeeper_password
     if password is not None:

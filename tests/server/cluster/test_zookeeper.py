@@ -19,7 +19,8 @@ from icewright.core.errors import CoordinatorUnavailable, NameTaken, NotAllowed
 from icewright.core.servers import LinkState
 from icewright.core.system_clock import SystemClock
 from icewright.server.cluster import zookeeper as module
-from icewright.server.cluster.zookeeper import ZooKeeper, ZooKeeperSettings
+from icewright.server.cluster.zookeeper import ZooKeeper
+from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 from tests.servers.certificates import Authority
 from tests.servers.processes import HOST
 from tests.servers.zookeeper import PASSWORD, USER, ZooKeeperServer

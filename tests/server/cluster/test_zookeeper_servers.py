@@ -19,9 +19,10 @@ from icewright.core.errors import BucketLost, CoordinatorUnavailable, InvalidCon
 from icewright.core.servers import BUCKETS, LinkState
 from icewright.core.system_clock import SystemClock
 from icewright.server.cluster.coordinator import FIRST, LEFT
-from icewright.server.cluster.zookeeper import ZooKeeper, ZooKeeperSettings
+from icewright.server.cluster.zookeeper import ZooKeeper
 from icewright.server.cluster.zookeeper_coordinator import EXPIRED, ZooKeeperCoordinator
 from icewright.server.cluster.zookeeper_election import DEPOSE_S, StoreElection, ZooKeeperElection
+from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 from icewright.server.control_wiring import open_control_plane
 from icewright.server.coordination import open_coordination
 from icewright.store.engine import store_engine

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import structlog
@@ -29,12 +28,13 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, KeeperState
-from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl_credential
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Permissions
 
 from icewright.core.clock import Clock
 from icewright.core.errors import CoordinatorUnavailable, NameTaken, NotAllowed
 from icewright.core.outage_log import Outage
-from icewright.core.servers import LEADER_LEASE_MS, ZOOKEEPER, ZOOKEEPER_ROOT, CoordinatorLink, LinkState
+from icewright.core.servers import LEADER_LEASE_MS, ZOOKEEPER, CoordinatorLink, LinkState
+from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 
 _log = structlog.get_logger("icewright.server")
 
@@ -57,39 +57,6 @@ _STATES: Final = {
 _UNREADABLE: Final = (struct.error, RuntimeError, ValueError, IndexError)
 """What the library raises for what is no answer to what it asked for."""
 _OTHERS_MAY: Final = Permissions.WRITE | Permissions.CREATE | Permissions.DELETE | Permissions.ADMIN
-
-
-@dataclass(frozen=True, slots=True)
-class ZooKeeperSettings:
-    """Where ZooKeeper is, and as whom a server comes; ``ca`` is the file of authorities where it is reached by TLS."""
-
-    hosts: tuple[str, ...]
-    root: str = ZOOKEEPER_ROOT
-    session_s: float = 10.0
-    user: str | None = None
-    password: str = ""
-    by_sasl: bool = False
-    ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
-
-    def __repr__(self) -> str:
-        """Without the password."""
-        return f"ZooKeeperSettings(hosts={self.hosts!r}, root={self.root!r}, user={self.user!r})"
-
-    @property
-    def is_known(self) -> bool:
-        """Whether ZooKeeper knows who a server is, so that nobody else may have its nodes."""
-        return self.user is not None or self.certificate is not None
-
-    def is_own(self, identity: Id) -> bool:
-        """Whether it is that of the servers; ZooKeeper shows no digest to whom it does not let change who may what."""
-        if identity.scheme == "x509":
-            return self.certificate is not None
-        if self.user is None or identity.scheme != ("sasl" if self.by_sasl else "digest"):
-            return False
-        credential = make_digest_acl_credential(self.user, self.password)
-        return identity.id in ((self.user,) if self.by_sasl else (credential, f"{self.user}:x"))
 
 
 class ZooKeeper:
