@@ -89,7 +89,7 @@ def servers(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Serv
     def session() -> ZooKeeper:
         assert server is not None
         settings = ZooKeeperSettings(server.hosts, root, session_s=2.0)
-        return ending.enter_context(ZooKeeper(settings, clock, monotonic_s=lambda: seconds[0]))
+        return ending.enter_context(ZooKeeper(settings, clock, store="1", monotonic_s=lambda: seconds[0]))
 
     def backend() -> int:
         if stores.engine.dialect.name == "sqlite":

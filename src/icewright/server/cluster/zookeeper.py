@@ -31,7 +31,7 @@ from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Permissions
 
 from icewright.core.clock import Clock
-from icewright.core.errors import CoordinatorUnavailable, NameTaken, NotAllowed
+from icewright.core.errors import CoordinatorUnavailable, InvalidConfiguration, NameTaken, NotAllowed
 from icewright.core.outage_log import Outage
 from icewright.core.servers import LEADER_LEASE_MS, ZOOKEEPER, CoordinatorLink, LinkState
 from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
@@ -62,8 +62,9 @@ _OTHERS_MAY: Final = Permissions.WRITE | Permissions.CREATE | Permissions.DELETE
 class ZooKeeper:
     """A server's session, as long as it is entered; a lost one is begun anew. Safe for several threads.
 
-    ``patience_s`` is for how long it stands for election without :meth:`stand`: a server whose thread hangs in a call,
-    or whose store does not answer, lets others lead.
+    ``store`` is the identity of the servers' store: a root is one store's. ``patience_s`` is for how long it stands for
+    election without :meth:`stand`: a server whose thread hangs in a call, or whose store does not answer, lets others
+    lead.
     """
 
     def __init__(
@@ -71,12 +72,14 @@ class ZooKeeper:
         settings: ZooKeeperSettings,
         clock: Clock,
         *,
+        store: str,
         patience_s: float = LEADER_LEASE_MS / 1000,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings, self._clock, self._monotonic_s, self._patience_s = settings, clock, monotonic_s, patience_s
         root = settings.root
         self._nodes, self._election, self._assignment = f"{root}/nodes", f"{root}/election", f"{root}/bucket-assignment"
+        self._store, self._identity = f"{root}/store", store.encode()
         self._acl = CREATOR_ALL_ACL if settings.is_known else OPEN_ACL_UNSAFE
         self._lock = threading.Lock()
         self._state, self._since, self._since_s = LinkState.LOST, clock.now(), monotonic_s()
@@ -93,7 +96,11 @@ class ZooKeeper:
         self._client, self._begun_s = self._new_client(), monotonic_s()
 
     def __enter__(self) -> Self:
-        """Begin. Raises :class:`NotAllowed` for what ZooKeeper denies, if it answers: else that is waited for."""
+        """Begin. What follows is raised if ZooKeeper answers: else that is waited for.
+
+        Raises :class:`NotAllowed` for what ZooKeeper denies, and :class:`InvalidConfiguration` for the root of another
+        store.
+        """
         self._client.start_async()
         try:
             self._begin()
@@ -210,6 +217,8 @@ class ZooKeeper:
                     self._prepare()
                 except _Denied as error:
                     raise NotAllowed(error.message, hint=error.hint) from error
+                except _OtherStore as error:
+                    raise InvalidConfiguration(error.message, hint=error.hint) from error
                 except CoordinatorUnavailable:
                     pass
                 else:
@@ -311,12 +320,31 @@ class ZooKeeper:
         session = self._client.client_id
         if session is not None and session[0] == self._prepared:
             return
-        for path in (self._settings.root, self._nodes, self._election, self._assignment):
+        self._make(self._settings.root)
+        self._claim()
+        for path in (self._nodes, self._election, self._assignment):
             self._make(path)
         self._prepared = None if session is None else session[0]
 
     def _make(self, path: str) -> None:
         self._ask(lambda client: client.ensure_path_async(path, acl=self._acl))
+        self._require_own(path)
+
+    def _claim(self) -> None:
+        """Have the root for this store, if no other store has it."""
+        with suppress(NodeExistsError):
+            self._ask(lambda client: client.create_async(self._store, self._identity, acl=self._acl))
+        self._require_own(self._store)
+        found, _ = self._ask(lambda client: client.get_async(self._store))
+        if found != self._identity:
+            root = self._settings.root
+            raise _OtherStore(
+                f"{root} of ZooKeeper at {self._where} is the root of another store",
+                hint="set another [cluster] zookeeper_root for the servers of this store; or, if the other store is no "
+                f"more, remove {self._store}",
+            )
+
+    def _require_own(self, path: str) -> None:
         if not self._settings.is_known:
             return
         found, _ = self._ask(lambda client: client.get_acls_async(path))
@@ -368,6 +396,10 @@ class ZooKeeper:
 
 class _Denied(CoordinatorUnavailable):
     """ZooKeeper answers, and does not let this server have its nodes."""
+
+
+class _OtherStore(CoordinatorUnavailable):
+    """ZooKeeper answers, and the root is that of another store."""
 
 
 def _hex(session: tuple[int, bytes] | None) -> str:
