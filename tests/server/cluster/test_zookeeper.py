@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import pytest
+import structlog
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl
@@ -111,6 +112,29 @@ def test_strange_nodes_are_nobodys(town: Town) -> None:
     assert first.stand()
     stranger.create(f"{root}/nodes/%s", ephemeral=True)
     assert first.present() == {"server-1", "%s"}
+
+
+@pytest.mark.parametrize("session", ["0000000000000000", "00000000000000ff"])
+def test_a_node_of_the_election_that_ends_with_no_session_stands_for_nobody(town: Town, session: str) -> None:
+    """It would stand longest for ever, and no server would lead."""
+    first = town.open()
+    by_hand = f"{town.settings.root}/election/{session}--1"
+    town.client().create(by_hand)
+    with structlog.testing.capture_logs() as logs:
+        assert first.stand()
+        assert first.stand()
+    assert [one["node"] for one in logs if one["event"] == "stands for no server"] == [by_hand]
+
+
+def test_a_node_that_names_a_session_does_not_make_it_stand(town: Town) -> None:
+    """Somebody made it by hand, and it does not end with the server."""
+    first, second, stranger = town.open(), town.open(), town.client()
+    session = module._hex(first._client.client_id)
+    stranger.create(f"{town.settings.root}/election/{session}--1")
+    assert second.stand()
+    assert not first.stand()
+    second.withdraw()
+    assert first.stand()
 
 
 def test_a_root_is_one_stores(town: Town) -> None:

@@ -90,6 +90,8 @@ class ZooKeeper:
         """Whether there may be a node of this session among those of the election."""
         self._is_denied = False
         """Whether the library has given up, since ZooKeeper does not let the user in."""
+        self._strange = set[str]()
+        """Nodes of the election that were found to be no server's."""
         self._outage = Outage()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="zookeeper", daemon=True)
@@ -156,13 +158,14 @@ class ZooKeeper:
         """
         self._prepare()
         self._stood_s = self._monotonic_s()
-        session, found = self._session(), self._standing()
-        if session not in found:
+        session = self._session()
+        first, stands = self._standing(session)
+        if not stands:
             self._may_stand = True
             path = f"{self._election}/{session}-"
             self._ask(lambda client: client.create_async(path, acl=self._acl, ephemeral=True, sequence=True))
-            found = self._standing()
-        return next(iter(found), None) == session
+            first, _ = self._standing(session)
+        return first == session
 
     def withdraw(self) -> None:
         """Stand no more. Where ZooKeeper does not answer, it hears of that as soon as it does."""
@@ -376,10 +379,32 @@ class ZooKeeper:
         self._ask(lambda client: client.sync_async(path))
         return list(self._ask(lambda client: client.get_children_async(path)))
 
-    def _standing(self) -> Sequence[str]:
-        """The sessions that stand for election, in the order in which they began to."""
-        found = [match for child in self._children(self._election) if (match := _STANDING.fullmatch(child))]
-        return [one["session"] for one in sorted(found, key=lambda one: int(one["number"]))]
+    def _standing(self, session: str) -> tuple[str | None, bool]:
+        """The session that stands for election longest, and whether one stands."""
+        children = self._children(self._election)
+        self._strange &= set(children)
+        found = [match for child in children if (match := _STANDING.fullmatch(child))]
+        first: str | None = None
+        for one in sorted(found, key=lambda one: int(one["number"])):
+            if (first is None or one["session"] == session) and self._is_of_session(one):
+                first = first or one["session"]
+                if one["session"] == session:
+                    return first, True
+        return first, False
+
+    def _is_of_session(self, standing: re.Match[str]) -> bool:
+        """Whether a node ends with the session that it names: one that somebody made by hand would stand for ever."""
+        path = f"{self._election}/{standing[0]}"
+        stat = self._ask(lambda client: client.exists_async(path))
+        if stat is None:  # it has just ended
+            return False
+        owner = stat.ephemeralOwner
+        if owner != 0 and _hex((owner, b"")) == standing["session"]:
+            return True
+        if standing[0] not in self._strange:
+            self._strange.add(standing[0])
+            _log.warning("stands for no server", node=path, detail="it is ignored; remove it")
+        return False
 
     def _step_back(self) -> None:
         session = self._session()
