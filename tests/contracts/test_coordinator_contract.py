@@ -18,8 +18,9 @@ from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import DIED, FIRST, GONE_S, JOINED, LEFT, SILENT, Bucket, SqlCoordinator
 from icewright.server.cluster.port import Coordinator
-from icewright.server.cluster.zookeeper import ZooKeeper, ZooKeeperSettings
+from icewright.server.cluster.zookeeper import ZooKeeper
 from icewright.server.cluster.zookeeper_coordinator import ZooKeeperCoordinator
+from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 from icewright.store.schema import LISTED_CHANGED, counters
 from icewright.store.scope_filters import bucket_of
 from icewright.store.transactions import EPOCH, SHARES, Held, holding, reading, writing
@@ -88,7 +89,7 @@ def servers(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Serv
     def session() -> ZooKeeper:
         assert server is not None
         settings = ZooKeeperSettings(server.hosts, root, session_s=2.0)
-        return ending.enter_context(ZooKeeper(settings, clock, monotonic_s=lambda: seconds[0]))
+        return ending.enter_context(ZooKeeper(settings, clock, store="1", monotonic_s=lambda: seconds[0]))
 
     def backend() -> int:
         if stores.engine.dialect.name == "sqlite":

@@ -19,6 +19,7 @@ from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.leadership import Sharing
 from icewright.server.cluster.port import Coordinator
 from icewright.server.cluster.share import Share
+from icewright.server.cluster.store_identity import store_identity
 from icewright.server.control_wiring import Opened
 from icewright.store_admin.leader_lock import LeaderElection
 
@@ -51,7 +52,8 @@ def open_coordination(config: Config, environ: Mapping[str, str], opened: Opened
     """What a configuration asks for.
 
     Raises :class:`~icewright.core.errors.InvalidConfiguration` where what ZooKeeper needs is not installed or not
-    there, and :class:`~icewright.core.errors.NotAllowed` for what ZooKeeper denies.
+    there, or its root is that of another store, and :class:`~icewright.core.errors.NotAllowed` for what ZooKeeper
+    denies.
     """
     cluster = config.cluster
     if not opened.is_shared:
@@ -66,9 +68,10 @@ def open_coordination(config: Config, environ: Mapping[str, str], opened: Opened
 @contextmanager
 def _open_zookeeper(config: Config, environ: Mapping[str, str], opened: Opened) -> Iterator[Coordination]:
     require_extra("zookeeper", "servers that hear of each other by ZooKeeper")
-    from icewright.server.cluster.zookeeper import ZooKeeper, ZooKeeperSettings  # noqa: PLC0415 - kazoo is an extra
+    from icewright.server.cluster.zookeeper import ZooKeeper  # noqa: PLC0415 - kazoo is an extra
     from icewright.server.cluster.zookeeper_coordinator import ZooKeeperCoordinator  # noqa: PLC0415 - kazoo is an extra
     from icewright.server.cluster.zookeeper_election import StoreElection, ZooKeeperElection  # noqa: PLC0415 - kazoo is an extra
+    from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings  # noqa: PLC0415 - kazoo is an extra
 
     cluster, password = config.cluster, config.cluster.zookeeper_password
     if password is not None:
@@ -91,7 +94,8 @@ def _open_zookeeper(config: Config, environ: Mapping[str, str], opened: Opened) 
     )
     # That of PostgreSQL: a store on SQLite has one server.
     store = cast(StoreElection, opened.election)
-    with ZooKeeper(settings, SystemClock(), patience_s=config.server.leader_lease_ms / 1000) as zookeeper:
+    identity, patience_s = store_identity(opened.engine), config.server.leader_lease_ms / 1000
+    with ZooKeeper(settings, SystemClock(), store=identity, patience_s=patience_s) as zookeeper:
         coordinator = ZooKeeperCoordinator(opened.engine, zookeeper, dead_ms=cluster.dead_ms)
         yield Coordination(opened, ZooKeeperElection(store, zookeeper), coordinator)
 

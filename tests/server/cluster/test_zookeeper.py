@@ -11,20 +11,23 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import pytest
+import structlog
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl
 
-from icewright.core.errors import CoordinatorUnavailable, NameTaken, NotAllowed
+from icewright.core.errors import CoordinatorUnavailable, InvalidConfiguration, NameTaken, NotAllowed
 from icewright.core.servers import LinkState
 from icewright.core.system_clock import SystemClock
 from icewright.server.cluster import zookeeper as module
-from icewright.server.cluster.zookeeper import ZooKeeper, ZooKeeperSettings
+from icewright.server.cluster.zookeeper import ZooKeeper
+from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 from tests.servers.certificates import Authority
 from tests.servers.processes import HOST
 from tests.servers.zookeeper import PASSWORD, USER, ZooKeeperServer
 
 WAIT_S = 60.0
+STORE = "00000000000000aa"
 
 
 def soon(holds: Callable[[], object]) -> None:
@@ -41,8 +44,12 @@ class Town:
         self.server, self._ending = server, ending
         self.settings = ZooKeeperSettings(server.hosts, server.new_root(), session_s=2.0)
 
-    def open(self, settings: ZooKeeperSettings | None = None, patience_s: float = 60.0) -> ZooKeeper:
-        return self._ending.enter_context(ZooKeeper(settings or self.settings, SystemClock(), patience_s=patience_s))
+    def open(
+        self, settings: ZooKeeperSettings | None = None, patience_s: float = 60.0, store: str = STORE
+    ) -> ZooKeeper:
+        return self._ending.enter_context(
+            ZooKeeper(settings or self.settings, SystemClock(), store=store, patience_s=patience_s)
+        )
 
     def client(self, **more: object) -> KazooClient:
         """Somebody else, who speaks with ZooKeeper by himself."""
@@ -105,6 +112,75 @@ def test_strange_nodes_are_nobodys(town: Town) -> None:
     assert first.stand()
     stranger.create(f"{root}/nodes/%s", ephemeral=True)
     assert first.present() == {"server-1", "%s"}
+
+
+@pytest.mark.parametrize("session", ["0000000000000000", "00000000000000ff"])
+def test_a_node_of_the_election_that_ends_with_no_session_stands_for_nobody(town: Town, session: str) -> None:
+    """It would stand longest for ever, and no server would lead."""
+    first = town.open()
+    by_hand = f"{town.settings.root}/election/{session}--1"
+    town.client().create(by_hand)
+    with structlog.testing.capture_logs() as logs:
+        assert first.stand()
+        assert first.stand()
+    assert [one["node"] for one in logs if one["event"] == "stands for no server"] == [by_hand]
+
+
+def test_a_node_that_names_a_session_does_not_make_it_stand(town: Town) -> None:
+    """Somebody made it by hand, and it does not end with the server."""
+    first, second, stranger = town.open(), town.open(), town.client()
+    session = module._hex(first._client.client_id)
+    stranger.create(f"{town.settings.root}/election/{session}--1")
+    assert second.stand()
+    assert not first.stand()
+    second.withdraw()
+    assert first.stand()
+
+
+def test_a_root_is_one_stores(town: Town) -> None:
+    first = town.open()
+    first.announce("server-1")
+    with pytest.raises(InvalidConfiguration, match=f"{town.settings.root} of ZooKeeper at .* another store") as caught:
+        town.open(store="00000000000000bb")
+    assert "[cluster] zookeeper_root" in caught.value.hint
+    assert town.client().get_children(f"{town.settings.root}/nodes") == ["server-1"]
+    town.open(replace(town.settings, root=town.server.new_root()), store="00000000000000bb")
+    assert town.open().present() == {"server-1"}
+
+
+def test_of_the_stores_that_come_to_a_new_root_at_once_one_has_it(town: Town) -> None:
+    """All find that nobody has it; ZooKeeper lets one create the node."""
+    stores, together, refused = [f"{number:016x}" for number in range(6)], threading.Barrier(6), list[str]()
+
+    def come(store: str) -> None:
+        together.wait(WAIT_S)
+        try:
+            town.open(store=store)
+        except InvalidConfiguration:
+            refused.append(store)
+
+    threads = [threading.Thread(target=come, args=(store,)) for store in stores]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(WAIT_S)
+    data, _ = town.client().get(f"{town.settings.root}/store")
+    assert sorted([*refused, data.decode()]) == stores
+
+
+def test_a_server_that_started_without_zookeeper_is_not_there_in_the_root_of_another_store(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    town.open()
+    monkeypatch.setattr(module, "START_S", 0.2)
+    town.server.kill()
+    other = town.open(store="00000000000000bb")
+    town.server.start()
+    soon(lambda: other.link.state is LinkState.CONNECTED)
+    for ask in (lambda: other.announce("server-2"), other.present, other.stand, lambda: other.publish(b"{}")):
+        with pytest.raises(CoordinatorUnavailable, match="the root of another store"):
+            ask()
+    assert town.client().get_children(f"{town.settings.root}/nodes") == []
 
 
 def test_a_server_whose_session_expired_is_there_again_by_a_new_one_and_stands_behind_the_others(town: Town) -> None:
@@ -198,6 +274,9 @@ def test_servers_are_there_again_when_it_comes_back_empty(town: Town) -> None:
     soon(lambda: not away(first.present) and first.present() == {"server-1", "server-2"})
     assert first._client.client_id != before
     assert sorted([first.stand(), second.stand()]) == [False, True]
+    assert town.client().get(f"{town.settings.root}/store")[0] == STORE.encode()
+    with pytest.raises(InvalidConfiguration, match="another store"):
+        town.open(store="00000000000000bb")
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # of kazoo's own
@@ -210,7 +289,7 @@ def test_what_answers_with_no_answers_of_zookeeper_is_as_one_that_is_away(
     with socket.create_server((HOST, 0)) as listening:
         threading.Thread(target=babbling, args=(listening, xid), daemon=True).start()
         settings = ZooKeeperSettings((f"{HOST}:{listening.getsockname()[1]}",), session_s=2.0)
-        with ZooKeeper(settings, SystemClock()) as one:
+        with ZooKeeper(settings, SystemClock(), store=STORE) as one:
             soon(lambda: one._client.connected)
             for ask in (one.present, one.stand, lambda: one.announce("server-1")):
                 with pytest.raises(CoordinatorUnavailable):
@@ -297,7 +376,7 @@ class TestCredentials:
         soon(lambda: one._client is not client)
         soon(lambda: not away(one.present) and one.present() == {"server-1"})
 
-    @pytest.mark.parametrize("where", ["", "/nodes", "/election", "/bucket-assignment"])
+    @pytest.mark.parametrize("where", ["", "/store", "/nodes", "/election", "/bucket-assignment"])
     def test_nodes_that_anybody_may_change_are_not_used(self, town: Town, where: str) -> None:
         root = town.settings.root
         known = replace(town.settings, user=USER, password=PASSWORD)

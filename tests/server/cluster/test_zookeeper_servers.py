@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 
 from icewright.config.model import ClusterConfig, Config
 from icewright.configuration.load import load_config
@@ -19,12 +19,15 @@ from icewright.core.errors import BucketLost, CoordinatorUnavailable, InvalidCon
 from icewright.core.servers import BUCKETS, LinkState
 from icewright.core.system_clock import SystemClock
 from icewright.server.cluster.coordinator import FIRST, LEFT
-from icewright.server.cluster.zookeeper import ZooKeeper, ZooKeeperSettings
+from icewright.server.cluster.store_identity import STORE_IDENTITY
+from icewright.server.cluster.zookeeper import ZooKeeper
 from icewright.server.cluster.zookeeper_coordinator import EXPIRED, ZooKeeperCoordinator
 from icewright.server.cluster.zookeeper_election import DEPOSE_S, StoreElection, ZooKeeperElection
+from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 from icewright.server.control_wiring import open_control_plane
 from icewright.server.coordination import open_coordination
 from icewright.store.engine import store_engine
+from icewright.store.schema import counters
 from icewright.store.session_lock import PostgresLeaderElection
 from icewright.store.transactions import Held, holding, writing
 from tests.lakes.sqlite import make_lake
@@ -70,7 +73,7 @@ class Town:
 
     def start(self) -> Server:
         zookeeper = self._ending.enter_context(
-            ZooKeeper(self.settings, SystemClock(), monotonic_s=self.time_s, patience_s=10**6)
+            ZooKeeper(self.settings, SystemClock(), store="1", monotonic_s=self.time_s, patience_s=10**6)
         )
         store: StoreElection = AnyElection()
         if self.engine.dialect.name == "postgresql":
@@ -250,7 +253,7 @@ class TestAssignment:
         first = town.start()
         own = first.coordinator.join("server-1", 0)
         first.coordinator.assign(town.engine, own)
-        read = town._ending.enter_context(ZooKeeper(town.settings, SystemClock()))
+        read = town._ending.enter_context(ZooKeeper(town.settings, SystemClock(), store="1"))
         data, _ = read._client.get(f"{town.settings.root}/bucket-assignment")
         found = json.loads(data)
         assert found["version"] == first.coordinator.version()
@@ -290,6 +293,17 @@ class TestWiring:
             sharing.share.keep()
             assert len(sharing.share.buckets) == BUCKETS
             assert sharing.share.coordinator.link.coordinator == "zookeeper"
+
+    def test_a_server_of_another_store_does_not_start_in_its_root(self, config: Config) -> None:
+        environ = {"ZOOKEEPER_PASSWORD": PASSWORD}
+        with open_control_plane(config, environ) as opened:
+            for _ in range(2):  # the same store, again
+                with open_coordination(config, environ, opened):
+                    pass
+            with writing(opened.engine) as connection:
+                connection.execute(update(counters).where(counters.c.name == STORE_IDENTITY).values(value=1))
+            with pytest.raises(InvalidConfiguration, match="the root of another store"):
+                open_coordination(config, environ, opened).__enter__()
 
     def test_what_is_missing_is_told(
         self, config: Config, zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import structlog
@@ -29,12 +28,13 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, KeeperState
-from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl_credential
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Permissions
 
 from icewright.core.clock import Clock
-from icewright.core.errors import CoordinatorUnavailable, NameTaken, NotAllowed
+from icewright.core.errors import CoordinatorUnavailable, InvalidConfiguration, NameTaken, NotAllowed
 from icewright.core.outage_log import Outage
-from icewright.core.servers import LEADER_LEASE_MS, ZOOKEEPER, ZOOKEEPER_ROOT, CoordinatorLink, LinkState
+from icewright.core.servers import LEADER_LEASE_MS, ZOOKEEPER, CoordinatorLink, LinkState
+from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 
 _log = structlog.get_logger("icewright.server")
 
@@ -59,44 +59,12 @@ _UNREADABLE: Final = (struct.error, RuntimeError, ValueError, IndexError)
 _OTHERS_MAY: Final = Permissions.WRITE | Permissions.CREATE | Permissions.DELETE | Permissions.ADMIN
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperSettings:
-    """Where ZooKeeper is, and as whom a server comes; ``ca`` is the file of authorities where it is reached by TLS."""
-
-    hosts: tuple[str, ...]
-    root: str = ZOOKEEPER_ROOT
-    session_s: float = 10.0
-    user: str | None = None
-    password: str = ""
-    by_sasl: bool = False
-    ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
-
-    def __repr__(self) -> str:
-        """Without the password."""
-        return f"ZooKeeperSettings(hosts={self.hosts!r}, root={self.root!r}, user={self.user!r})"
-
-    @property
-    def is_known(self) -> bool:
-        """Whether ZooKeeper knows who a server is, so that nobody else may have its nodes."""
-        return self.user is not None or self.certificate is not None
-
-    def is_own(self, identity: Id) -> bool:
-        """Whether it is that of the servers; ZooKeeper shows no digest to whom it does not let change who may what."""
-        if identity.scheme == "x509":
-            return self.certificate is not None
-        if self.user is None or identity.scheme != ("sasl" if self.by_sasl else "digest"):
-            return False
-        credential = make_digest_acl_credential(self.user, self.password)
-        return identity.id in ((self.user,) if self.by_sasl else (credential, f"{self.user}:x"))
-
-
 class ZooKeeper:
     """A server's session, as long as it is entered; a lost one is begun anew. Safe for several threads.
 
-    ``patience_s`` is for how long it stands for election without :meth:`stand`: a server whose thread hangs in a call,
-    or whose store does not answer, lets others lead.
+    ``store`` is the identity of the servers' store: a root is one store's. ``patience_s`` is for how long it stands for
+    election without :meth:`stand`: a server whose thread hangs in a call, or whose store does not answer, lets others
+    lead.
     """
 
     def __init__(
@@ -104,12 +72,14 @@ class ZooKeeper:
         settings: ZooKeeperSettings,
         clock: Clock,
         *,
+        store: str,
         patience_s: float = LEADER_LEASE_MS / 1000,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings, self._clock, self._monotonic_s, self._patience_s = settings, clock, monotonic_s, patience_s
         root = settings.root
         self._nodes, self._election, self._assignment = f"{root}/nodes", f"{root}/election", f"{root}/bucket-assignment"
+        self._store, self._identity = f"{root}/store", store.encode()
         self._acl = CREATOR_ALL_ACL if settings.is_known else OPEN_ACL_UNSAFE
         self._lock = threading.Lock()
         self._state, self._since, self._since_s = LinkState.LOST, clock.now(), monotonic_s()
@@ -120,13 +90,19 @@ class ZooKeeper:
         """Whether there may be a node of this session among those of the election."""
         self._is_denied = False
         """Whether the library has given up, since ZooKeeper does not let the user in."""
+        self._strange = set[str]()
+        """Nodes of the election that were found to be no server's."""
         self._outage = Outage()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="zookeeper", daemon=True)
         self._client, self._begun_s = self._new_client(), monotonic_s()
 
     def __enter__(self) -> Self:
-        """Begin. Raises :class:`NotAllowed` for what ZooKeeper denies, if it answers: else that is waited for."""
+        """Begin. What follows is raised if ZooKeeper answers: else that is waited for.
+
+        Raises :class:`NotAllowed` for what ZooKeeper denies, and :class:`InvalidConfiguration` for the root of another
+        store.
+        """
         self._client.start_async()
         try:
             self._begin()
@@ -182,13 +158,14 @@ class ZooKeeper:
         """
         self._prepare()
         self._stood_s = self._monotonic_s()
-        session, found = self._session(), self._standing()
-        if session not in found:
+        session = self._session()
+        first, stands = self._standing(session)
+        if not stands:
             self._may_stand = True
             path = f"{self._election}/{session}-"
             self._ask(lambda client: client.create_async(path, acl=self._acl, ephemeral=True, sequence=True))
-            found = self._standing()
-        return next(iter(found), None) == session
+            first, _ = self._standing(session)
+        return first == session
 
     def withdraw(self) -> None:
         """Stand no more. Where ZooKeeper does not answer, it hears of that as soon as it does."""
@@ -243,6 +220,8 @@ class ZooKeeper:
                     self._prepare()
                 except _Denied as error:
                     raise NotAllowed(error.message, hint=error.hint) from error
+                except _OtherStore as error:
+                    raise InvalidConfiguration(error.message, hint=error.hint) from error
                 except CoordinatorUnavailable:
                     pass
                 else:
@@ -344,12 +323,31 @@ class ZooKeeper:
         session = self._client.client_id
         if session is not None and session[0] == self._prepared:
             return
-        for path in (self._settings.root, self._nodes, self._election, self._assignment):
+        self._make(self._settings.root)
+        self._claim()
+        for path in (self._nodes, self._election, self._assignment):
             self._make(path)
         self._prepared = None if session is None else session[0]
 
     def _make(self, path: str) -> None:
         self._ask(lambda client: client.ensure_path_async(path, acl=self._acl))
+        self._require_own(path)
+
+    def _claim(self) -> None:
+        """Have the root for this store, if no other store has it."""
+        with suppress(NodeExistsError):
+            self._ask(lambda client: client.create_async(self._store, self._identity, acl=self._acl))
+        self._require_own(self._store)
+        found, _ = self._ask(lambda client: client.get_async(self._store))
+        if found != self._identity:
+            root = self._settings.root
+            raise _OtherStore(
+                f"{root} of ZooKeeper at {self._where} is the root of another store",
+                hint="set another [cluster] zookeeper_root for the servers of this store; or, if the other store is no "
+                f"more, remove {self._store}",
+            )
+
+    def _require_own(self, path: str) -> None:
         if not self._settings.is_known:
             return
         found, _ = self._ask(lambda client: client.get_acls_async(path))
@@ -381,10 +379,32 @@ class ZooKeeper:
         self._ask(lambda client: client.sync_async(path))
         return list(self._ask(lambda client: client.get_children_async(path)))
 
-    def _standing(self) -> Sequence[str]:
-        """The sessions that stand for election, in the order in which they began to."""
-        found = [match for child in self._children(self._election) if (match := _STANDING.fullmatch(child))]
-        return [one["session"] for one in sorted(found, key=lambda one: int(one["number"]))]
+    def _standing(self, session: str) -> tuple[str | None, bool]:
+        """The session that stands for election longest, and whether one stands."""
+        children = self._children(self._election)
+        self._strange &= set(children)
+        found = [match for child in children if (match := _STANDING.fullmatch(child))]
+        first: str | None = None
+        for one in sorted(found, key=lambda one: int(one["number"])):
+            if (first is None or one["session"] == session) and self._is_of_session(one):
+                first = first or one["session"]
+                if one["session"] == session:
+                    return first, True
+        return first, False
+
+    def _is_of_session(self, standing: re.Match[str]) -> bool:
+        """Whether a node ends with the session that it names: one that somebody made by hand would stand for ever."""
+        path = f"{self._election}/{standing[0]}"
+        stat = self._ask(lambda client: client.exists_async(path))
+        if stat is None:  # it has just ended
+            return False
+        owner = stat.ephemeralOwner
+        if owner != 0 and _hex((owner, b"")) == standing["session"]:
+            return True
+        if standing[0] not in self._strange:
+            self._strange.add(standing[0])
+            _log.warning("stands for no server", node=path, detail="it is ignored; remove it")
+        return False
 
     def _step_back(self) -> None:
         session = self._session()
@@ -401,6 +421,10 @@ class ZooKeeper:
 
 class _Denied(CoordinatorUnavailable):
     """ZooKeeper answers, and does not let this server have its nodes."""
+
+
+class _OtherStore(CoordinatorUnavailable):
+    """ZooKeeper answers, and the root is that of another store."""
 
 
 def _hex(session: tuple[int, bytes] | None) -> str:
