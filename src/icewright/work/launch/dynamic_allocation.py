@@ -27,7 +27,8 @@ def with_dynamic_allocation(
 
     Nothing changes on one machine, and where the settings ask for a fixed number of executors or switch it off. Shuffle
     files are tracked, so that no shuffle service is needed on the nodes. The most executors are those that the group
-    may hold; on a standalone cluster, where an executor takes all cores of its worker, the cores are bounded too.
+    may hold, and one where it may hold none: the server then gives the optimizer no task. On a standalone cluster,
+    where an executor takes all cores of its worker, the cores are bounded too.
     """
     is_off = conf.get(_ENABLED, "true").strip().lower() != "true"
     if master.startswith("local") or is_off or _INSTANCES in conf:
