@@ -18,6 +18,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -25,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import layout_tables as made
 from benchmarks import machine
@@ -92,6 +93,13 @@ class Bounds:
         for column, (low, high) in query.ranges.items():
             met &= (self.least[column] <= high) & (self.largest[column] >= low)
         return met
+
+    def is_of_same_files(self, other: Bounds) -> bool:
+        """Whether both are of files in the same order."""
+        pairs = [(self.rows, other.rows)]
+        for ours, theirs in ((self.least, other.least), (self.largest, other.largest)):
+            pairs += [(ranks, theirs[name]) for name, ranks in ours.items()]
+        return all(np.array_equal(one, another) for one, another in pairs)
 
     @property
     def unevenness(self) -> float:
@@ -227,15 +235,15 @@ class LakeTable:
     def __enter__(self) -> Self:
         self._folder.mkdir()
         rows, files = self._table.rows, self._files
+        parts = []
         for number in range(files):
-            first, end = (rows.num_rows * place // files for place in (number, number + 1))
-            pq.write_table(rows.slice(first, end - first), self._folder / f"{number:05}.parquet")
-        self._spark.conf.set("spark.sql.files.openCostInBytes", 1 << 30)  # each file is a task of its own
-        try:
-            read = self._spark.read.parquet(str(self._folder))
-            read.writeTo(str(self.name)).using("iceberg").tableProperty("write.distribution-mode", "none").create()
-        finally:
-            self._spark.conf.unset("spark.sql.files.openCostInBytes")
+            first, end = (-(-rows.num_rows * place // files) for place in (number, number + 1))
+            path = self._folder / f"{number:05}.parquet"
+            pq.write_table(rows.slice(first, end - first), path)
+            parts.append(self._spark.read.parquet(str(path)))
+        # Of several files at once Spark reads the largest first.
+        read = reduce(DataFrame.unionAll, parts)
+        read.writeTo(str(self.name)).using("iceberg").tableProperty("write.distribution-mode", "none").create()
         (self._base_snapshot_id,) = self._metadata("snapshots", "snapshot_id").first()
         (self.size_bytes,) = self._metadata("files", "sum(file_size_in_bytes)").first()
         return self

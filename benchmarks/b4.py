@@ -222,6 +222,8 @@ def _literal(value: Any) -> Literal:
     kind, plain = value.type, value.as_py()
     if pa.types.is_timestamp(kind):
         return Literal(LiteralKind.TIMESTAMP, plain.isoformat())
+    if pa.types.is_date(kind):
+        return Literal(LiteralKind.DATE, plain.isoformat())
     return Literal(LiteralKind.STRING if pa.types.is_string(kind) else LiteralKind.NUMBER, str(plain))
 
 

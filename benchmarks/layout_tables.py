@@ -9,6 +9,7 @@
 - *wide*: queries that take most of the rows.
 - *TPC-H-like*: `lineitem` and `orders` as TPC-H has them, in the order of their keys; asked for dates, keys and some
   measures.
+- *TPC-H*: the same two as TPC-H's own generator makes them, with all columns, and decimals as doubles.
 
 The first thirty (the first four families) are of B3; tables of even number among them have chosen what B4 judges.
 Nobody who lays a table out sees a query. They ask for values of the newest fifth of the rows: ranges of widths that
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -26,11 +28,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tests.lakes.tpch import tpch
+
 UNIFORM, SKEWED, CORRELATED, NONE_USEFUL = "uniform", "skewed", "correlated", "none useful"
-HIERARCHICAL, LATE, WIDE, TPCH = "hierarchical", "late data", "wide", "TPC-H-like"
+HIERARCHICAL, LATE, WIDE, TPCH_LIKE, TPCH = "hierarchical", "late data", "wide", "TPC-H-like", "TPC-H"
 FAMILIES: Final = (UNIFORM, SKEWED, CORRELATED, NONE_USEFUL)
 """Of B3."""
-LATER_FAMILIES: Final = (HIERARCHICAL, LATE, WIDE, TPCH)
+LATER_FAMILIES: Final = (HIERARCHICAL, LATE, WIDE, TPCH_LIKE)
 QUERIES: Final = 200
 """For each table."""
 
@@ -94,6 +98,20 @@ def table(rows: int, seed: int, number: int) -> LayoutTable:
             return LayoutTable(f"t{number:02}", family, pa.table(columns), layout, asks)
         index -= count
     raise IndexError(f"there is no table {number}")
+
+
+GENERATED: Final = {47: "lineitem", 48: "orders"}
+"""The tables of TPC-H by their numbers."""
+
+
+def generated(folder: Path, number: int, scale_factor: float) -> LayoutTable:
+    """One of TPC-H, asked for as the one like it."""
+    name = GENERATED[number]
+    rows = tpch(folder, name, scale_factor)
+    doubles = [pa.float64() if pa.types.is_decimal(field.type) else field.type for field in rows.schema]
+    rows = rows.cast(pa.schema(list(zip(rows.column_names, doubles, strict=True))))
+    layout, asks = (_LINEITEM, _OF_LINEITEM) if name == "lineitem" else (_ORDERS, _OF_ORDERS)
+    return LayoutTable(f"t{number}", TPCH, rows, layout, asks)
 
 
 def queries(table: LayoutTable, ranks: Mapping[str, Ranks], seed: int) -> list[Query]:
@@ -204,7 +222,22 @@ def _wide(rng: Any, rows: int, _index: int) -> _Made:
     return columns, ("a", "b"), (Ask("a", narrowest=0.8, widest=0.98), Ask("b", narrowest=0.8, widest=0.98))
 
 
-def _tpch(rng: Any, rows: int, index: int) -> _Made:
+_LINEITEM: Final = ("l_shipdate", "l_partkey")
+_OF_LINEITEM: Final = (
+    Ask("l_shipdate", widest=0.15),
+    Ask("l_partkey", True, 0.001),
+    Ask("l_suppkey", True),
+    Ask("l_discount"),
+)
+_ORDERS: Final = ("o_orderdate", "o_custkey")
+_OF_ORDERS: Final = (
+    Ask("o_orderdate", widest=0.1),
+    Ask("o_custkey", points=True, narrowest=0.001),
+    Ask("o_orderpriority", True),
+)
+
+
+def _tpch_like(rng: Any, rows: int, index: int) -> _Made:
     """Dates of seven years, keys and measures as in TPC-H 3: ``lineitem``, then ``orders``."""
     orders = rows if index else rows // 4
     order = np.arange(rows) if index else np.sort(rng.integers(0, orders, rows))
@@ -218,12 +251,7 @@ def _tpch(rng: Any, rows: int, index: int) -> _Made:
             "o_totalprice": pa.array(rng.uniform(900, 500_000, rows)),
             "o_orderpriority": pa.array(rng.integers(1, 6, rows)),
         }
-        asks: tuple[Ask, ...] = (
-            Ask("o_orderdate", widest=0.1),
-            Ask("o_custkey", points=True, narrowest=0.001),
-            Ask("o_orderpriority", True),
-        )
-        return columns, ("o_orderdate", "o_custkey"), asks
+        return columns, _ORDERS, _OF_ORDERS
     quantity = rng.integers(1, 51, rows)
     columns = {
         "l_orderkey": pa.array(order),
@@ -234,8 +262,7 @@ def _tpch(rng: Any, rows: int, index: int) -> _Made:
         "l_discount": pa.array(rng.integers(0, 11, rows)),
         "l_shipdate": pa.array(dates + rng.integers(1, 122, rows)),
     }
-    asks = (Ask("l_shipdate", widest=0.15), Ask("l_partkey", True, 0.001), Ask("l_suppkey", True), Ask("l_discount"))
-    return columns, ("l_shipdate", "l_partkey"), asks
+    return columns, _LINEITEM, _OF_LINEITEM
 
 
 def _arrivals(rng: Any, rows: int) -> Any:
@@ -258,5 +285,5 @@ _FAMILIES: Final[Mapping[str, tuple[int, Callable[[Any, int, int], _Made]]]] = {
     HIERARCHICAL: (5, _hierarchical),
     LATE: (5, _late),
     WIDE: (5, _wide),
-    TPCH: (2, _tpch),
+    TPCH_LIKE: (2, _tpch_like),
 }

@@ -1,19 +1,12 @@
-"""TPC-H's lineitem as a busy job writes it: many small commits, and rows deleted again in between.
-
-Made by ``tpchgen-cli``, which gives the same rows for the same scale factor everywhere.
-"""
+"""TPC-H's lineitem as a busy job writes it: many small commits, and rows deleted again in between."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 KEPT = 20
 """One in so many orders is deleted again: 5 % of the rows."""
@@ -56,16 +49,6 @@ class Scale:
 KIB, MIB = 1 << 10, 1 << 20
 SHORT = Scale(0.02, 26, 2, 64 * KIB, 512 * KIB, 3, before_level_0=2)
 LONG = Scale(1, 400, 20, 2 * MIB, 8 * MIB, 10, before_level_0=5)
-
-
-def lineitem(folder: Path, scale: Scale) -> pa.Table:
-    """All rows, in the order in which orders come in."""
-    program = Path(sys.executable).with_name("tpchgen-cli")
-    command = [str(program), "parquet", "-s", str(scale.factor), "--output-dir", str(folder), "-T", "lineitem"]
-    subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - a program of the tests
-    rows = pq.read_table(folder / "lineitem.parquet")
-    fields = [(field.name, pa.string() if field.type == pa.string_view() else field.type) for field in rows.schema]
-    return rows.cast(pa.schema(fields))
 
 
 def slices(rows: pa.Table, commits: int) -> Iterator[pa.Table]:

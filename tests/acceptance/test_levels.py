@@ -35,6 +35,7 @@ from tests.acceptance.house import ENDED, WAIT_S, House, house, missing_paths
 from tests.acceptance.lookups import check_at_rest, check_level_2, look_up
 from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import make_lake, writer
+from tests.lakes.tpch import tpch
 from tests.readers.duck import duckdb_with_iceberg
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(7200)]
@@ -55,7 +56,7 @@ def test_levels_play_out_by_themselves(spark: SparkSession, tmp_path: Path) -> N
     entry = make_lake(tmp_path, "tpch")
     for key, value in entry.spark_properties().items():
         spark.conf.set(key, value)
-    rows = lineitem.lineitem(tmp_path, SCALE)
+    rows = tpch(tmp_path, "lineitem", SCALE.factor)
     spark.sql("CREATE NAMESPACE IF NOT EXISTS tpch.db")
     ordered, arrived = make_table(spark, "ordered", layout=LAYOUT), make_table(spark, "arrived", layout="none")
     with house(tmp_path, [entry]) as processes:

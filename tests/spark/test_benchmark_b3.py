@@ -31,11 +31,11 @@ def test_layouts_are_really_written_and_iceberg_plans_what_bounds_leave(spark: S
     said: list[str] = []
     result = b3_written.run(spark, tmp_path, b3_written.short(seed=3), said.append)
     assert loads(dumps(result)) == result
-    assert [line.split(":")[0] for line in said] == ["t11 skewed", "t40 wide"]
+    assert [line.split(":")[0] for line in said] == ["t11 skewed", "t40 wide", "t48 TPC-H"]
     judged = {(case.case, case.metric) for case in result.cases if case.met is not None}
     assert len(judged) == 9
     shares = {case.case: case.value for case in result.cases if case.metric == "share read before"}
-    assert len(shares) == 2
+    assert len(shares) == 3
     assert all(0 < share <= 1 for share in shares.values())
     (written,) = (case for case in result.cases if case.metric == "bytes written, over before")
     assert len(written.runs) >= 2
