@@ -20,6 +20,9 @@ def serve(
     *,
     host: Annotated[str | None, typer.Option("--host", help="Where to listen; over server.host.")] = None,
     port: Annotated[int | None, typer.Option("--port", help="The port; over server.port.")] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", help="How many look at tables; over server.processes.")
+    ] = None,
     opens: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     log_format: LogFormat = "console",
     log_level: LogLevel = "info",
@@ -28,9 +31,9 @@ def serve(
     with without_collection():
         from icewright.server.server import serve as run  # noqa: PLC0415 - `--help` stays quick
     from icewright.server.tracing import export_spans  # noqa: PLC0415 - `--help` stays quick
-    from icewright.terminal.logs import configure_logs  # noqa: PLC0415 - `--help` stays quick
+    from icewright.terminal.logs import FORMAT_VARIABLE, LEVEL_VARIABLE, configure_logs  # noqa: PLC0415 - as above
 
-    for name, value in (("host", host), ("port", port)):
+    for name, value in (("host", host), ("port", port), ("processes", processes)):
         if value is not None:
             invocation.flags["server", name] = Given(value, f"--{name}")
     configure_logs(log_format, log_level)
@@ -44,7 +47,8 @@ def serve(
         if opens and not webbrowser.open(link or url):
             terminal.note("no browser could be opened")
 
-    run(invocation.config, os.environ, announce=announce)
+    environ = {**os.environ, FORMAT_VARIABLE: log_format, LEVEL_VARIABLE: log_level}
+    run(invocation.config, environ, announce=announce)
 
 
 @plain_command

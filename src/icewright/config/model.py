@@ -55,6 +55,7 @@ class ServerConfig:
     peer_url: str | None = None
     leader_lease_ms: int = LEADER_LEASE_MS
     connections_max: int = 1_000
+    processes: int = 1
     approvals: str = "two-persons"
     keep_tasks_days: int = RETENTION.tasks_ms // DAY_MS
     keep_events_days: int = RETENTION.events_ms // DAY_MS

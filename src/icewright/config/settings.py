@@ -29,7 +29,7 @@ _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _HOST_HEADER = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?\Z", re.IGNORECASE)
 _PEER_URL = re.compile(rf"https?://{_HOST_HEADER.pattern}", re.IGNORECASE)
-_PORT_MAX, CONNECTIONS_MAX_MIN, HIVE_INTERVAL_MS_MIN = 65_535, 16, 100
+_PORT_MAX, CONNECTIONS_MAX_MIN, HIVE_INTERVAL_MS_MIN, PROCESSES_MAX = 65_535, 16, 100, 64
 TWO_PERSONS, ONE_PERSON = "two-persons", "one-person"
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
@@ -115,9 +115,7 @@ SERVER = (
         allowed="sqlite:////absolute/path.db, postgresql://user@host/database",
         accepts=lambda value: value.startswith(("sqlite:////", "postgresql://")),
     ),
-    Setting(
-        "store_password", Kind.TEXT, "That database's password: env:NAME or file:/path, never the password itself."
-    ),
+    Setting("store_password", Kind.TEXT, "That database's password: env:NAME or file:/path, never itself."),
     *RETENTION,
     Setting(
         "lease_ms",
@@ -130,11 +128,18 @@ SERVER = (
     Setting(
         "connections_max",
         Kind.INTEGER,
-        "How many connections the server has at once; fewer where the system gives it fewer descriptors. Half of them "
-        "may be of one address.",
+        "How many connections the server has at once, half of them of one address; fewer with fewer descriptors.",
         default=1_000,
         allowed=f"{CONNECTIONS_MAX_MIN} or more",
         accepts=lambda value: value >= CONNECTIONS_MAX_MIN,
+    ),
+    Setting(
+        "processes",
+        Kind.INTEGER,
+        "How many processes look at tables, each on a core of its own; more than 1 need a store on PostgreSQL.",
+        default=1,
+        allowed=f"1 to {PROCESSES_MAX}",
+        accepts=lambda value: 1 <= value <= PROCESSES_MAX,
     ),
     Setting(
         "leader_lease_ms",

@@ -161,6 +161,7 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
         found["peer_url"],
         found["leader_lease_ms"],
         found["connections_max"],
+        found["processes"],
         found["approvals"],
         **{key: found[key] for key in SETTING_OF.values()},
     )

@@ -56,6 +56,19 @@ class Server:
     epoch: int | None = None
 
 
+_PROCESS: Final = "."
+
+
+def process_name(server_id: str, number: int) -> str:
+    """The name of a further process of a server."""
+    return f"{server_id}{_PROCESS}{number}"
+
+
+def server_of(name: str) -> str:
+    """The server that a name is of: itself, or that of which it is a further process."""
+    return name.partition(_PROCESS)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class SeenServer:
     """A server, since when it is there, and when it was last heard of: both by the store's clock, as ``now`` is.

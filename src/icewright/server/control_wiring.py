@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -243,11 +243,11 @@ def _without_prefix(entries: Sequence[CatalogEntry]) -> Mapping[str, str]:
 
 
 @contextmanager
-def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[Opened]:
+def open_control_plane(config: Config, environ: Mapping[str, str], *, answers: bool = True) -> Iterator[Opened]:
     """The store and the catalogs of a configuration, closed behind the block.
 
-    Raises :class:`InvalidConfiguration` without catalogs, and what taking a election at the store raises
-    (:func:`icewright.store_admin.leader_lock.open_leader_election`).
+    The spool of queries is that of a server that ``answers``. Raises :class:`InvalidConfiguration` without catalogs,
+    and what taking an election at the store raises (:func:`icewright.store_admin.leader_lock.open_leader_election`).
     """
     if not config.catalogs:
         raise InvalidConfiguration(
@@ -261,10 +261,11 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     engine = store_engine(config.server.store_url, password=password, patience=Timeouts.of_lease(lease_ms))
     report_statement_times(engine, note_statement)
     try:
-        with open_leader_election(engine, lease_ms) as election:
+        with open_leader_election(engine, lease_ms) as election, ExitStack() as ending:
             catalogs = {entry.name: PyIcebergCatalog(entry, entries) for entry in entries}
-            key = partial(lasting_secret, config.server.state_dir, QUERIES_KEY)
-            with open_spool(config, environ, SystemClock(), key) as spool:
-                yield Opened(config, environ, entries, engine, election, catalogs, spool)
+            key, spool = partial(lasting_secret, config.server.state_dir, QUERIES_KEY), None
+            if answers:
+                spool = ending.enter_context(open_spool(config, environ, SystemClock(), key))
+            yield Opened(config, environ, entries, engine, election, catalogs, spool)
     finally:
         engine.dispose()

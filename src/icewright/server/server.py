@@ -37,6 +37,7 @@ from icewright.server.exposure import build_access, certificate, own_url, peer_u
 from icewright.server.http.app import create_app
 from icewright.server.http.metrics import Shown
 from icewright.server.platforms.wiring import build_server_tuning, platform_to_ask
+from icewright.server.processes import check_processes, looking_beside
 from icewright.server.web import limits_of, web_server
 from icewright.store_admin.wait_for_database import Start
 from icewright.terminal.address import (
@@ -68,7 +69,8 @@ def serve(
     its store is away waits for it (:mod:`icewright.store_admin.wait_for_database`).
 
     Raises :class:`~icewright.core.errors.NotAllowed` when other machines would reach it and nobody may come in yet,
-    what opening the control plane raises, :class:`Unavailable` when no port is free, and what ended its part among the
+    what opening the control plane raises, :class:`InvalidConfiguration` for several processes of a store on SQLite,
+    :class:`Unavailable` when no port is free, and what ended its part among the
     servers of the store (:class:`~icewright.server.cluster.leadership.Leadership`).
     """
     # What is announced to the person goes to standard output; everything else is a log.
@@ -81,6 +83,7 @@ def _serve(
     config: Config, environ: Mapping[str, str], announce: Callable[[str, str | None], None] | None, start: Start
 ) -> None:
     server = config.server
+    check_processes(server)
     with (
         open_control_plane(config, environ) as opened,
         open_coordination(config, environ, opened) as coordination,
@@ -101,19 +104,19 @@ def _serve(
             ):
                 yield
 
-        port, server_id = int(listening.getsockname()[1]), SystemIds().new("server")
-        url = own_url(server, port)
+        port = int(listening.getsockname()[1])
+        own, url = Server(SystemIds().new("server"), peer_url(server, port), __version__), own_url(server, port)
         address = ServerAddress(url, own_token(server, environ), os.getpid())
         leadership = Leadership(
             coordination.election,
             opened.lead,
             opened.servers,
-            Server(server_id, peer_url(server, port), __version__),
+            own,
             ask=lambda peer, question: ask(peer, address.token, question, in_the_clear=bool(server.trusted_proxies)),
             beside=(listening_while_leading, lambda led, _engine: deliver_messages(led.notifications)),
             end=lambda: setattr(web, "should_exit", True),
             lease_ms=server.leader_lease_ms,
-            sharing=coordination.sharing(server_id),
+            sharing=coordination.sharing(own.server_id),
         )
         control = opened.follow(leadership.wake)
         counting = counting_queries(config, environ, control.queries, control.clock)
@@ -134,7 +137,7 @@ def _serve(
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
             for catalog, problem in quarantine_problems(config.catalogs).items():
                 _log.warning("quarantine cannot be used", catalog=catalog, detail=problem)
-            with leadership, counting:
+            with leadership, counting, looking_beside(config, environ, own):
                 web.run(sockets=[listening])
             if leadership.failure is not None:
                 raise leadership.failure

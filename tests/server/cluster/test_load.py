@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from icewright.core.servers import SILENT_MS, Server
+from icewright.core.servers import SILENT_MS, Server, process_name
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.load import LATE_MS, WINDOW_S, CpuShare, LoadOfServers
 from icewright.server.cluster.servers_sql import SqlServers
@@ -95,3 +96,22 @@ def test_each_server_has_the_tables_and_the_late_looks_of_its_buckets() -> None:
     coordinator.assign(engine, sessions["server-1"])
     assert coordinator.held(third) == []
     assert {one.server_id: one.tables > 0 for one in load.now()} == {"server-2": True, "server-3": True}
+
+
+def test_further_processes_count_as_their_server() -> None:
+    engine, clock = new_store(), ManualClock()
+    cpu = {"server-1": 0.2, process_name("server-1", 1): 0.6, process_name("server-1", 2): None, "server-2": 0.1}
+    coordinator = SqlCoordinator(engine, clock)
+    for name in cpu:
+        SqlServers(engine, clock, cpu=partial(cpu.get, name)).beat(Server(name, "http://server", "0.1.0"))
+    sessions = {name: coordinator.join(name, 0) for name in cpu}
+    coordinator.assign(engine, sessions["server-1"])
+    for number in range(TABLES):
+        SqlTableStore(engine, clock).save_record(record(number, next_look_at=clock.now()))
+    other = {one.bucket for one in coordinator.held(sessions["server-2"])}
+    others = sum(bucket_of(record(number).name) in other for number in range(TABLES))
+    found = LoadOfServers(engine, SqlServers(engine, clock), coordinator, clock).now()
+    assert [(one.server_id, one.tables, one.cpu) for one in found] == [
+        ("server-1", TABLES - others, 0.4),
+        ("server-2", others, 0.1),
+    ]

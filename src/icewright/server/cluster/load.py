@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import Engine, func, select
 
 from icewright.core.clock import Clock
-from icewright.core.servers import bucket_of_digest
+from icewright.core.servers import bucket_of_digest, server_of
 from icewright.ports.store import AT_ONCE
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.servers_sql import SqlServers
@@ -64,7 +64,7 @@ def _cores(quota: Path) -> float:
 
 
 class LoadOfServers:
-    """Reads the load of all servers that are there, as the server that leads."""
+    """Reads the load of all servers that are there, each with its further processes, as the server that leads."""
 
     def __init__(
         self, engine: Engine, servers: SqlServers, coordinator: SqlCoordinator, clock: Clock | None = None
@@ -76,16 +76,20 @@ class LoadOfServers:
         """The load of each, in the order in which they came. Raises :class:`~icewright.core.errors.Unavailable`."""
         assigned, late = self._coordinator.assigned(), self._late()
         names = {one.session: one.server_id for one in assigned.sessions}
-        counts, behind = Counter[str | None](), Counter[str | None]()
+        counts, behind = Counter[str](), Counter[str]()
         for bucket in assigned.buckets:
             session = bucket.session if bucket.target is None else bucket.target
             owner = None if session is None else names.get(session)
-            counts[owner] += assigned.tables.get(bucket.bucket, 0)
-            behind[owner] += late[bucket.bucket]
+            if owner is not None:
+                counts[server_of(owner)] += assigned.tables.get(bucket.bucket, 0)
+                behind[server_of(owner)] += late[bucket.bucket]
+        cpu: dict[str, list[float]] = {}
+        for one in self._servers.present():
+            if not one.is_silent:
+                cpu.setdefault(server_of(one.server.server_id), []).extend([] if one.cpu is None else [one.cpu])
         return [
-            ServerLoad(one.server.server_id, counts[one.server.server_id], one.cpu, behind[one.server.server_id])
-            for one in self._servers.present()
-            if not one.is_silent
+            ServerLoad(name, counts[name], sum(said) / len(said) if said else None, behind[name])
+            for name, said in cpu.items()
         ]
 
     def _late(self) -> Counter[int]:

@@ -1,0 +1,244 @@
+"""Further processes of a server, which look at tables beside it, since Python's threads take turns.
+
+Each is a server that follows, with buckets of its own; it answers nobody and never leads. The server starts it, starts
+another in its place where it dies, and ends it. It ends by itself when the server is gone, however that ended. Why so:
+``docs/decisions``, 0082.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, Self
+
+import structlog
+from sqlalchemy import Engine
+
+from icewright.config.model import Config, ServerConfig
+from icewright.core.errors import IcewrightError, InvalidConfiguration
+from icewright.core.servers import Server, nobody_leads, process_name
+from icewright.model.work.optimizers import LOG_FORMATS
+from icewright.server.cluster.leadership import Leadership
+from icewright.server.cluster.leading import Answer, Question
+from icewright.server.control_wiring import open_control_plane
+from icewright.server.coordination import open_coordination
+from icewright.server.tracing import export_spans
+from icewright.store_admin.leader_lock import LeaderElection
+from icewright.terminal.logs import FORMAT_VARIABLE, LEVEL_VARIABLE, configure_logs
+
+_log = structlog.get_logger("icewright.server")
+
+POLL_S: Final = 0.5
+"""How often processes are looked at."""
+END_S: Final = 45.0
+"""How long a process has to end its round and give its buckets to others; then it is killed."""
+_STUCK: Final = 3
+_PAUSE_S_MIN: Final = 1.0
+_PAUSE_S_MAX: Final = 60.0
+_STEADY_S: Final = 120.0
+"""A process that lived for so long was not failing to start: the next one begins soon."""
+
+
+class Process(Protocol):
+    """What the standard library's processes have."""
+
+    @property
+    def exitcode(self) -> int | None:
+        """None as long as it lives."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it."""
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its end."""
+
+
+Start = Callable[[str], Process]
+"""Starts a process under a name."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """What is to be one of the processes at any time."""
+
+    process: Process | None = None
+    started_s: float = 0.0
+    pause_s: float = field(default=_PAUSE_S_MIN)
+    not_before_s: float = 0.0
+
+
+class LookingProcesses:
+    """So many processes beside the server ``server_id``, while this is entered.
+
+    A name is never used twice: the session of one that died may not be over yet.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        server_id: str,
+        count: int,
+        *,
+        poll_s: float = POLL_S,
+        end_s: float = END_S,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._start, self._server_id, self._poll_s, self._end_s = start, server_id, poll_s, end_s
+        self._monotonic_s = monotonic_s
+        self._places: Sequence[_Place] = [_Place() for _ in range(count)]
+        self._started = 0
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="processes", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.set()
+        self._thread.join()
+        living = [place.process for place in self._places if place.process is not None]
+        for process in living:
+            process.terminate()
+        until_s = self._monotonic_s() + self._end_s
+        for process in living:
+            process.join(max(0.0, until_s - self._monotonic_s()))
+            if process.exitcode is None:
+                _log.warning("process not ended in time", waited_s=self._end_s)
+                process.kill()
+                process.join()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self.turn()
+            self._closing.wait(self._poll_s)
+
+    def turn(self) -> None:
+        """Start what is missing, as far as it is time."""
+        now_s = self._monotonic_s()
+        for place in self._places:
+            self._bury(place, now_s)
+            if place.process is None and now_s >= place.not_before_s:
+                self._started += 1
+                name = process_name(self._server_id, self._started)
+                place.process, place.started_s = self._start(name), now_s
+                _log.info("process started", server=name)
+
+    def _bury(self, place: _Place, now_s: float) -> None:
+        if place.process is None or (code := place.process.exitcode) is None:
+            return
+        is_steady = now_s - place.started_s > _STEADY_S
+        pause_s = _PAUSE_S_MIN if is_steady else place.pause_s
+        _log.error("process died, starting another", exit_code=code, pause_s=pause_s)
+        place.process, place.not_before_s = None, now_s + pause_s
+        place.pause_s = min(_PAUSE_S_MAX, pause_s * 2)
+
+
+class NeverLeads:
+    """A :class:`~icewright.store_admin.leader_lock.LeaderElection` of a process that follows only."""
+
+    epoch: int | None = None
+
+    def __init__(self, election: LeaderElection) -> None:
+        self._election = election
+
+    def lead(self) -> Engine | None:
+        """See the protocol."""
+        return None
+
+    @property
+    def backend(self) -> int:
+        """See the protocol."""
+        return self._election.backend
+
+    def check(self) -> None:
+        """See the protocol."""
+        self._election.check()
+
+    def resign(self) -> None:
+        """See the protocol."""
+
+
+def check_processes(server: ServerConfig) -> None:
+    """Raises :class:`InvalidConfiguration` where several processes cannot share the store."""
+    if server.processes > 1 and server.store_url.startswith("sqlite"):
+        raise InvalidConfiguration(
+            f"server.processes = {server.processes}: a store on SQLite has one process",
+            hint="keep the store on PostgreSQL (server.store_url), or leave server.processes at 1",
+        )
+
+
+def looking_beside(config: Config, environ: Mapping[str, str], own: Server) -> LookingProcesses:
+    """The further processes of a server, while they are entered.
+
+    They begin as new interpreters: a fork would have the locks of the server's threads. The environment goes to them by
+    a pipe, not by their arguments.
+    """
+    context = multiprocessing.get_context("spawn")
+
+    def start(name: str) -> Process:
+        process = context.Process(target=_look, args=(config, dict(environ), replace(own, server_id=name)))
+        process.start()
+        return process
+
+    return LookingProcesses(start, own.server_id, config.server.processes - 1)
+
+
+def _look(config: Config, environ: Mapping[str, str], own: Server) -> None:
+    """Look at tables until this process is told to end, or the server that started it is gone."""
+    ending = threading.Event()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the server tells when to end
+    signal.signal(signal.SIGTERM, lambda _number, _frame: ending.set())
+    _end_with_parent(ending)
+    configure_logs(environ.get(FORMAT_VARIABLE, LOG_FORMATS[0]), environ.get(LEVEL_VARIABLE, "info"))
+    export_spans(environ)
+    try:
+        with (
+            open_control_plane(config, environ, answers=False) as opened,
+            open_coordination(config, environ, opened) as coordination,
+            Leadership(
+                NeverLeads(coordination.election),
+                opened.lead,
+                opened.servers,
+                own,
+                ask=_ask_nobody,
+                end=ending.set,
+                lease_ms=config.server.leader_lease_ms,
+                sharing=coordination.sharing(own.server_id),
+            ) as leadership,
+        ):
+            while not ending.wait(POLL_S):
+                if leadership.is_stuck:
+                    _log.error("process hangs, and ends", server=own.server_id)
+                    os._exit(_STUCK)  # what hangs would be waited for
+        if leadership.failure is not None:
+            raise leadership.failure
+    except IcewrightError as error:
+        _log.error("process cannot look at tables", server=own.server_id, detail=error.message, hint=error.hint)
+        sys.exit(1)
+
+
+def _ask_nobody(_url: str, _question: Question) -> Answer:
+    raise nobody_leads()
+
+
+def _end_with_parent(ending: threading.Event) -> None:
+    """Set ``ending`` when the process that started this one is gone."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        raise RuntimeError("not a process of a server")
+
+    def wait() -> None:
+        parent.join()
+        ending.set()
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()

@@ -1,0 +1,84 @@
+"""A server with further processes: they share the tables, come back when they die, and end with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from icewright.api_client.client import Client
+from icewright.core.errors import IcewrightError
+from icewright.core.servers import BUCKETS, process_name, server_of
+from icewright.model.iceberg.tables import Json
+from tests.e2e.processes import Processes, several_servers, wait_for
+from tests.lakes.sqlite import make_lake, make_table
+from tests.servers.postgres import PostgresServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+TABLES, PROCESSES = 3, 3
+
+
+def parts(client: Client) -> dict[str, int] | None:
+    """The buckets of each process, once each of three has its share of all."""
+    try:
+        found = client.cluster()["servers"]
+    except IcewrightError:
+        return None
+    held = {one["server_id"]: one["buckets"] for one in found if one["session"] is not None}
+    is_settled = (
+        len(held) == PROCESSES and sum(held.values()) == BUCKETS and max(held.values()) - min(held.values()) < 2
+    )
+    return held if is_settled else None
+
+
+def looking(machine: Processes) -> list[psutil.Process]:
+    """The further processes, without the one that the standard library starts for itself."""
+    return [
+        one for one in psutil.Process(machine.running["serve"].pid).children() if "spawn_main" in str(one.cmdline())
+    ]
+
+
+def test_processes_share_the_tables_come_back_and_end_with_their_server(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    url, entry = postgres.new_database(), make_lake(tmp_path)
+    for number in range(TABLES):
+        make_table(entry, ("db", f"t{number}"))
+    with several_servers(tmp_path, entry, url, f"processes = {PROCESSES}\n") as make:
+        machine = make("only")
+        machine.configuration.write_text(
+            machine.configuration.read_text() + "\n[cluster]\nheartbeat_ms = 1000\ndead_ms = 4000\n"
+        )
+        machine.start("serve")
+        with machine.client() as client:
+            held = wait_for(lambda: parts(client), "three processes share", machine)
+            (server,) = {server_of(name) for name in held}
+            assert set(held) == {server, process_name(server, 1), process_name(server, 2)}
+            assert [one["leads"] for one in client.cluster()["servers"]] == [True, False, False]
+            wait_for(lambda: len(client.tables().items) == TABLES or None, "all are seen", machine)
+            looking(machine)[0].kill()
+
+            def replaced() -> Json | None:
+                found = parts(client)
+                return found if found is not None and process_name(server, 3) in found else None
+
+            assert len(wait_for(replaced, "another is there in its place", machine)) == PROCESSES
+            left = looking(machine)
+            assert len(left) == PROCESSES - 1
+        os.kill(machine.running.pop("serve").pid, signal.SIGKILL)
+        assert psutil.wait_procs(left, timeout=60)[1] == []
+        machine.start("serve")
+        with machine.client() as client:
+            again = wait_for(lambda: parts(client), "a new one has all buckets", machine)
+            assert server not in {server_of(name) for name in again}
+            left = looking(machine)
+        running = machine.running["serve"]
+        running.terminate()
+        assert running.wait(60) == 0
+        assert [one for one in left if one.is_running()] == []
+        assert "process not ended in time" not in machine.log("serve")
+    postgres.drop(url)

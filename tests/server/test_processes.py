@@ -1,0 +1,106 @@
+"""Further processes of a server: so many at any time, each under a name of its own, and none behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from icewright.config.model import ServerConfig
+from icewright.core.errors import InvalidConfiguration
+from icewright.server.processes import LookingProcesses, NeverLeads, check_processes
+from icewright.store_admin.leader_lock import SqliteLeaderElection
+from tests.lakes.stores import new_store
+
+
+@dataclass
+class Fake:
+    """A process that does nothing; one that ``hangs`` does not end when it is asked to."""
+
+    name: str
+    hangs: bool = False
+    exitcode: int | None = None
+    heard: list[str] = field(default_factory=list)
+
+    def terminate(self) -> None:
+        self.heard.append("terminate")
+        if not self.hangs:
+            self.exitcode = 0
+
+    def kill(self) -> None:
+        self.heard.append("kill")
+        self.exitcode = -9
+
+    def join(self, timeout: float | None = None) -> None:
+        assert self.exitcode is not None or timeout is not None, "waits for ever"
+
+
+class House:
+    """A server with two further processes, and a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now_s, self.started = 1_000.0, list[Fake]()
+        self.processes = LookingProcesses(self.start, "server-1", 2, end_s=0, monotonic_s=lambda: self.now_s)
+
+    def start(self, name: str) -> Fake:
+        self.started.append(Fake(name))
+        return self.started[-1]
+
+    def after(self, seconds: float) -> int:
+        """How many have been started by then."""
+        self.now_s += seconds
+        self.processes.turn()
+        return len(self.started)
+
+
+def test_one_that_dies_is_replaced_after_a_pause_that_grows() -> None:
+    house = House()
+    assert house.after(0) == house.after(100) == 2
+    for number, pause_s in enumerate((1, 2, 4, 8, 16, 32, 60, 60), start=2):
+        house.started[-1].exitcode = 1
+        assert house.after(0) == number
+        assert house.after(pause_s - 0.5) == number
+        assert house.after(0.5) == number + 1
+    assert len({one.name for one in house.started}) == len(house.started)
+
+
+def test_one_that_lived_long_is_replaced_soon() -> None:
+    house = House()
+    house.after(0)
+    for _ in range(3):
+        house.started[-1].exitcode = 1
+        house.after(0)
+        house.after(8)
+    house.now_s += 200
+    house.started[-1].exitcode = -9
+    assert house.after(0) == 5
+    assert house.after(1) == 6
+
+
+def test_all_end_with_the_server_and_one_that_hangs_is_killed() -> None:
+    house = House()
+    house.after(0)
+    first, second = house.started
+    second.hangs = True
+    with house.processes:
+        pass
+    assert (first.heard, second.heard) == (["terminate"], ["terminate", "kill"])
+    assert len(house.started) == 2
+
+
+def test_a_process_stands_for_no_election() -> None:
+    election = SqliteLeaderElection(new_store())
+    assert election.lead() is not None
+    one = NeverLeads(election)
+    assert (one.lead(), one.epoch, one.backend) == (None, None, 0)
+
+
+def test_a_store_on_sqlite_has_one_process() -> None:
+    def of(store_url: str, processes: int) -> ServerConfig:
+        return ServerConfig("127.0.0.1", 7077, Path("/state"), store_url, None, 30_000, 20, processes=processes)
+
+    check_processes(of("sqlite:////state/icewright.db", 1))
+    check_processes(of("postgresql://host/db", 4))
+    with pytest.raises(InvalidConfiguration, match="processes = 2: a store on SQLite has one process"):
+        check_processes(of("sqlite:////state/icewright.db", 2))
