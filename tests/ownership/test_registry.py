@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -696,9 +696,9 @@ class TestStore:
         written: list[int] = []
 
         class Counted(SqlClaims):
-            def keep(self, seen: object, forget: object = ()) -> None:
-                written.append(len(list(seen)))  # type: ignore[call-overload] # a sequence
-                super().keep(seen, forget)  # type: ignore[arg-type] # as they came
+            def keep(self, seen: Sequence[SeenClaim], *told: Any) -> Mapping[TableName, SeenClaim]:
+                written.append(len(seen))
+                return super().keep(seen, *told)
 
         world.claims = Counted(new_store())
         world.started()
@@ -720,10 +720,10 @@ class TestStore:
                     raise StoreUnavailable("away")
                 return super().claims()
 
-            def keep(self, seen: object, forget: object = ()) -> None:
+            def keep(self, *told: Any) -> Mapping[TableName, SeenClaim]:
                 if self.is_away:
                     raise StoreUnavailable("away")
-                super().keep(seen, forget)  # type: ignore[arg-type] # as they came
+                return super().keep(*told)
 
         world.claims = away = Away(new_store())
         world.started()

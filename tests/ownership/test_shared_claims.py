@@ -138,7 +138,7 @@ class TestBooks:
         other.put(self.seen(1))
         other.keep()
         mine.take_over()
-        assert mine._dirty == set()
+        assert mine._dirty == {}
 
     def test_a_table_that_is_lost_at_its_pointer_is_so_whoever_saw_it_there(
         self, books: tuple[ClaimBook, ClaimBook]
@@ -184,16 +184,16 @@ class TestBooks:
         next_leader.load(lambda _: True)
         for one in (leader, next_leader):
             assert one.is_lost(T, "m1")
-            assert _of(one).gone == (gone,)
+            assert seen_in(one).gone == (gone,)
         withdrawn = replace(gone, declared_at=0)
-        leader.put(replace(_of(leader), lost_at=None, lost_by="", gone=(withdrawn,)))
+        leader.put(replace(seen_in(leader), lost_at=None, lost_by="", gone=(withdrawn,)))
         leader.keep()
         self.looked(follower, 3)
         leader.take_over()
         after = ClaimBook(leader.store)
         after.load(lambda _: True)
         for one in (leader, after):
-            assert (_of(one).seen_at, _of(one).lost_at, _of(one).gone) == (3, None, (withdrawn,))
+            assert (seen_in(one).seen_at, seen_in(one).lost_at, seen_in(one).gone) == (3, None, (withdrawn,))
             assert one.withdrawn("u") == (withdrawn,)
 
     def test_a_claim_that_was_written_before_a_person_spoke_does_not_undo_that(
@@ -206,10 +206,10 @@ class TestBooks:
         leader.put(replace(self.seen(1), gone=(gone,)), is_news=False)
         leader._dirty.clear()  # as while it is being written
         leader.take_over()
-        assert _of(leader).gone == (gone,)
+        assert seen_in(leader).gone == (gone,)
         leader.keep()
         next_leader.load(lambda _: True)
-        assert _of(next_leader).gone == (gone,)
+        assert seen_in(next_leader).gone == (gone,)
 
     def test_what_was_gone_from_the_place_of_another_table_is_not_of_the_present_one(
         self, books: tuple[ClaimBook, ClaimBook], follower: ClaimBook
@@ -220,7 +220,7 @@ class TestBooks:
         follower.put(replace(self.seen(2), claim=Claim(T, "v", ("s3://b/t/",))))
         follower.keep()
         leader.take_over()
-        assert _of(leader).gone == ()
+        assert seen_in(leader).gone == ()
 
     def test_what_was_withdrawn_of_a_table_is_so_under_its_new_name(
         self, books: tuple[ClaimBook, ClaimBook], follower: ClaimBook
@@ -236,7 +236,7 @@ class TestBooks:
         assert found.gone == leader.withdrawn("u") == (replace(gone, declared_at=0),)
 
 
-def _of(book: ClaimBook) -> SeenClaim:
-    found = book.get(T)
+def seen_in(book: ClaimBook, name: TableName = T) -> SeenClaim:
+    found = book.get(name)
     assert found is not None
     return found

@@ -2,6 +2,7 @@
 
 Sessions, assignment and fences are the real ones, over a real store; what a look does is one write. Each server has a
 clock of its own, which goes faster or slower than the database's. One leads, by a lease; it may stand still as well.
+What looks say of places is kept now and then, for all of them at once: by then a bucket may be another server's.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Engine, select, update
 
 from icewright.core.errors import BucketLost, CoordinatorUnavailable, StoreTaken, StoreUnavailable
 from icewright.model.iceberg.names import TableName
+from icewright.ownership.claim_book import ClaimBook
+from icewright.ownership.claims_sql import SqlClaims
+from icewright.ownership.model import Claim, SeenClaim
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.share import Share, SharedPart
 from icewright.store.schema import LISTED_CHANGED, SERVER_EPOCH, counters
@@ -33,6 +37,8 @@ HEARTBEAT_MS: Final = 2_000
 DEAD_MS: Final = 6_000
 LEASE_MS: Final = 3_000
 LOOK_MS_MAX: Final = 4_000
+KEEPS: Final = 0.2
+"""How often claims are kept behind a poll."""
 LATE_MS: Final = DEAD_MS + 2 * HEARTBEAT_MS + 2 * POLL_MS
 """How long a bucket may be with a server that does nothing: until it is dead, a beat before that, one more where the
 leader itself stood still and lets the others speak first, and two polls to assign it."""
@@ -50,6 +56,9 @@ class Look:
     context: Context
     session: int
     until: int
+    book: ClaimBook
+    commits: int
+    """Of the table, when it was read."""
 
 
 @dataclass(eq=False)
@@ -60,6 +69,7 @@ class Server:
     share: Share
     looks: list[Look] = field(default_factory=list)
     part: SharedPart | None = None
+    book: ClaimBook = field(default_factory=lambda: ClaimBook(None))
     epoch: int | None = None
     halted_until: int = 0
     is_dead: bool = False
@@ -93,6 +103,10 @@ class BucketsWorld:
         self.lead_until, self.epoch, self.away_until = 0, 0, 0
         self.idle_since: dict[tuple[int, int], int] = {}
         self.numbers = 0
+        self.commits_chance = random.Random(seed)  # noqa: S311 - a simulation
+        self.commits = dict.fromkeys(TABLES, 0)
+        self.claimed: dict[TableName, int] = {}
+        """The commit from which the latest claim is that was ever kept of each table."""
         self.reader = SqlCoordinator(self.engine, self.clock)
         for _ in range(3):
             self.start()
@@ -135,6 +149,8 @@ class BucketsWorld:
         """So many polls."""
         for _ in range(ticks):
             self.clock.advance(POLL_MS)
+            for name in self.commits_chance.sample(TABLES, 4):
+                self.commits[name] += 1
             self.trouble()
             self.elect()
             for server in self.chance.sample(self.servers, len(self.servers)):
@@ -203,12 +219,19 @@ class BucketsWorld:
             pass
         if server.share.session is not None and (server.part is None or not server.part.is_present):
             server.part = server.share.part(leads=server.epoch is not None)
+            server.book = ClaimBook(SqlClaims(self.engine_of(server), is_shared=True))
         for look in [one for one in server.looks if one.until <= self.clock.now()]:
             server.looks.remove(look)
             look.context.run(self.finish, server, look)
         for name in self.chance.sample(TABLES, 6):
             if server.part is not None and server.share.session is not None:
                 self.begin(server, server.part, name)
+        if server.part is not None and not self.is_away and self.commits_chance.random() < KEEPS:
+            self.keep(server.book, server.part)
+
+    def engine_of(self, server: Server) -> Engine:
+        """By which it writes: one that follows, for nothing but what it holds."""
+        return self.engine if server.epoch is not None else self.engine.execution_options(**{SHARES: True})
 
     def begin(self, server: Server, part: SharedPart, name: TableName) -> None:
         """Begin a look, where the server may."""
@@ -221,7 +244,9 @@ class BucketsWorld:
         self.counted["look"] += 1
         until = self.clock.now() + self.chance.randrange(LOOK_MS_MAX)
         others = [one for one in self.servers if any(at.name == name and at.session in live for at in one.looks)]
-        server.looks.append(Look(name, working, context, server.share.session or 0, until))
+        look = Look(name, working, context, server.share.session or 0, until, server.book, self.commits[name])
+        server.looks.append(look)
+        context.run(self.note, look)
         if (
             others and server.share.session in live
         ):  # else it does not know yet that it is dead: its look writes nothing
@@ -229,10 +254,11 @@ class BucketsWorld:
 
     def finish(self, server: Server, look: Look) -> None:
         """Write what a look came to, and end it."""
-        engine = self.engine if server.epoch is not None else self.engine.execution_options(**{SHARES: True})
+        if self.commits_chance.random() < 0.5:  # it has read more of what the table was
+            self.note(look)
         try:
             if not self.is_away:
-                with writing(engine) as connection:
+                with writing(self.engine_of(server)) as connection:
                     self.effect(connection, server, look)
                 self.counted["written"] += 1
         except BucketLost:
@@ -246,6 +272,26 @@ class BucketsWorld:
         if owner != look.session:
             raise Broken(f"{server.name} wrote for {look.name} by session {look.session}, which is {owner}'s")
         connection.execute(update(counters).where(counters.c.name == LISTED_CHANGED).values(value=counters.c.value + 1))
+
+    def note(self, look: Look) -> None:
+        """What a look says of a table's places, by a clock that goes ahead or behind."""
+        at = self.clock.now() + self.commits_chance.randrange(-DEAD_MS, DEAD_MS)
+        look.book.put(SeenClaim(Claim(look.name, "u", ("s3://b/t/",)), str(look.commits), at))
+
+    def keep(self, book: ClaimBook, part: SharedPart) -> None:
+        """Keep what looks have said since the last time, and judge what is there then."""
+        try:
+            with part.as_server():
+                book.keep()
+            self.counted["claims kept"] += 1
+            book.take_over()
+        except BucketLost:
+            self.counted["claims of a dead server" if book._dirty else "claims of the next owner"] += 1
+        for seen in SqlClaims(self.engine).claims():
+            commit, before = int(seen.metadata_location), self.claimed.get(seen.claim.name, 0)
+            if commit < before:
+                raise Broken(f"{seen.claim.name} claims what it did at commit {commit}, over that of commit {before}")
+            self.claimed[seen.claim.name] = commit
 
     def judge_owners(self) -> None:
         """No bucket is with a server for long that does nothing."""

@@ -12,6 +12,7 @@ from itertools import chain
 
 import pytest
 
+from icewright.ownership import claim_book, claims_sql
 from icewright.server.cluster.coordinator import Bucket
 from icewright.server.cluster.share import Share
 from icewright.store import transactions
@@ -25,6 +26,8 @@ SPARE_SEEDS = range(SEEDS.stop, SEEDS.stop + 50)
 """Run as long as something rare of ``MUST_HAPPEN`` has not come up."""
 MUST_HAPPEN = (
     "came",
+    "claims kept",
+    "claims of the next owner",
     "fenced",
     "halted for longer than a death takes",
     "killed",
@@ -74,6 +77,16 @@ def _simulate_many(kind: type[BucketsWorld]) -> None:
 def test_writes_that_compare_no_bucket_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactions, "_require_held", lambda _connection: None)
     is_broken_by(BucketsWorld, "wrote for")
+
+
+def test_claims_that_compare_no_lease_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims_sql, "lost_leases", lambda *_: frozenset())
+    is_broken_by(BucketsWorld, "over that of commit")
+
+
+def test_claims_that_are_noted_by_no_lease_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim_book, "_lease_of", lambda _name: None)
+    is_broken_by(BucketsWorld, "over that of commit")
 
 
 class HandsOverAtWork(Share):

@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from icewright.core import wording
+from icewright.core.errors import BucketLost
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.model import Claim, GoneUuid, Missing, SeenClaim, as_declared
+from icewright.store.scope_filters import bucket_of
+from icewright.store.transactions import Held, held_now
 
 SEEN_AGAIN_MS: Final = 600_000
 """How often it is noted that a pointer is where it was."""
@@ -52,6 +56,12 @@ def _is_another(before: SeenClaim, now: Claim) -> bool:
     return not all(place.startswith(now.roots) for place in (*before.claim.roots, *before.claim.reaches))
 
 
+def _lease_of(name: TableName) -> Held | None:
+    """By what this thread works on the table; None for the leader where it works on others than that of its bucket."""
+    held = held_now()
+    return held if held is not None and held.bucket == bucket_of(name) else None
+
+
 class ClaimBook:
     """What is in it is read and changed under ``lock``, but for :meth:`load` and :meth:`keep`, which take it."""
 
@@ -67,8 +77,10 @@ class ClaimBook:
         self._others: dict[str, tuple[Instant, tuple[Claim, ...]]] = {}
         """By catalog, when it was asked last, and what its tables of other formats claimed then."""
         self._kept_at: dict[TableName, Instant] = {}
-        self._dirty: set[TableName] = set()
-        """Names whose claims the store does not have, or still has."""
+        self._dirty: dict[TableName, Held | None] = {}
+        """Names whose claims the store does not have, or still has, each with the lease by which that was noted."""
+        self._taken: list[TableName] = []
+        """Names of which :meth:`keep` took over what the store has, until :meth:`take_over` tells of them."""
         self._loaded = threading.Event()
 
     def get(self, name: TableName) -> SeenClaim | None:
@@ -147,6 +159,9 @@ class ClaimBook:
 
         What another table of that name claimed counts on, as of one that is not shown any more.
         """
+        self._put(seen, _lease_of(seen.claim.name), is_news=is_news)
+
+    def _put(self, seen: SeenClaim, lease: Held | None, *, is_news: bool) -> None:
         name = seen.claim.name
         before = self._seen.get(name)
         if before is not None:
@@ -154,7 +169,7 @@ class ClaimBook:
             if _is_another(before, seen.claim):
                 called = replace(name, name=f"{name.name} {before.claim.uuid}")
                 claim = replace(before.claim, name=called, is_gone=True)
-                self.put(replace(before, claim=claim, gone_at=before.gone_at or seen.seen_at))
+                self._put(replace(before, claim=claim, gone_at=before.gone_at or seen.seen_at), lease, is_news=True)
         self._seen[name] = seen
         if seen.claim.uuid is not None:
             self._named[seen.claim.uuid].add(name)
@@ -162,7 +177,11 @@ class ClaimBook:
                 self._gone[seen.claim.uuid] = seen.gone
         kept_at = self._kept_at.get(name)
         if is_news or kept_at is None or not kept_at <= seen.seen_at < kept_at + KEPT_AGAIN_MS:
-            self._dirty.add(name)
+            self._mark(name, lease)
+
+    def _mark(self, name: TableName, lease: Held | None) -> None:
+        """What goes on from a claim that was noted by a lease holds no longer than that."""
+        self._dirty[name] = lease or self._dirty.get(name)
 
     def drop(self, name: TableName) -> bool:
         """Forget a table; whether it was there."""
@@ -170,7 +189,7 @@ class ClaimBook:
         if before is not None:
             self._unname(before.claim)
         self._kept_at.pop(name, None)
-        self._dirty.add(name)
+        self._mark(name, _lease_of(name))
         return before is not None
 
     def retire(self, name: TableName, now: Instant) -> bool:
@@ -217,7 +236,7 @@ class ClaimBook:
                     self._kept_at[name] = seen.seen_at
                     self.put(seen, is_news=False)
                 else:
-                    self._dirty.add(name)
+                    self._dirty[name] = None
             return tuple(seen.claim.name for seen in new)
 
     def take_over(self) -> tuple[TableName, ...]:
@@ -229,14 +248,17 @@ class ClaimBook:
             return ()
         changed, number = self.store.changed_since(self._read_to)
         with self.lock:
-            later = [seen for seen in changed if self._is_later(seen)]
-            for seen in later:
-                name = seen.claim.name
-                self._kept_at[name] = seen.seen_at
-                declared = self._as_declared(seen) if self.store.declares else seen
-                self.put(declared, is_news=declared != seen)
+            taken, self._taken = self._taken, []
+            taken += [self._take(seen) for seen in changed if self._is_later(seen)]
             self._read_to = max(self._read_to, number)
-            return tuple(seen.claim.name for seen in later)
+            return tuple(taken)
+
+    def _take(self, seen: SeenClaim) -> TableName:
+        name = seen.claim.name
+        self._kept_at[name] = seen.seen_at
+        declared = self._as_declared(seen) if self.store is not None and self.store.declares else seen
+        self.put(declared, is_news=declared != seen)
+        return name
 
     def _as_declared(self, seen: SeenClaim) -> SeenClaim:
         uuid = seen.claim.uuid
@@ -247,22 +269,33 @@ class ClaimBook:
         mine = self._seen.get(seen.claim.name)
         return seen.claim.name not in self._dirty and (mine is None or mine.seen_at < seen.seen_at)
 
-    def keep(self) -> None:
-        """Write down what has changed. Raises ``Unavailable``; then the next call does it."""
+    def keep(self, said_of: TableName | None = None) -> None:
+        """Write down what has changed. Raises ``Unavailable``; then the next call does it.
+
+        What was noted in a bucket that has moved since is left out, and what the store has of it is taken over. Then it
+        raises :class:`~icewright.core.errors.BucketLost`: of any table, or of the one that somebody has ``said_of``
+        something; all else is written.
+        """
         if self.store is None:
             return
         with self.lock:
-            dirty, self._dirty = self._dirty, set()
+            dirty, self._dirty = self._dirty, {}
             seen = [self._seen[name] for name in dirty if name in self._seen]
             forget = [name for name in dirty if name not in self._seen]
         try:
-            self.store.keep(seen, forget)
+            others = self.store.keep(seen, forget, dirty)
         except BaseException:
             with self.lock:
-                self._dirty |= dirty
+                meanwhile, self._dirty = self._dirty, dirty
+                for name, lease in meanwhile.items():
+                    self._mark(name, lease)
             raise
         with self.lock:
             self._kept_at.update({one.claim.name: one.seen_at for one in seen})
+            self._taken += [self._take(one) for name, one in others.items() if name not in self._dirty]
+        if others if said_of is None else said_of in others:
+            told = f"another server looks at {wording.count(len(others), 'table')} by now"
+            raise BucketLost(told, hint="what it has kept of their places counts")
 
     def _unname(self, claim: Claim) -> None:
         if claim.uuid is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from sqlalchemy import Connection, Engine, bindparam, delete, insert, select, update
@@ -10,14 +11,17 @@ from sqlalchemy import Connection, Engine, bindparam, delete, insert, select, up
 from icewright.model.iceberg.names import TableName
 from icewright.ownership.model import SeenClaim, as_declared
 from icewright.store.documents import digest, dump, load
+from icewright.store.locks import ASSIGNED
 from icewright.store.schema import CLAIMS_CHANGED, claims, counters
 from icewright.store.table_rows import is_one_of
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import Held, lost_leases, reading, writing
 
 FETCH_ROWS = 1_000
 """Rows read at a time; each is some 500 bytes."""
 _NAMES_AT_ONCE: Final = 400
 """Names that one query asks for: every database allows two parameters for each."""
+
+_NO_LEASES: Final[Mapping[TableName, Held | None]] = MappingProxyType({})
 
 
 class SqlClaims:
@@ -57,28 +61,42 @@ class SqlClaims:
             rows = connection.execute(query).all()
         return [load(SeenClaim, row[0]) for row in rows], rows[-1][1] if rows else number
 
-    def keep(self, seen: Sequence[SeenClaim], forget: Iterable[TableName] = ()) -> None:
+    def keep(
+        self,
+        seen: Sequence[SeenClaim],
+        forget: Iterable[TableName] = (),
+        leases: Mapping[TableName, Held | None] = _NO_LEASES,
+    ) -> Mapping[TableName, SeenClaim]:
         """Insert or replace claims, and forget those of further names, in one transaction.
 
-        Forgetting what is not there is harmless.
+        Forgetting what is not there is harmless. Where the lease of a table's bucket has ended by which its claim was
+        noted, one that is in the store stays: another server may have kept it since. These are returned.
         """
         by_name = {one.claim.name: one for one in seen}
-        gone = [_key(name) for name in (*forget, *by_name)]
-        if not gone:
-            return
+        told = {*forget, *by_name}
+        if not told:
+            return {}
+        held = {one for one in leases.values() if one is not None}
         same = (claims.c.catalog == bindparam("key_catalog"), claims.c.name_digest == bindparam("key_name_digest"))
         counter = update(counters).where(counters.c.name == CLAIMS_CHANGED).values(value=counters.c.value + 1)
-        with writing(self._engine, ()) as connection:  # the counter's row has them take turns, in their numbers' order
+        with writing(self._engine, (ASSIGNED,) if held else ()) as connection:
+            lost = lost_leases(connection, held)
+            # The counter's row has those who keep claims take turns, in their numbers' order.
             changed = connection.execute(counter.returning(counters.c.value)).scalar_one()
-            if not self.declares:
-                before = _kept(connection, by_name)
-                by_name = {name: as_declared(one, before.get(name)) for name, one in by_name.items()}
-            rows = [{**_key(name), "claim": dump(one)} for name, one in by_name.items()]
-            connection.execute(
-                delete(claims).where(*same), [{f"key_{name}": value for name, value in key.items()} for key in gone]
-            )
+            late = {name for name, lease in leases.items() if lease in lost}
+            before = _kept(connection, late if self.declares else late.union(by_name))
+            others = {name: before[name] for name in late if name in before}
+            rows = [
+                {**_key(name), "claim": dump(one if self.declares else as_declared(one, before.get(name)))}
+                for name, one in by_name.items()
+                if name not in others
+            ]
+            gone = [{f"key_{name}": value for name, value in _key(one).items()} for one in told - others.keys()]
+            if gone:
+                connection.execute(delete(claims).where(*same), gone)
             if rows:
                 connection.execute(insert(claims), [{**row, "changed": changed} for row in rows])
+        return others
 
 
 def _kept(connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, SeenClaim]:

@@ -191,7 +191,7 @@ class Registry:
         if not missing and name not in read and before is not None and before.metadata_location:  # it is gone for good
             with self._lock:
                 self._version += self._book.drop(name)
-            self.keep()
+            self.keep(name)
             return before.metadata_location
         try:
             pointer = catalog.metadata_location(name)
@@ -208,7 +208,7 @@ class Registry:
             self._book.put(replace(seen, lost_at=pointer, lost_by=declared_by))
             self._unknown[name.catalog].discard(name)
             self._version += 1
-        self.keep()
+        self.keep(name)
         return pointer
 
     def withdraw_lost(self, name: TableName) -> str:
@@ -223,7 +223,7 @@ class Registry:
             else:
                 self.gone(name)
                 self._unknown[name.catalog].add(name)
-        self.keep()
+        self.keep(name)
         return seen.lost_at
 
     def book(self) -> ClaimBook:
@@ -266,9 +266,9 @@ class Registry:
                     self.gone(name)
             self._unknown[catalog] = {name for name in names if name not in self._book}
 
-    def keep(self) -> None:
-        """Write down what has changed. Raises ``Unavailable``; then the next call does it."""
-        self._book.keep()
+    def keep(self, said_of: TableName | None = None) -> None:
+        """Write down what has changed, which may be what was ``said_of`` a table. Raises as the book does."""
+        self._book.keep(said_of)
         self._load(of_others=True)
 
     def ownership(self) -> Ownership:

@@ -94,6 +94,8 @@ def in_order(locks: Iterable[Lock]) -> Sequence[Lock]:
 
 TELLS: Final = Lock(LockKind.FEED, shared=True)
 """What a transaction holds that tells of something in the feed."""
+ASSIGNED: Final = Lock(LockKind.ASSIGNMENT, shared=True)
+"""What a transaction holds during which no bucket may move."""
 
 
 class WriteLock:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from icewright.core.clock import Clock
 from icewright.core.errors import BucketLost, InvalidMessage, OutcomeUnknown, StoreTaken, StoreUnavailable
 from icewright.core.times import Instant
-from icewright.store.locks import Lock, WriteLock, in_order
+from icewright.store.locks import ASSIGNED, Lock, WriteLock, in_order
 from icewright.store.schema import SERVER_EPOCH, counters
 from icewright.store.servers_schema import buckets, server_sessions
 
@@ -66,6 +67,11 @@ def holding(held: Held) -> Iterator[None]:
         yield
     finally:
         _HELD.reset(token)
+
+
+def held_now() -> Held | None:
+    """What this thread writes by: see :func:`holding`; None outside of that."""
+    return _HELD.get()
 
 
 @contextmanager
@@ -163,6 +169,17 @@ def _require_held(connection: Connection) -> None:
         raise BucketLost(
             "the tables are another server's now", hint="nothing was written; that server continues with them"
         )
+
+
+def lost_leases(connection: Connection, leases: Collection[Held]) -> AbstractSet[Held]:
+    """Which of these leases of buckets have ended. The others hold until the transaction has: it has ``ASSIGNED``."""
+    if not leases:
+        return frozenset()
+    require_locked(connection, ASSIGNED)
+    asked = {one.bucket for one in leases}
+    rows = connection.execute(select(buckets.c.bucket, buckets.c.epoch).where(buckets.c.bucket.in_(asked)))
+    epochs: dict[int | None, int] = {row[0]: row[1] for row in rows}
+    return frozenset(one for one in leases if epochs.get(one.bucket) != one.epoch)
 
 
 def require_lead(engine: Engine) -> None:

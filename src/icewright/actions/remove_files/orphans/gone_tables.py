@@ -179,7 +179,7 @@ class GoneUuids:
                 raise NotFound(f"there is no table {name}")
             others = (one for one in seen.gone if one.uuid != declared.uuid)
             book.put(replace(seen, gone=(*others, declared)))
-        self._registry.keep()
+        self._registry.keep(name)
         return declared
 
 
