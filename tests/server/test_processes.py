@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from icewright.config.model import ServerConfig
-from icewright.core.errors import InvalidConfiguration
-from icewright.server.processes import LookingProcesses, NeverLeads, check_processes
+from icewright.core.errors import InvalidConfiguration, StoreUnavailable
+from icewright.ports.telemetry import PROCESS
+from icewright.server.processes import LookingProcesses, NeverLeads, check_processes, end_behind
 from icewright.store_admin.leader_lock import SqliteLeaderElection
 from tests.lakes.stores import new_store
+
+DEATHS = "icewright_process_deaths_total"
 
 
 @dataclass
@@ -40,10 +45,22 @@ class House:
     """A server with two further processes, and a clock of its own."""
 
     def __init__(self) -> None:
-        self.now_s, self.started = 1_000.0, list[Fake]()
-        self.processes = LookingProcesses(self.start, "server-1", 2, end_s=0, monotonic_s=lambda: self.now_s)
+        self.now_s, self.started, self.forgotten = 1_000.0, list[Fake](), list[str]()
+        self.trouble: Exception | None = None
+        self.refused = 0
+        self.processes = LookingProcesses(
+            self.start, "server-1", 2, forget=self.forget, end_s=0, monotonic_s=lambda: self.now_s
+        )
+
+    def forget(self, name: str) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.forgotten.append(name)
 
     def start(self, name: str) -> Fake:
+        if isinstance(self.trouble, OSError):
+            self.refused += 1
+            raise self.trouble
         self.started.append(Fake(name))
         return self.started[-1]
 
@@ -76,6 +93,45 @@ def test_one_that_lived_long_is_replaced_soon() -> None:
     house.started[-1].exitcode = -9
     assert house.after(0) == 5
     assert house.after(1) == 6
+
+
+def test_one_that_cannot_be_started_is_tried_again_ever_later() -> None:
+    house = House()
+    house.trouble = BlockingIOError(errno.EAGAIN, "no room for another process")
+    house.after(0)
+    assert house.refused == 2
+    for number, pause_s in enumerate((1, 2, 4), start=1):
+        house.after(pause_s - 0.5)
+        assert house.refused == 2 * number
+        house.after(0.5)
+        assert house.refused == 2 * number + 2
+    house.trouble = None
+    assert house.after(8) == 2
+
+
+def test_one_that_died_is_counted_and_the_store_forgets_it() -> None:
+    house, before = House(), PROCESS.get_sample_value(DEATHS) or 0
+    house.after(0)
+    first, second = house.started
+    first.exitcode = -9
+    house.after(0)
+    assert house.forgotten == [first.name]
+    house.trouble = StoreUnavailable("it is away")
+    second.exitcode = -9
+    assert house.after(1) == 3
+    assert house.after(1) == 4
+    assert (house.forgotten, PROCESS.get_sample_value(DEATHS)) == ([first.name], before + 2)
+
+
+def test_one_whose_server_is_gone_ends_and_at_once_where_it_hangs() -> None:
+    happened, ending = list[str | int](), threading.Event()
+
+    def end_now(code: int) -> None:
+        assert ending.is_set()
+        happened.append(code)
+
+    end_behind(lambda: happened.append("gone"), ending, end_s=0, end_now=end_now)
+    assert happened == ["gone", 3]
 
 
 def test_all_end_with_the_server_and_one_that_hangs_is_killed() -> None:

@@ -17,7 +17,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, SpanContext, Status, StatusCode, TraceFlags
 from opentelemetry.util.types import AttributeValue
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 from structlog.contextvars import bound_contextvars
 
 from icewright.core.clock import Clock
@@ -65,6 +65,11 @@ _REQUESTS: Final = Histogram(
     buckets=(0.01, 0.1, 1.0, 10.0),
     registry=PROCESS,
 )
+_PROCESS_DEATHS: Final = Counter(
+    "icewright_process_deaths",
+    "Of the process: further processes of this server that died, each of which another one follows.",
+    registry=PROCESS,
+)
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -76,6 +81,11 @@ def note_statement(seconds: float) -> None:
 def note_request(method: str, route: str | None, status: int, seconds: float) -> None:
     """A request was answered. ``route`` is a template, None where there is none for it; a method may be anything."""
     _REQUESTS.labels(method if method in _METHODS else "other", route or "other", status).observe(seconds)
+
+
+def note_process_death() -> None:
+    """A further process of this server has died."""
+    _PROCESS_DEATHS.inc()
 
 
 @contextmanager

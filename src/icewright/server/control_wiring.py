@@ -146,7 +146,7 @@ class Opened:
     @property
     def servers(self) -> SqlServers:
         """Who is there; this server says with each beat how much CPU it uses."""
-        return SqlServers(self.engine, cpu=CpuShare().share)
+        return SqlServers(self.engine, cpu=CpuShare(processes=self.config.server.processes).share)
 
     @property
     def _places(self) -> PlaceRules:

@@ -24,6 +24,7 @@ from icewright.config.model import Config, ServerConfig
 from icewright.core.errors import IcewrightError, InvalidConfiguration
 from icewright.core.servers import Server, nobody_leads, process_name
 from icewright.model.work.optimizers import LOG_FORMATS
+from icewright.ports.telemetry import note_process_death
 from icewright.server.cluster.leadership import Leadership
 from icewright.server.cluster.leading import Answer, Question
 from icewright.server.control_wiring import open_control_plane
@@ -71,6 +72,7 @@ class _Place:
     """What is to be one of the processes at any time."""
 
     process: Process | None = None
+    name: str = ""
     started_s: float = 0.0
     pause_s: float = field(default=_PAUSE_S_MIN)
     not_before_s: float = 0.0
@@ -79,7 +81,7 @@ class _Place:
 class LookingProcesses:
     """So many processes beside the server ``server_id``, while this is entered.
 
-    A name is never used twice: the session of one that died may not be over yet.
+    A name is never used twice: the session of one that died may not be over yet. ``forget`` is told of each that died.
     """
 
     def __init__(
@@ -88,12 +90,13 @@ class LookingProcesses:
         server_id: str,
         count: int,
         *,
+        forget: Callable[[str], None] = lambda _: None,
         poll_s: float = POLL_S,
         end_s: float = END_S,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._start, self._server_id, self._poll_s, self._end_s = start, server_id, poll_s, end_s
-        self._monotonic_s = monotonic_s
+        self._forget, self._monotonic_s = forget, monotonic_s
         self._places: Sequence[_Place] = [_Place() for _ in range(count)]
         self._started = 0
         self._closing = threading.Event()
@@ -128,19 +131,36 @@ class LookingProcesses:
         for place in self._places:
             self._bury(place, now_s)
             if place.process is None and now_s >= place.not_before_s:
-                self._started += 1
-                name = process_name(self._server_id, self._started)
-                place.process, place.started_s = self._start(name), now_s
-                _log.info("process started", server=name)
+                self._begin(place, now_s)
+
+    def _begin(self, place: _Place, now_s: float) -> None:
+        self._started += 1
+        place.name = process_name(self._server_id, self._started)
+        try:
+            place.process, place.started_s = self._start(place.name), now_s
+        except OSError as error:  # the machine has no room for it by now
+            _log.error("process not started, trying again", server=place.name, detail=str(error), pause_s=place.pause_s)
+            _pause(place, now_s, place.pause_s)
+            return
+        _log.info("process started", server=place.name)
 
     def _bury(self, place: _Place, now_s: float) -> None:
         if place.process is None or (code := place.process.exitcode) is None:
             return
         is_steady = now_s - place.started_s > _STEADY_S
         pause_s = _PAUSE_S_MIN if is_steady else place.pause_s
-        _log.error("process died, starting another", exit_code=code, pause_s=pause_s)
-        place.process, place.not_before_s = None, now_s + pause_s
-        place.pause_s = min(_PAUSE_S_MAX, pause_s * 2)
+        note_process_death()
+        _log.error("process died, starting another", server=place.name, exit_code=code, pause_s=pause_s)
+        place.process = None
+        _pause(place, now_s, pause_s)
+        try:
+            self._forget(place.name)
+        except IcewrightError as error:
+            _log.warning("process is remembered for a day", server=place.name, detail=error.message)
+
+
+def _pause(place: _Place, now_s: float, pause_s: float) -> None:
+    place.not_before_s, place.pause_s = now_s + pause_s, min(_PAUSE_S_MAX, pause_s * 2)
 
 
 class NeverLeads:
@@ -177,8 +197,10 @@ def check_processes(server: ServerConfig) -> None:
         )
 
 
-def looking_beside(config: Config, environ: Mapping[str, str], own: Server) -> LookingProcesses:
-    """The further processes of a server, while they are entered.
+def looking_beside(
+    config: Config, environ: Mapping[str, str], own: Server, forget: Callable[[str], None]
+) -> LookingProcesses:
+    """The further processes of a server, while they are entered; ``forget`` is told the name of each that died.
 
     They begin as new interpreters: a fork would have the locks of the server's threads. The environment goes to them by
     a pipe, not by their arguments.
@@ -190,7 +212,7 @@ def looking_beside(config: Config, environ: Mapping[str, str], own: Server) -> L
         process.start()
         return process
 
-    return LookingProcesses(start, own.server_id, config.server.processes - 1)
+    return LookingProcesses(start, own.server_id, config.server.processes - 1, forget=forget)
 
 
 def _look(config: Config, environ: Mapping[str, str], own: Server) -> None:
@@ -232,13 +254,25 @@ def _ask_nobody(_url: str, _question: Question) -> Answer:
 
 
 def _end_with_parent(ending: threading.Event) -> None:
-    """Set ``ending`` when the process that started this one is gone."""
+    """Have ``ending`` set when the process that started this one is gone."""
     parent = multiprocessing.parent_process()
     if parent is None:
         raise RuntimeError("not a process of a server")
+    threading.Thread(target=end_behind, args=(parent.join, ending), name="parent", daemon=True).start()
 
-    def wait() -> None:
-        parent.join()
-        ending.set()
 
-    threading.Thread(target=wait, name="parent", daemon=True).start()
+def end_behind(
+    wait: Callable[[], None],
+    ending: threading.Event,
+    *,
+    end_s: float = END_S,
+    end_now: Callable[[int], object] = os._exit,
+) -> None:
+    """Set ``ending`` when ``wait`` returns, and end at once where that has not ended this process in ``end_s``.
+
+    Nobody else would: what hangs keeps a process, and the server that would kill it is gone.
+    """
+    wait()
+    ending.set()
+    time.sleep(end_s)
+    end_now(_STUCK)

@@ -137,7 +137,7 @@ def _serve(
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
             for catalog, problem in quarantine_problems(config.catalogs).items():
                 _log.warning("quarantine cannot be used", catalog=catalog, detail=problem)
-            with leadership, counting, looking_beside(config, environ, own):
+            with leadership, counting, looking_beside(config, environ, own, opened.servers.leave):
                 web.run(sockets=[listening])
             if leadership.failure is not None:
                 raise leadership.failure

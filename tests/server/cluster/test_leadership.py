@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from icewright.core.errors import StoreTaken, StoreUnavailable, Unavailable
-from icewright.core.servers import Server, leader_of
+from icewright.core.servers import Server, leader_of, process_name
 from icewright.model.access.permissions import OWNER
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
@@ -185,6 +185,29 @@ def test_who_loses_the_lead_follows_and_may_lead_again_with_nothing_remembered(
         assert first.leadership.led is not remembered
         assert first.beside == ["begun", "ended", "begun"]
     assert first.leadership.failure is None
+
+
+def test_a_leader_that_hangs_gives_the_lead_to_another_server_and_not_to_processes(
+    machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes of a server never lead: nobody would."""
+    first, book = machines[0], machines[0].book
+    for server in ("server-1", "server-2"):
+        book.beat(Server(process_name(server, 1), "http://127.0.0.1:1/", "0.1.0"))
+    checks = 0
+
+    def check() -> None:
+        nonlocal checks
+        checks += 1
+
+    with first.leadership:
+        soon(lambda: first.leads)
+        monkeypatch.setattr(Loop, "silent_s", 1e9)
+        monkeypatch.setattr(first.election, "check", check)
+        soon(lambda: checks > 3 or not first.leads)
+        assert first.leads
+        book.beat(Server("server-2", "http://127.0.0.1:1/", "0.1.0"))
+        soon(lambda: not first.leads)
 
 
 def test_a_leader_whose_store_is_away_leads_on_until_it_can_be_told(machines: tuple[Machine, Machine]) -> None:

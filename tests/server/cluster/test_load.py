@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from icewright.core.servers import SILENT_MS, Server, process_name
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.load import LATE_MS, WINDOW_S, CpuShare, LoadOfServers
@@ -27,8 +29,8 @@ class Used:
     now_s: float = 100.0
     used_s: float = 5.0
 
-    def share(self, quota: Path) -> CpuShare:
-        return CpuShare(lambda: self.used_s, lambda: self.now_s, quota)
+    def share(self, quota: Path, processes: int = 1, machine: int = 64) -> CpuShare:
+        return CpuShare(lambda: self.used_s, lambda: self.now_s, quota, processes=processes, machine=machine)
 
     def passes(self, seconds: float, cpu: float) -> None:
         self.now_s, self.used_s = self.now_s + seconds, self.used_s + seconds * cpu
@@ -66,6 +68,17 @@ def test_a_container_with_less_than_a_core_is_measured_by_that(tmp_path: Path) -
     share = used.share(quota)
     used.passes(WINDOW_S, 0.45)
     assert round(share.share() or 0, 3) == 0.45
+
+
+@pytest.mark.parametrize(("container", "machine"), [("200000 100000\n", 64), ("max 100000\n", 2)])
+def test_processes_that_are_more_than_cores_are_measured_by_their_part(
+    tmp_path: Path, container: str, machine: int
+) -> None:
+    quota, used = tmp_path / "cpu.max", Used()
+    quota.write_text(container)
+    share = used.share(quota, processes=4, machine=machine)
+    used.passes(WINDOW_S, 0.45)
+    assert round(share.share() or 0, 3) == 0.9
 
 
 def test_each_server_has_the_tables_and_the_late_looks_of_its_buckets() -> None:

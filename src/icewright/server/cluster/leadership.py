@@ -28,6 +28,7 @@ from icewright.core.servers import (
     Server,
     leader_of,
     nobody_leads,
+    server_of,
 )
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableName
@@ -290,7 +291,8 @@ class Leadership:
         """Whether the loop hangs, and another server may lead: its own progress renews a lease, not that of threads."""
         if self._election.epoch is None or silent_s <= self._silent_s_max:
             return False
-        return any(not one.is_silent and one.server.server_id != self._own.server_id for one in self._book.present())
+        there = {one.server.server_id for one in self._book.present() if not one.is_silent}
+        return any(name != self._own.server_id and name == server_of(name) for name in there)
 
     @contextmanager
     def _turning(self, control: ControlPlane) -> Iterator[threading.Thread]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -31,8 +32,9 @@ _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 class CpuShare:
     """How much of the CPU that it can use this process has used lately.
 
-    That is one core, since Python's threads take turns, or less where its container gets less; what libraries use
-    beside Python may make it more than 1. Not safe for several threads.
+    That is one core, since Python's threads take turns, or its part where its server has more ``processes`` than its
+    container or the ``machine`` has cores; what libraries use beside Python may make it more than 1. Not safe for
+    several threads.
     """
 
     def __init__(
@@ -40,8 +42,12 @@ class CpuShare:
         used_s: Callable[[], float] = time.process_time,
         now_s: Callable[[], float] = time.monotonic,
         quota: Path = _QUOTA,
+        *,
+        processes: int = 1,
+        machine: int | None = os.cpu_count(),
     ) -> None:
-        self._used_s, self._now_s, self._cores = used_s, now_s, min(1.0, _cores(quota))
+        cores = min(_cores(quota), machine or 1)
+        self._used_s, self._now_s, self._cores = used_s, now_s, min(1.0, cores / processes)
         self._seen = deque([(now_s(), used_s())])
 
     def share(self) -> float | None:
