@@ -11,6 +11,7 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskReport, TaskSpec
 from icewright.model.work.optimizers import OptimizerSettings
+from icewright.model.work.tasks import LogLevel, LogLine, LogLines
 
 BASE_SNAPSHOT_ID = 4_000_000_000_000
 LEASE_S = 30.0
@@ -47,6 +48,11 @@ def report_of(spec: TaskSpec) -> TaskReport:
         wall_ms=1,
         cpu_ms=1,
     )
+
+
+def log_lines(*texts: str, first: int = 1, at: int = 1_000) -> LogLines:
+    """What an attempt logged, a line for each text."""
+    return LogLines(first, tuple(LogLine(at, LogLevel.INFO, text) for text in texts))
 
 
 def settings_of(**changes: Any) -> OptimizerSettings:

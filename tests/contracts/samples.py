@@ -33,8 +33,9 @@ from icewright.model.iceberg.names import PART_LENGTH_MAX, TableId, TableName
 from icewright.model.plans.plans import PartitionVerdict, Plan, Prediction, Reason, RewritePrediction, Verdict
 from icewright.model.policy.policy import Mode
 from icewright.model.work.jobs import PROTOCOL_VERSION, OptimizerHello
-from icewright.model.work.tasks import NewTask, Outcome, Progress
-from icewright.ports.store import TableRecord
+from icewright.model.work.tasks import NewTask, Outcome, Progress, Task
+from icewright.ports.store import TableRecord, TaskStore
+from tests.builders.specs import log_lines
 
 HOSTILE_PARTS = (
     "back`tick",
@@ -59,6 +60,16 @@ def action(base_snapshot_id: int = 1, partition: Partition | None = None) -> Rew
     files = tuple(InputFile(f"s3://b/{n}.parquet", 10, 2, 3) for n in range(2))
     group = FileGroup(0, partition or Partition(0, UNPARTITIONED), "month=2013-01", files)
     return RewriteDataFiles(base_snapshot_id, 0, (group,), 512)
+
+
+def keep_log(store: TaskStore, task_id: str, table: int, *texts: str) -> Task:
+    """A task of a resource group of its own whose attempt runs and has logged."""
+    store.enqueue(new_task(task_id, table=table, resource_group="logged"))
+    task = store.claim("o", resource_group="logged", catalogs=frozenset({"lake"}), lease_ms=1_000)
+    assert task is not None
+    assert task.lease is not None
+    log = log_lines(*texts or ("began",))
+    return store.heartbeat(task_id, task.lease.fencing_token, progress=PROGRESS, lease_ms=1, log=log)
 
 
 def new_task(

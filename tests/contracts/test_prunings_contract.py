@@ -16,12 +16,14 @@ from icewright.model.policy.policies import NewRevision, Policies
 from icewright.model.queries.templates import FilteredColumn, Sums, Template, TemplateWeek
 from icewright.model.work.retention import Pruned, RowKind, Rows
 from icewright.model.work.storage import AccessRecord
+from icewright.model.work.tasks import AttemptState, TaskState
+from icewright.ports.store import Change
 from icewright.queries.sql import SqlQuerySums
 from icewright.recommendations.sql import SqlRecommendations
 from icewright.retention.prunings_sql import SqlPrunings
 from icewright.work.autotune.model import DecisionState
 from tests.builders.queries import JUDGED, measurement, recommendation
-from tests.contracts.samples import REASON, hello, new_task, plan, record
+from tests.contracts.samples import OUTCOME, REASON, hello, keep_log, new_task, plan, record
 from tests.contracts.stores import Stores
 from tests.contracts.test_decisions_contract import decision
 from tests.contracts.test_deletion_store_contract import a_run, approval, remove
@@ -60,8 +62,8 @@ def test_each_kind_is_counted_with_its_oldest(stores: Stores, prunings: SqlPruni
 def fill(stores: Stores, clock: ManualClock, number: int) -> None:
     """One row of each kind that is of the past, and one of each that is not."""
     tables, tasks, messages = stores.tables(), stores.tasks(), stores.messages()
-    tasks.enqueue(new_task(f"task-{number}", table=number))
-    tasks.request_cancel(f"task-{number}", REASON)
+    logged = keep_log(tasks, f"task-{number}", number)
+    tasks.change(Change(logged.task_id, logged.version, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
     tasks.enqueue(new_task(f"task-waiting-{number}", table=number))
     tables.receive(CommitEvent(NAME, number))
     tables.done([tables.inbox(9)[-1].event_id])

@@ -20,6 +20,7 @@ from icewright.model.work.halts import HaltState, NewHalt, Part, PartKind
 from icewright.model.work.history import Ending
 from icewright.model.work.tasks import (
     ACTIVE_STATES,
+    LINES_MAX,
     TERMINAL_STATES,
     TRANSITIONS,
     AttemptState,
@@ -31,6 +32,7 @@ from icewright.model.work.tasks import (
 )
 from icewright.ports.store import AttemptOfTask, Change, TaskFilter, TaskStore
 from icewright.work.groups.rank import AGEING_MS
+from tests.builders.specs import log_lines
 from tests.cases import for_each
 from tests.contracts.samples import (
     HOSTILE_PARTS,
@@ -38,6 +40,7 @@ from tests.contracts.samples import (
     OUTCOME,
     PROGRESS,
     REASON,
+    keep_log,
     new_task,
     of_kind,
     table_id,
@@ -566,6 +569,38 @@ class TestLease:
         assert (beaten.version, beaten.updated_at) == (task.version, task.updated_at)
         assert len(store.history("task-1")) == 2
 
+    def test_lines_of_the_log_come_with_heartbeats_and_with_the_end_once_each(self, store: TaskStore) -> None:
+        task = started(store)
+        assert store.log("task-1", 1) is None
+        for log in (log_lines("a", "b"), log_lines("a", "b"), None):
+            store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=LEASE_MS, log=log)
+        assert store.log("task-1", 1) == log_lines("a", "b")
+        change = Change("task-1", task.version, TaskState.QUEUED, OUTCOME, AttemptState.FAILED, "{}")
+        store.change(replace(change, log=log_lines("b", "c", first=2)))
+        assert store.log("task-1", 1) == log_lines("a", "b", "c")
+        assert claim(store) is not None
+        assert (store.log("task-1", 1), store.log("task-1", 2)) == (log_lines("a", "b", "c"), None)
+
+    def test_a_heartbeat_or_a_change_that_does_not_count_leaves_no_line(self, store: TaskStore) -> None:
+        task = started(store)
+        with pytest.raises(LeaseLost):
+            store.heartbeat("task-1", token(task) - 1, progress=PROGRESS, lease_ms=1, log=log_lines("late"))
+        late = Change("task-1", task.version - 1, TaskState.FAILED, OUTCOME, AttemptState.FAILED, log=log_lines("late"))
+        with pytest.raises(Conflict):
+            store.change(late)
+        assert store.log("task-1", 1) is None
+
+    def test_of_a_long_log_the_newest_lines_are_kept(self, store: TaskStore) -> None:
+        task = started(store)
+        lines = [f"{number} \N{ICE CUBE}" for number in range(3 * LINES_MAX)]
+        for first in range(0, len(lines), 150):
+            log = log_lines(*lines[first : first + 150], first=first + 1)
+            store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=LEASE_MS, log=log)
+        kept = store.log("task-1", 1)
+        assert kept is not None
+        assert [line.text for line in kept.lines] == lines[-LINES_MAX:]
+        assert kept.left_out == 2 * LINES_MAX
+
     def test_a_heartbeat_never_shortens_the_lease(self, store: TaskStore) -> None:
         task = started(store)
         assert store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=1).lease == task.lease
@@ -997,6 +1032,19 @@ class TestPruning:
         assert (store.history("task-2"), store.attempts("task-2")) == (history, attempts)
         assert store.prune(clock.now(), 2) == 1
         assert store.prune(clock.now(), 2) == 0
+
+    def test_logs_go_with_their_task_and_before_it_the_oldest_first(self, store: TaskStore, clock: ManualClock) -> None:
+        for number in (3, 1, 2):
+            keep_log(store, f"task-{number}", number, f"of {number}")
+            clock.advance(10)
+        assert store.prune_logs(clock.now() - 10, 1) == 1
+        assert [store.log(f"task-{number}", 1) is None for number in (1, 2, 3)] == [False, False, True]
+        assert store.prune_logs(clock.now() - 10, 9) == 1
+        assert store.prune_logs(clock.now() - 10, 9) == 0
+        assert store.log("task-2", 1) == log_lines("of 2")
+        move(store, store.get("task-2"), TaskState.FAILED)
+        assert store.prune(clock.now() + 1, 9) == 1
+        assert store.log("task-2", 1) is None
 
     def test_fencing_tokens_go_on_growing(self, store: TaskStore, clock: ManualClock) -> None:
         first = started(store)

@@ -23,9 +23,19 @@ from icewright.core.errors import IcewrightError
 from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.actions.traits import BESIDE
 from icewright.model.work.lifecycle import LIVE_STATES
-from icewright.model.work.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
+from icewright.model.work.tasks import (
+    ACTIVE_STATES,
+    Attempt,
+    AttemptState,
+    HistoryEntry,
+    LogLines,
+    Progress,
+    Task,
+    TaskState,
+)
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.work.groups.rank import AGEING_MS
+from tests.builders.specs import log_lines
 from tests.conftest import CAMPAIGN
 from tests.contracts.samples import OF_SLOTS, OUTCOME, REASON, new_task
 from tests.contracts.stores import Stores, stores_on
@@ -33,6 +43,9 @@ from tests.doubles.clock import ManualClock
 from tests.doubles.task_store import MemoryTaskStore
 
 TABLES = st.integers(1, 3)
+LOGS = st.builds(
+    lambda first, texts: log_lines(*texts, first=first), st.integers(1, 9), st.lists(st.just("x"), min_size=1)
+)
 EVERYTHING = TaskFilter()
 
 
@@ -106,16 +119,17 @@ class TwoStores(RuleBasedStateMachine):
         version = task.version - data.draw(st.sampled_from([0, 0, 0, 1]))
         report = data.draw(st.sampled_from([None, "{}"]))
         change = Change(task.task_id, version, state, OUTCOME, end, report, data.draw(st.sampled_from([0, 30])))
-        self.both(lambda store: store.change(change))
+        log = data.draw(st.none() | LOGS)
+        self.both(lambda store: store.change(replace(change, log=log)))
 
     @precondition(lambda self: self.tasks())
-    @rule(data=st.data(), age=st.integers(0, 2), done=st.integers(0, 5))
-    def heartbeat(self, data: st.DataObject, age: int, done: int) -> None:
+    @rule(data=st.data(), age=st.integers(0, 2), done=st.integers(0, 5), log=st.none() | LOGS)
+    def heartbeat(self, data: st.DataObject, age: int, done: int, log: LogLines | None) -> None:
         task = data.draw(st.sampled_from(self.tasks()))
         token = self.tokens - age
         progress = Progress("merging", done, 5)
         self.both(lambda store: store.check_lease(task.task_id, token))
-        self.both(lambda store: store.heartbeat(task.task_id, token, progress=progress, lease_ms=40))
+        self.both(lambda store: store.heartbeat(task.task_id, token, progress=progress, lease_ms=40, log=log))
 
     @precondition(lambda self: self.tasks())
     @rule(data=st.data())
@@ -128,9 +142,16 @@ class TwoStores(RuleBasedStateMachine):
         ended_before = self.clock.now() - age_ms
         self.both(lambda store: store.prune(ended_before, limit))
 
+    @rule(age_ms=st.integers(-1, 60))
+    def prune_logs(self, age_ms: int) -> None:
+        written_before = self.clock.now() - age_ms
+        self.both(lambda store: store.prune_logs(written_before, 99))
+
     def past(self, task_id: str) -> tuple[list[HistoryEntry], list[Attempt]]:
         history: list[HistoryEntry] = self.both(lambda store: list(store.history(task_id)))
         attempts: list[Attempt] = self.both(lambda store: list(store.attempts(task_id)))
+        for one in attempts:
+            self.both(lambda store, number=one.attempt: store.log(task_id, number))  # type: ignore[misc]  # the loop's
         return history, attempts
 
     @invariant()

@@ -35,6 +35,7 @@ from icewright.model.work.tasks import (
     AttemptState,
     HistoryEntry,
     ListedTask,
+    LogLines,
     NewTask,
     Progress,
     Task,
@@ -57,6 +58,7 @@ class MemoryTaskStore:
         self._lock = threading.RLock()
         self._halts = MemoryHalts(clock, self._feed, self._lock)
         self._tasks: dict[str, Task] = {}
+        self._logs: dict[tuple[str, int], tuple[Instant, LogLines]] = {}
         self._history: dict[str, list[HistoryEntry]] = {}
         self._attempts: dict[str, list[Attempt]] = {}
         self._fencing_token = 0
@@ -231,7 +233,9 @@ class MemoryTaskStore:
             and (shareable_bytes_max is None or _fits_batch(task, shareable_bytes_max))
         ]
 
-    def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
+    def heartbeat(
+        self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int, log: LogLines | None = None
+    ) -> Task:
         """See the port."""
         with self._lock:
             task = lifecycle.beat(
@@ -239,6 +243,7 @@ class MemoryTaskStore:
             )
             self._tasks[task_id] = task
             self._put_attempt(replace(self._attempts[task_id][-1], progress=progress))
+            self._keep_log(task_id, task.attempt, log)
             return task
 
     def check_lease(self, task_id: str, fencing_token: int) -> Task:
@@ -272,7 +277,29 @@ class MemoryTaskStore:
                 and any(one.is_active for one in self._blockers(task))
             ):
                 raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id))
+            self._keep_log(task.task_id, task.attempt, change.log)
             return self._write(step)
+
+    def _keep_log(self, task_id: str, attempt: int, more: LogLines | None) -> None:
+        if more is not None:
+            found = self._logs.get((task_id, attempt))
+            lines = more if found is None else found[1].followed_by(more)
+            if found is None or lines is not found[1]:
+                self._logs[task_id, attempt] = self.now(), lines
+
+    def log(self, task_id: str, attempt: int) -> LogLines | None:
+        """See the port."""
+        with self._lock:
+            found = self._logs.get((task_id, attempt))
+            return None if found is None else found[1]
+
+    def prune_logs(self, written_before: Instant, limit: int) -> int:
+        """See the port."""
+        with self._lock:
+            old = sorted((at, key) for key, (at, _) in self._logs.items() if at < written_before)[:limit]
+            for _, key in old:
+                del self._logs[key]
+            return len(old)
 
     def expired(self, limit: int) -> Sequence[Task]:
         """See the port."""
@@ -417,6 +444,7 @@ class MemoryTaskStore:
                 del self._tasks[task_id]
                 del self._history[task_id]
                 self._attempts.pop(task_id, None)
+                self._logs = {key: log for key, log in self._logs.items() if key[0] != task_id}
             return len(ended)
 
     def plan_ids(self) -> frozenset[str]:

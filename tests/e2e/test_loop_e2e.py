@@ -146,7 +146,11 @@ def test_a_jvm_that_dies_in_the_middle_is_replaced_and_the_task_is_done_once(pro
         wait_for(another, "another JVM runs", processes)
         assert "Spark has ended" in processes.log("optimizer")
         task = ended(processes, client, table)
+        (first, *_) = client.task(task["task_id"])["attempts"]
+        lines = [line["text"] for line in client.log(task["task_id"], 1)["lines"]]
 
+    assert lines[0].startswith("task started action=rewrite_data_files")
+    assert first["state"] != "failed" or {"what ended the attempt", "Traceback (most recent call last):"} <= set(lines)
     assert task["state"] == "succeeded", task
     assert commits_by_task(table) == {task["task_id"]: 1}
     assert contents(table) == expected_rows()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +13,7 @@ import pytest
 from pyarrow.fs import FileSelector
 
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
+from icewright.model.iceberg.tables import Json
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import append, make_table, with_tables, writer
 from tests.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server
@@ -70,11 +72,17 @@ def test_access_is_proved_and_the_table_merged(processes: Processes, s3: S3Serve
     processes.start("optimizer")
     with processes.client() as client:
 
-        def ended() -> str | None:
-            return next((t["state"] for t in client.tasks().items if t["state"] in ("succeeded", "failed")), None)
+        def ended() -> Json | None:
+            return next((t for t in client.tasks().items if t["state"] in ("succeeded", "failed")), None)
 
-        assert wait_for(ended, "a task ends", processes) == "succeeded"
+        task = wait_for(ended, "a task ends", processes)
+        assert task["state"] == "succeeded"
+        log = json.dumps(client.log(task["task_id"]))
         seen = command_lines(processes)
+
+    assert "phase begins phase=committing" in log
+    assert "task ended result=committed" in log
+    assert SECRET_KEY not in log
 
     assert rows(processes) == before
     table = writer(processes.entry).load_table("db.events")

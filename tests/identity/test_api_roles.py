@@ -130,6 +130,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/attempts"): (READERS, SOME),
     ("GET", "/tasks/{task}"): (READERS, TABLE),
     ("GET", "/tasks/{task}/attempts"): (READERS, TABLE),
+    ("GET", "/tasks/{task}/logs"): (READERS, TABLE),
     ("GET", "/tasks/{task}/attempts/{try}"): (READERS, TABLE),
     ("POST", "/tasks/{task}/cancel"): (OPERATORS, TABLE),
     ("POST", "/tasks/{task}/expedite"): (OPERATORS, TABLE),

@@ -25,7 +25,7 @@ from icewright.retention.pruning import PRUNING_INTERVAL_MS, Keeping, Past, Prun
 from icewright.retention.prunings_sql import SqlPrunings
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
-from tests.contracts.samples import REASON, new_task, plan, record
+from tests.contracts.samples import REASON, keep_log, new_task, plan, record
 from tests.contracts.test_deletion_store_contract import approval, remove
 from tests.contracts.test_messages_contract import message
 from tests.doubles.clock import ManualClock
@@ -66,10 +66,12 @@ class World:
 
 def test_each_kind_goes_when_its_own_span_is_over() -> None:
     keep = replace(RETENTION, audit_ms=9_000 * DAY_MS, tables_ms=91 * DAY_MS)
+    keep = replace(keep, task_logs_ms=RETENTION.feed_ms - DAY_MS)
     keep = replace(keep, approvals_ms=keep.removals_ms + DAY_MS, policies_ms=keep.removals_ms + 2 * DAY_MS)
     world = World(keep)
     begun = world.clock.now()
     world.end(1)
+    keep_log(world.tasks, "task-logged", 2)
     world.kept.keep(Kept("task-0", TableId("lake", "u"), begun, b"x"))
     made = [message(1), message(2)]
     world.messages.compose("team", None, 1, made)
@@ -91,6 +93,7 @@ def test_each_kind_goes_when_its_own_span_is_over() -> None:
         RowKind.FEED: RETENTION.feed_ms,
         RowKind.DEAD_LETTERS: RETENTION.dead_letters_ms,
         RowKind.TASKS: RETENTION.tasks_ms,
+        RowKind.TASK_LOGS: keep.task_logs_ms,
     }
     world.audit.link()
     audited = world.count(RowKind.AUDIT)

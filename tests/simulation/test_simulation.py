@@ -27,8 +27,8 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Operation, TableMetadata
 from icewright.model.plans.plans import Reason
 from icewright.model.work.halts import Halt, HaltState
-from icewright.model.work.jobs import Heartbeat, HeartbeatReply
-from icewright.model.work.tasks import Outcome, Task, TaskState
+from icewright.model.work.jobs import Heartbeat, HeartbeatReply, TaskReport
+from icewright.model.work.tasks import LogLines, Outcome, Task, TaskState
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.work.tasks.retry import End
 from tests.contracts.stores import stores_on
@@ -232,7 +232,11 @@ def waits_for_ever(world: World) -> None:
 def says_yes_and_forgets(world: World) -> None:
     """A server that acknowledges a report before it is stored."""
     tasks = world.house.control.tasks
-    world.house.control.dispatcher.report = lambda report: tasks.get(report.task_id)  # type: ignore[method-assign]  # as above
+
+    def report(report: TaskReport, log: LogLines | None = None) -> Task:  # noqa: ARG001 - the log is forgotten as well
+        return tasks.get(report.task_id)
+
+    world.house.control.dispatcher.report = report  # type: ignore[method-assign]  # as above
 
 
 def queues_twice(world: World) -> None:

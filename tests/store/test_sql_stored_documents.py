@@ -50,7 +50,7 @@ from icewright.model.work.halts import Halt
 from icewright.model.work.jobs import OptimizerHello, TaskReport
 from icewright.model.work.optimizers import Submitter
 from icewright.model.work.storage import AccessRecord, ProbeRequest
-from icewright.model.work.tasks import Outcome, Progress, TaskState
+from icewright.model.work.tasks import LogLines, Outcome, Progress, TaskState
 from icewright.model.work.why import Considered
 from icewright.notifications.message_store import SqlMessages
 from icewright.ownership.claims_sql import SqlClaims
@@ -91,6 +91,7 @@ KINDS: dict[str, Any] = {
     "Intent": Intent,
     "JudgedQueries": tuple[JudgedQuery, ...],
     "Listed": Listed,
+    "LogLines": LogLines,
     "ManifestSummary": ManifestSummary,
     "Message": Message,
     "Marks": tuple[Mark, ...],
@@ -311,6 +312,7 @@ def kept(lines: list[str]) -> list[str]:
         'INSERT INTO "icewright_schema"',
     )
     later = (
+        "task_logs",
         "listed_tables",
         "table_series",
         "refused_plans",

@@ -54,6 +54,10 @@ class QueueCalls(Connection):
         """One try of a task with its report: an ``AttemptDocument``. Raises ``NotFound``."""
         return self.ask("GET", f"/tasks/{part(task_id)}/attempts/{number}")
 
+    def log(self, task_id: str, attempt: int | None = None) -> Json:
+        """What a try of a task logged last, the last one where None is said: an ``AttemptLog``. Raises ``NotFound``."""
+        return self.ask("GET", f"/tasks/{part(task_id)}/logs", {"attempt": attempt})
+
     def cancel(self, task_id: str) -> Json:
         """Cancel a task; the task."""
         return self.ask("POST", f"/tasks/{part(task_id)}/cancel")

@@ -58,6 +58,7 @@ class ServerConfig:
     processes: int = 1
     approvals: str = "two-persons"
     keep_tasks_days: int = RETENTION.tasks_ms // DAY_MS
+    keep_task_logs_days: int = RETENTION.task_logs_ms // DAY_MS
     keep_events_days: int = RETENTION.events_ms // DAY_MS
     keep_feed_days: int = RETENTION.feed_ms // DAY_MS
     keep_messages_days: int = RETENTION.messages_ms // DAY_MS
@@ -79,6 +80,7 @@ class ServerConfig:
         """How long the store keeps what is of the past."""
         return Retention(
             tasks_ms=self.keep_tasks_days * DAY_MS,
+            task_logs_ms=self.keep_task_logs_days * DAY_MS,
             events_ms=self.keep_events_days * DAY_MS,
             feed_ms=self.keep_feed_days * DAY_MS,
             messages_ms=self.keep_messages_days * DAY_MS,

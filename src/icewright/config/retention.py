@@ -62,6 +62,10 @@ RETENTION = (
         KEEP_TASKS_DAYS_MIN,
     ),
     _days(
+        RowKind.TASK_LOGS,
+        "How long it is kept what attempts of tasks logged, in days since the last line; at most as long as the tasks.",
+    ),
+    _days(
         RowKind.EVENTS, "How long events are kept that were worked on, in days; by them one that comes again is known."
     ),
     _days(RowKind.FEED, "How long facts of the feed are kept, in days: for programs that were away, and for messages."),

@@ -25,7 +25,7 @@ from icewright.terminal.invocation import (
     table_name,
 )
 from icewright.terminal.tables import headings
-from icewright.work.tasks.attempts import attempts
+from icewright.work.tasks.attempts import attempts, logs
 from icewright.work.tasks.task_views import ListedAttempt, TaskDocument
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ def expedite(invocation: Invocation, task_id: TaskArgument) -> None:
 
 
 app.command()(attempts)
+app.command()(logs)
 
 
 def print_and_follow(terminal: Terminal, client: Client, task: TaskView) -> NoReturn:
@@ -248,6 +249,8 @@ def _print_document(terminal: Terminal, found: TaskDocument) -> None:
         terminal.say()
         terminal.say("Attempts", style="bold")
         terminal.table(_ATTEMPTS, [_attempt_cells(attempt) for attempt in found.attempts])
+        terminal.say()
+        terminal.say(f"What the last one logged: icewright tasks logs {found.task.task_id}")
 
 
 def _print_figures(terminal: Terminal, found: TaskDocument) -> None:

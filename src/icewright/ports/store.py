@@ -21,6 +21,7 @@ from icewright.model.work.tasks import (
     AttemptState,
     HistoryEntry,
     ListedTask,
+    LogLines,
     NewTask,
     Outcome,
     Progress,
@@ -60,7 +61,8 @@ class Change:
 
     ``attempt_state`` also ends the present attempt, with ``report_json`` if there is one; for an attempt that has
     ended it corrects how (what was unknown may turn out to be committed) and keeps the instant.
-    ``delay_ms`` puts the next try of a task that is queued again off, counted by the store's clock.
+    ``delay_ms`` puts the next try of a task that is queued again off, counted by the store's clock. ``log`` has lines
+    that the present attempt logged.
     """
 
     task_id: str
@@ -70,6 +72,7 @@ class Change:
     attempt_state: AttemptState | None = None
     report_json: str | None = None
     delay_ms: int = 0
+    log: LogLines | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,10 @@ class TaskStore(Admissions, Protocol):
         Raises :class:`~icewright.core.errors.Conflict` when the id of the new task has been used.
         """
 
-    def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
-        """Extend the lease (never shorten it) and remember the progress; no new version, no history.
+    def heartbeat(
+        self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int, log: LogLines | None = None
+    ) -> Task:
+        """Extend the lease (never shorten it), remember the progress, keep the log; no new version, no history.
 
         Raises ``NotFound``, and :class:`~icewright.core.errors.LeaseLost` for an old token, for a task that is not
         running, and for a lease that has run out, also when nobody noticed yet: a lease never comes back.
@@ -179,6 +184,9 @@ class TaskStore(Admissions, Protocol):
     def attempts(self, task_id: str, *, limit: int | None = None, after: int = 0) -> Sequence[Attempt]:
         """Tries of a task, oldest first, those behind the one of a number. Raises ``NotFound``."""
 
+    def log(self, task_id: str, attempt: int) -> LogLines | None:
+        """The last lines that an attempt logged; None where none are kept."""
+
     def attempts_of(self, task_ids: Sequence[str]) -> Mapping[str, Sequence[Attempt]]:
         """Tries of several tasks, oldest first, by the ids of those that have any."""
 
@@ -214,6 +222,9 @@ class TaskStore(Admissions, Protocol):
 
     def prune(self, ended_before: Instant, limit: int) -> int:
         """Forget at most so many tasks, with all that is theirs, of those that ended before, oldest first; how many."""
+
+    def prune_logs(self, written_before: Instant, limit: int) -> int:
+        """Forget at most so many logs of attempts that were last written before, oldest first; how many."""
 
 
 @dataclass(frozen=True, slots=True)

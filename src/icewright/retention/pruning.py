@@ -116,8 +116,10 @@ class Pruner:
         feed, deletions = past.tasks.feed, past.deletions
         kept, told, sent = stored_now - UNDO_KEPT_MS, stored_now - keep.feed_ms, now - keep.messages_ms
         dead, changed = now - keep.dead_letters_ms, stored_now - keep.removals_ms
+        logged = stored_now - keep.task_logs_ms
         approved, dropped = now - keep.approvals_ms, now - keep.tables_ms
         yield RowKind.KEPT, TASKS_AT_ONCE, lambda limit: past.kept.forget(kept, limit)
+        yield RowKind.TASK_LOGS, FACTS_AT_ONCE, lambda limit: past.tasks.prune_logs(logged, limit)
         yield RowKind.FEED, FACTS_AT_ONCE, lambda limit: feed.forget(told, limit)
         yield RowKind.MESSAGES, FACTS_AT_ONCE, lambda limit: past.messages.prune(sent, 0, limit)
         yield RowKind.DEAD_LETTERS, FACTS_AT_ONCE, lambda limit: past.messages.prune(0, dead, limit)

@@ -42,6 +42,7 @@ from icewright.store.transactions import reading, writing
 from icewright.work.autotune.schema import decisions
 from icewright.work.halts.schema import halts
 from icewright.work.optimizers.findings_schema import probes
+from icewright.work.store import task_logs
 from icewright.work.store.admission_queries import turns
 from icewright.work.store.table_pruning import OF_TABLES
 
@@ -58,6 +59,7 @@ class _Place:
 
 PLACES: Final[Mapping[RowKind, _Place]] = {
     RowKind.TASKS: _Place(tasks, tasks.c.updated_at, (state_is(*TERMINAL_STATES),)),
+    RowKind.TASK_LOGS: _Place(task_logs.table, task_logs.table.c.written_at),
     RowKind.EVENTS: _Place(inbox, inbox.c.done_at, (inbox.c.done_at.is_not(None),)),
     RowKind.FEED: _Place(feed, feed.c.at, order=feed.c.sequence),
     RowKind.MESSAGES: _Place(messages, messages.c.ended_at, (messages.c.state == MessageState.SENT.value,)),

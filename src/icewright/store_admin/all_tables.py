@@ -16,5 +16,6 @@ import icewright.work.autotune.schema
 import icewright.work.halts.schema
 import icewright.work.optimizers.findings_schema
 import icewright.work.store.admission_queries
+import icewright.work.store.task_logs
 
 metadata = icewright.store.schema_access.metadata

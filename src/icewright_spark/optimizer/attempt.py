@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+import structlog
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
@@ -31,11 +32,16 @@ from icewright.model.work.jobs import (
 from icewright_spark.actions.phase import Phase
 from icewright_spark.iceberg.java_api import SparkTable, first_line
 from icewright_spark.optimizer.action_types import Done, Given, groups_in, run_job
+from icewright_spark.optimizer.attempt_log import logs_here
 from icewright_spark.optimizer.batch import BatchMember
 from icewright_spark.optimizer.engine_failure import engine_failure
 from icewright_spark.optimizer.lease import HeartbeatServer, LeaseRenewer
 from icewright_spark.session.session import activate, cancel_job_group, jvm_exit_code
 
+_log = structlog.get_logger("icewright.optimizer")
+
+_TOLD_BY_A_WORD: Final = (Conflict, NotFound, LeaseLost)
+"""Errors whose traces say nothing more: others were faster."""
 _LOOKS_MAX: Final = 5
 """A writer may commit between our look and the server's; five disagreements in a row are no coincidence."""
 
@@ -70,7 +76,8 @@ class Attempt:
         self._spark, self._server, self._spec, self._pool, self._member = spark, server, spec, pool, member
         self._job_group = f"{spec.task_id}/{spec.attempt}"
         self._phase = Phase(groups_in(spec.action))
-        self.lease = LeaseRenewer(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s)
+        log = next(iter(logs_here()), None)
+        self.lease = LeaseRenewer(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s, log=log)
 
     def run(self) -> TaskReport:
         """Carry the task out and say how it ended, whatever happens."""
@@ -100,6 +107,8 @@ class Attempt:
             return self._carry_out()
         except Exception as error:  # noqa: BLE001 - the job's main: whatever Spark or Java throw ends in the report
             ended = jvm_exit_code(self._spark) if isinstance(error, Py4JNetworkError | OSError) else None
+            if not (self.lease.cancelled or self.lease.lost or isinstance(error, _TOLD_BY_A_WORD)):
+                _log.warning("what ended the attempt", exc_info=error)
             return Done(
                 result_of(
                     error,

@@ -20,6 +20,7 @@ import structlog
 from icewright.core.errors import LeaseLost
 from icewright_spark.actions.groups import Job, Outcome, apart
 from icewright_spark.actions.phase import Phase
+from icewright_spark.optimizer.attempt_log import AttemptLog, logging_for, logs_here
 from icewright_spark.optimizer.engine_failure import engine_failure
 
 _log = structlog.get_logger("icewright.optimizer")
@@ -70,6 +71,7 @@ class _Handed:
     member: BatchMember
     jobs: Sequence[Job]
     phase: Phase
+    logs: Sequence[AttemptLog]
 
 
 @dataclass(eq=False, slots=True)
@@ -123,7 +125,7 @@ class Batch:
         if not jobs:
             self.leave(member)
             return []
-        mine = _Handed(member, jobs, phase)
+        mine = _Handed(member, jobs, phase, logs_here())
         job = self._hand_in(mine)
         if len(job.handed) == 1:
             return self._spark.alone(jobs, phase)
@@ -180,12 +182,16 @@ class Batch:
 
     def _begin(self, job: _SharedJob) -> None:
         """Run it in a thread of its own: whoever began it may have to leave before it ends."""
-        thread = threading.Thread(target=self._run, args=(job,), name=job.name)
+        thread = threading.Thread(target=self._run_logged, args=(job,), name=job.name)
         try:
             thread.start()
         except Exception:
             self._end(job, None)
             raise
+
+    def _run_logged(self, job: _SharedJob) -> None:
+        with logging_for([log for handed in job.handed for log in handed.logs]):
+            self._run(job)
 
     def _run(self, job: _SharedJob) -> None:
         outcomes = None

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from icewright.core.errors import Unavailable
 from icewright.model.work.optimizers import OptimizerSettings
 from icewright_spark.iceberg.java_api import first_line
+from icewright_spark.optimizer.attempt_log import logging_for, logs_of_all
 from icewright_spark.session.session import java_gateway
 
 _log = structlog.get_logger("icewright.optimizer")
@@ -174,6 +175,10 @@ class Executors:
             return (f"it is not known what was asked for and what the cluster has: {first_line(error)}",)
 
     def _run(self) -> None:
+        with logging_for(logs_of_all()):  # whatever runs has the same executors
+            self._look_again_and_again()
+
+    def _look_again_and_again(self) -> None:
         while not self._closed.wait(min(_LOOK_S, self._wait_s_max / 2)):
             try:
                 self.look()

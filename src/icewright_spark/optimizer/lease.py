@@ -10,12 +10,20 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol
 
-from icewright.core.errors import IcewrightError, LeaseLost, ServerUnavailable, Unavailable
+import structlog
+
+from icewright.core.errors import IcewrightError, LeaseLost, Rejected, ServerUnavailable, Unavailable
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply, TaskSpec
-from icewright.model.work.tasks import Progress
+from icewright.model.work.tasks import LogLines, Progress
+from icewright_spark.optimizer.attempt_log import BEAT_BYTES_MAX, BEAT_LINES_MAX, AttemptLog
 from icewright_spark.optimizer.watchdog import GRACE_S_MAX
+
+_log = structlog.get_logger("icewright.optimizer")
 
 _BEATS_PER_LEASE: Final = 3
 _BEAT_S_MAX: Final = 10.0
@@ -43,10 +51,11 @@ class LeaseRenewer:
         *,
         claimed_s: float | None = None,
         pause: Callable[[float], None] = time.sleep,
+        log: AttemptLog | None = None,
     ) -> None:
-        """``claimed_s`` is when the task was asked for, by ``clock``; None is now."""
+        """``claimed_s`` is when the task was asked for, by ``clock``; None is now. ``log`` is told to the server."""
         self._server, self._spec, self._progress, self._stop, self._clock = server, spec, progress, stop, clock
-        self._pause = pause
+        self._pause, self._log = pause, log
         self._valid_until_s = (clock() if claimed_s is None else claimed_s) + spec.lease_ms / 1000
         self._grace_s = min(GRACE_S_MAX, spec.lease_ms / 1000 / 2)
         self._lost: str | None = None
@@ -56,7 +65,9 @@ class LeaseRenewer:
         self._stopped = False
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lease-{spec.task_id}", daemon=True)
+        self._is_away = False
+        run = partial(copy_context().run, self._run)  # what it logs is of the attempt
+        self._thread = threading.Thread(target=run, name=f"lease-{spec.task_id}", daemon=True)
 
     def start(self) -> None:
         """Begin to beat."""
@@ -111,26 +122,53 @@ class LeaseRenewer:
         if self.cancelled:
             raise LeaseLost("the task was cancelled")
 
-    def beat(self) -> None:
-        """One heartbeat. Raises :class:`Unavailable` when the server does not answer while the lease still runs."""
+    def beat(self, lines: LogLines | None = None) -> None:
+        """One heartbeat. Raises :class:`Unavailable` when the server does not answer while the lease still runs.
+
+        ``lines`` go with it. A server that refuses them is told none any more by a beat: the lease matters more.
+        """
         asked_s = self._clock()
         try:
-            reply = self._server.heartbeat(self._spec.task_id, Heartbeat(self._spec.fencing_token, self._progress()))
-        except Unavailable:
+            reply = self._asked(Heartbeat(self._spec.fencing_token, self._progress(), lines))
+        except Unavailable as error:
+            self._note_away(error)
             if self._clock() >= self._valid_until_s:
                 self._lose("the server did not answer for as long as the lease ran", ServerUnavailable.code)
             raise
         except IcewrightError as error:  # refused: the attempt is not ours, or not known
             self._lose(error.message)
             return
+        self._is_away = False
         self._valid_until_s = asked_s + reply.lease_ms / 1000
         if reply.cancel:
             if self._cancelled_until_s is None:
                 self._cancelled_until_s = self._valid_until_s
             self._stop_once()
 
+    def _asked(self, beat: Heartbeat) -> HeartbeatReply:
+        """The server's answer; to the beat without its lines where it refuses them."""
+        try:
+            reply = self._server.heartbeat(self._spec.task_id, beat)
+        except Rejected:
+            if beat.log is None:
+                raise
+            self._log = None
+            return self._server.heartbeat(self._spec.task_id, replace(beat, log=None))
+        if self._log is not None and beat.log is not None:
+            self._log.was_sent(beat.log)
+        return reply
+
+    def _note_away(self, error: Unavailable) -> None:
+        if not isinstance(error, ServerUnavailable):  # it answers, and fails: perhaps by the lines
+            self._log = None
+        if not self._is_away:
+            _log.warning("a heartbeat is not answered", detail=error.message)
+        self._is_away = True
+
     def _lose(self, why: str, code: str = LeaseLost.code) -> None:
         self._lost_code = code  # before it is known to be lost: whoever is told reads both
+        if self._lost is None:
+            _log.warning("the lease is lost", detail=why)
         self._lost, self._lost_at_s = why, self._clock()
         self._stop_once()
 
@@ -143,6 +181,12 @@ class LeaseRenewer:
     def _run(self) -> None:
         while not self._closed.wait(min(_BEAT_S_MAX, self._spec.lease_ms / 1000 / _BEATS_PER_LEASE)):
             with suppress(Unavailable):  # the lease decides, see beat()
-                self.beat()
+                self.beat(self._news())
             if self._lost is not None:
                 return
+
+    def _news(self) -> LogLines | None:
+        """What the next beat tells of the log; the one before a commit and the one after an outage tell nothing."""
+        if self._log is None or self._is_away:
+            return None
+        return self._log.unsent(BEAT_LINES_MAX, BEAT_BYTES_MAX)

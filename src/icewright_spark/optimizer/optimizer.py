@@ -10,23 +10,43 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Protocol
 
 import psutil
 import structlog
 
 from icewright import __version__
-from icewright.core.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
+from icewright.core.errors import (
+    InvalidMessage,
+    LeaseLost,
+    Rejected,
+    ServerUnavailable,
+    Unavailable,
+    VersionMismatch,
+)
 from icewright.core.fault_points import Fault, fault
 from icewright.core.outage_log import Outage
 from icewright.core.traces import RESULT
+from icewright.model.access.secrets_in_text import SecretsInText
 from icewright.model.actions.actions import OPTIMIZER_ACTIONS, names_in, shareable_bytes
 from icewright.model.plans.observation import WorkerAccess
 from icewright.model.work.application_size import application_size
-from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
+from icewright.model.work.jobs import (
+    ANY_TASK,
+    PROTOCOL_VERSION,
+    ClaimRequest,
+    Committed,
+    Failed,
+    OptimizerHello,
+    SentReport,
+    TaskReport,
+    TaskSpec,
+)
 from icewright.model.work.optimizers import OptimizerSettings
 from icewright.model.work.storage import ProbeReports, ProbeRequest
 from icewright_spark.iceberg.java_api import first_line
+from icewright_spark.optimizer.attempt_log import AttemptLog, kept_log, secrets_of
 from icewright_spark.optimizer.batch import BatchMember
 from icewright_spark.optimizer.engine import Engine
 from icewright_spark.optimizer.telemetry import attempting
@@ -39,6 +59,7 @@ _SERVER_AWAY_S_MAX: Final = 60.0
 _PROBES_EVERY_S: Final = 2.0
 _REPORT_PAUSE_S_MIN: Final = 0.2
 _REPORT_PAUSE_S_MAX: Final = 15.0
+_LEFT_LOGGED_MAX: Final = 10
 _REPORT_FOR_S: Final = 600.0
 """How long a report is offered to a server that is away. Afterwards the server finds out from the table itself."""
 _REPORT_WHEN_STOPPING_FOR_S: Final = 5.0
@@ -53,7 +74,7 @@ class TaskServer(Protocol):
     def claim(self, optimizer_id: str, request: ClaimRequest) -> TaskSpec | None:
         """The next task of those that are asked for."""
 
-    def report(self, report: TaskReport) -> None:
+    def report(self, report: SentReport) -> None:
         """Say how an attempt ended."""
 
     def probes(self, optimizer_id: str) -> tuple[ProbeRequest, ...]:
@@ -78,6 +99,7 @@ class Optimizer:
     ) -> None:
         self._engine, self._server, self._settings = engine, server, settings
         self._clock, self._pause, self._memory = clock, pause, memory or memory_bytes
+        self._secrets = secrets_of(settings)
         self._stopping = False
         self._worn_out = False
         # Not an Event: its lock may be held by the very code that a signal interrupts. A SimpleQueue is reentrant.
@@ -252,7 +274,7 @@ class Optimizer:
         _log.info("storages tried out", tables=len(reports), refused=refused)
 
     def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int, member: BatchMember | None) -> None:
-        with attempting(spec) as span:
+        with kept_log() as log, attempting(spec) as span:
             fault(Fault.TASK_CLAIMED)
             _log.info("task started", action=spec.action.kind, names=names_in(spec.action))
             try:
@@ -260,23 +282,35 @@ class Optimizer:
             finally:
                 if member is not None:
                     member.leave()
+            report = _without_secrets(report, self._secrets)
             span.set_attribute(RESULT, report.result.kind)
-            _log.info("task ended", result=report.result.kind, wall_ms=report.wall_ms, cpu_ms=report.cpu_ms)
+            for left in report.left[:_LEFT_LOGGED_MAX]:
+                _log.warning("group left", group=left.group_id, code=left.code, detail=left.detail)
+            _log.info("task ended", **_end_of(report), wall_ms=report.wall_ms, cpu_ms=report.cpu_ms)
             fault(Fault.REPORT_READY)
-            self._deliver(report)
+            self._deliver(report, log)
             fault(Fault.REPORT_SENT)
 
-    def _deliver(self, report: TaskReport) -> None:
-        """Offer the report until the server has it, or says that it needs it no more."""
+    def _deliver(self, report: TaskReport, log: AttemptLog) -> None:
+        """Offer the report until the server has it, or says that it needs it no more.
+
+        A server that refuses it, or fails at it, is offered it without the log: that may be why.
+        """
         first_s, pause_s = self._clock(), _REPORT_PAUSE_S_MIN
+        lines = log.unsent()
         while True:
             try:
-                self._server.report(report)
+                self._server.report(SentReport.of(report, lines))
             except LeaseLost as error:
                 _log.warning("report not wanted any more", detail=error.message)
             except Rejected as error:
+                if lines is not None:
+                    lines = None
+                    continue
                 _log.error("report refused", detail=error.message)
             except Unavailable as error:
+                if not isinstance(error, ServerUnavailable):
+                    lines = None
                 offer_for_s = _REPORT_WHEN_STOPPING_FOR_S if self._stopping else _REPORT_FOR_S
                 if self._clock() - first_s < offer_for_s:
                     self._pause(pause_s)
@@ -317,6 +351,26 @@ class Optimizer:
             application_id=self._engine.application_id,
             spark_ui_url=self._engine.spark_ui_url,
         )
+
+
+def _without_secrets(report: TaskReport, secrets: SecretsInText) -> TaskReport:
+    """The report without what its errors quote of secrets."""
+    left = tuple(replace(one, detail=secrets.masked(one.detail)) for one in report.left)
+    result = report.result
+    if not isinstance(result, Committed):
+        result = replace(result, detail=secrets.masked(result.detail))
+    return replace(report, result=result, left=left)
+
+
+def _end_of(report: TaskReport) -> dict[str, str]:
+    """What the log says of how an attempt ended."""
+    match report.result:
+        case Committed() as result:
+            return {"result": result.kind}
+        case Failed(code, detail, _) as result:
+            return {"result": result.kind, "code": code, "detail": detail}
+        case result:
+            return {"result": result.kind, "detail": result.detail}
 
 
 def _pool(slot: int) -> str:

@@ -21,6 +21,7 @@ from icewright.core.errors import InvalidConfiguration
 from icewright.core.traces import ACTION, ATTEMPT, STEP, TABLE, TASK_ID, is_wanted, trace_ids
 from icewright.model.work.jobs import TaskSpec
 from icewright.model.work.optimizers import OptimizerSettings
+from icewright_spark.optimizer.attempt_log import keep_warnings_of_python, keeping
 
 
 def configure_telemetry(settings: OptimizerSettings, environ: Mapping[str, str]) -> None:
@@ -33,6 +34,7 @@ def configure_telemetry(settings: OptimizerSettings, environ: Mapping[str, str])
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
+            keeping(settings),
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.dev.set_exc_info,
             *(
@@ -43,6 +45,7 @@ def configure_telemetry(settings: OptimizerSettings, environ: Mapping[str, str])
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[settings.log_level.upper()]),
     )
+    keep_warnings_of_python(settings)
     if is_wanted(environ):
         _export_spans(environ)
 

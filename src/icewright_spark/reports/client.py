@@ -75,11 +75,11 @@ class Server:
 
     def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
         """Keep the lease. Raises :class:`LeaseLost` when it is somebody else's by now."""
-        return from_json(HeartbeatReply, self._post(f"/api/v1/tasks/{task_id}/heartbeat", heartbeat))
+        return from_json(HeartbeatReply, self._post(f"/api/v1/tasks/{task_id}/heartbeat", _said(heartbeat)))
 
     def report(self, report: TaskReport) -> None:
         """Say how the attempt ended. Raises :class:`LeaseLost` when nobody waits for it any more."""
-        self._post(f"/api/v1/tasks/{report.task_id}/report", report)
+        self._post(f"/api/v1/tasks/{report.task_id}/report", _said(report))
 
     def probes(self, optimizer_id: str) -> tuple[ProbeRequest, ...]:
         """The tables of which the server wants to know whether workers reach their storage."""
@@ -122,3 +122,8 @@ class Server:
             )
         problem = _ERRORS.get(str(data.get("code")), Rejected)
         raise problem(str(data.get("detail", response.status_code)), hint=str(data.get("hint", "")))
+
+
+def _said(message: Heartbeat | TaskReport) -> Any:
+    """A message in JSON. Where there is no log, none is said: servers of before there was one refuse the field."""
+    return {name: value for name, value in to_json(message).items() if name != "log" or value is not None}

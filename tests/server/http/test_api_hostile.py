@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -13,13 +14,17 @@ from icewright.core.codec import to_json
 from icewright.core.errors import InvalidMessage
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import PART_LENGTH_MAX, TableId, TableName
+from icewright.model.work.jobs import TaskSpec
+from icewright.model.work.tasks import LINE_LENGTH_MAX, LINES_MAX
 from icewright.ports.store import PlanPlace
 from icewright.web.messages import BODY_BYTES_MAX, REPORT_BYTES_MAX, decode_cursor, encode_cursor
 from tests.builders.served import V1, Served, hello, problem
+from tests.builders.specs import report_of, spec_of
 from tests.cases import each_case
 from tests.contracts.samples import HOSTILE_PARTS
 from tests.contracts.stores import DATABASES, stores_on
 from tests.doubles.clock import ManualClock
+from tests.work.tasks.test_api_tasks import claimed
 
 BODIED = ("/events/commits", "/optimizers", "/tasks/x/heartbeat", "/tasks/x/report", "/tables/x/check")
 LISTS = ("/tables", "/tasks", "/events/inbox", "/groups", "/optimizers")
@@ -36,6 +41,17 @@ def served(request: pytest.FixtureRequest) -> Served:
 def door() -> Served:
     """What is refused before a store is asked is refused the same over each: once is enough."""
     return Served()
+
+
+def running(served: Served) -> TaskSpec:
+    """A task that runs, the same one as long as it does."""
+    for task in served.get("/tasks", state="running")["items"]:
+        found = served.control.tasks.get(task["task_id"])
+        if found.lease is not None and found.lease.optimizer_id == "optimizer-1":
+            spec = spec_of(found.task_id)
+            return replace(spec, attempt=found.attempt, fencing_token=found.lease.fencing_token)
+    served.table(TableName("lake", ("logs",), "t"))
+    return claimed(served)
 
 
 texts = st.text(max_size=40) | st.sampled_from(["..", "%2e%2e", "a%00b", "' OR 1=1 --", "${x}", "\x00"])
@@ -109,6 +125,8 @@ def test_limits_out_of_bounds(door: Served, limit: str) -> None:
             "/plans/{}/approval",
             "/tasks/{}",
             "/tasks/{}/attempts",
+            "/tasks/{}/logs",
+            "/tasks/x/logs?attempt={}",
             "/tasks/x/attempts/{}",
             "/tasks/{}/cancel",
         ]
@@ -169,6 +187,44 @@ def test_a_kind_that_is_no_word(door: Served) -> None:
         refused = problem(door.http.post(f"{V1}/tasks/x/report", json=body), 400, "invalid-message")
         assert "$.result.kind" in refused["detail"]
         assert len(refused["detail"]) < 10_000
+
+
+LINE = {"at": 1, "level": "info", "text": "began"}
+
+
+@each_case(
+    "log",
+    [
+        {"first": 0, "lines": [LINE]},
+        {"first": -1, "lines": [LINE]},
+        {"first": 2**31 - 1, "lines": [LINE, LINE]},
+        {"first": 2**62, "lines": [LINE]},
+        {"first": 1, "lines": []},
+        {"first": 1, "lines": [LINE] * (LINES_MAX + 1)},
+        *({"first": 1, "lines": [{**LINE, "at": at}]} for at in (-1, 2**62, 1.5, True, "now")),
+        *({"first": 1, "lines": [{**LINE, "level": level}]} for level in ("", "loud", "INFO", None)),
+        *(
+            {"first": 1, "lines": [{**LINE, "text": text}]}
+            for text in ("x" * (LINE_LENGTH_MAX + 1), "a\nb", "\x1b[31m", "\x00", "\u202e", "\ud800", "\u2028", None)
+        ),
+        {"first": 1, "lines": [{**LINE, "html": "<b>"}]},
+        {"first": 1, "lines": [LINE], "last": 9},
+        [LINE],
+        "began",
+    ],
+)
+def test_a_log_that_no_optimizer_sends_is_refused_with_all_that_it_came_with(served: Served, log: Any) -> None:
+    spec = running(served)
+    beat = {"fencing_token": spec.fencing_token, "progress": {"phase": "merging", "groups_done": 0, "groups_total": 1}}
+    said = to_json(report_of(spec))
+    for path, body in (("heartbeat", beat), ("report", said)):
+        url = f"{V1}/tasks/{spec.task_id}/{path}"
+        text = json.dumps({**body, "log": log})  # as ASCII: no client sends half a character
+        response = served.http.post(url, content=text, headers={"Content-Type": "application/json"})
+        problem(response, 400, "invalid-message")
+    document = served.get(f"/tasks/{spec.task_id}")
+    assert (document["task"]["state"], document["task"]["progress"]) == ("running", None)
+    assert served.get(f"/tasks/{spec.task_id}/logs")["lines"] == []
 
 
 def test_numbers_beyond_64_bits_never_reach_the_store(door: Served) -> None:

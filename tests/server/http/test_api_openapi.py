@@ -29,7 +29,7 @@ from icewright.model.plans.observation import WorkerAccess
 from icewright.model.plans.plans import Migration, Reason
 from icewright.model.policy.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.model.work.halts import PartKind
-from icewright.model.work.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
+from icewright.model.work.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, SentReport, TableCheck, TaskSpec
 from icewright.model.work.storage import ProbeReport, ProbeReports
 from icewright.model.work.tasks import Progress
 from icewright.queries.spool import QuerySpool
@@ -43,6 +43,7 @@ from scripts import write_reference
 from tests.builders.mailbox import Mailbox, told
 from tests.builders.queries import query, read_of, recommendation
 from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello
+from tests.builders.specs import log_lines
 from tests.contracts.test_decisions_contract import decision
 from tests.doubles.clock import ManualClock
 from tests.lakes.house import House, litter, own_access
@@ -228,8 +229,8 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
     bodies = {
         "/optimizers": hello(),
         "/optimizers/{optimizer_id}/claims": ClaimRequest(shareable_bytes_max=2**40),
-        "/tasks/{task_id}/heartbeat": Heartbeat(1, Progress("merging", 0, 1)),
-        "/tasks/{task_id}/report": report(spec, Committed(2**62)),
+        "/tasks/{task_id}/heartbeat": Heartbeat(1, Progress("merging", 0, 1), log_lines("began")),
+        "/tasks/{task_id}/report": SentReport.of(report(spec, Committed(2**62)), log_lines("ended")),
         "/optimizers/{optimizer_id}/probe-reports": ProbeReports((probe_report(spec.table_id, WorkerAccess.REFUSED),)),
         "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
         "/tables/{uuid}/plans": RewriteDataFilesRequest(Migration.SPEC),
@@ -489,10 +490,10 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield call("POST", "/optimizers/{optimizer_id}/claims", ANY_TASK, optimizer_id="optimizer-1")
     served.post("/optimizers", hello("optimizer-2"))
     spec = from_json(TaskSpec, claim[2].json())
-    beat = Heartbeat(spec.fencing_token, Progress("merging", 0, 1))
+    beat = Heartbeat(spec.fencing_token, Progress("merging", 0, 1), log_lines("began"))
     yield call("POST", "/tasks/{task_id}/heartbeat", beat, task_id=task_id)
     yield call("POST", "/tables/{uuid}/check", TableCheck(spec.table_id, "x"), uuid=uuid)
-    for part in ("", "/attempts", "/attempts/{number}"):
+    for part in ("", "/attempts", "/attempts/{number}", "/logs"):
         yield call("GET", f"/tasks/{{task_id}}{part}", task_id=task_id, number="1")
     done = report(spec, Committed(carry_out(served, spec)))
     yield call("POST", "/tasks/{task_id}/report", done, task_id=task_id)
@@ -519,5 +520,5 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
     for path in ("/why", "/policy-test", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
-    for part in ("", "/attempts", "/attempts/{number}"):
+    for part in ("", "/attempts", "/attempts/{number}", "/logs"):
         yield call("GET", f"/tasks/{{task_id}}{part}", task_id=task_id, number="1")

@@ -10,11 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.core.errors import IcewrightError, LeaseLost, Rejected, Unavailable
+from icewright.core.errors import (
+    IcewrightError,
+    InvalidMessage,
+    LeaseLost,
+    Rejected,
+    ServerUnavailable,
+    Unavailable,
+)
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import Progress
+from icewright_spark.optimizer.attempt_log import AttemptLog
 from icewright_spark.optimizer.lease import LeaseRenewer
-from tests.builders.specs import LEASE_S, spec_of
+from tests.builders.specs import LEASE_S, log_lines, spec_of
 
 
 class Clock:
@@ -35,6 +43,7 @@ class Answers:
         self.clock = clock
         self.delay_s = 0.0
         self.error: IcewrightError | None = None
+        self.refuses_logs: IcewrightError | None = None
         self.cancel = False
         self.beats: list[Heartbeat] = []
         self.expires_at_s = 0.0
@@ -43,6 +52,8 @@ class Answers:
     def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
         assert task_id == "task-1"
         self.beats.append(heartbeat)
+        if self.refuses_logs is not None and heartbeat.log is not None:
+            raise self.refuses_logs
         self.clock.wait(self.delay_s / 2)
         if self.clock.now_s < self.away_until_s:
             raise Unavailable("away")
@@ -60,6 +71,7 @@ class Kept:
         self.clock = Clock()
         self.server = Answers(self.clock)
         self.stops = 0
+        self.log = AttemptLog()
         self.renewer = self.keep()
 
     def keep(self, claimed_s: float | None = None) -> LeaseRenewer:
@@ -71,6 +83,7 @@ class Kept:
             self.clock,
             claimed_s=claimed_s,
             pause=self.clock.wait,
+            log=self.log,
         )
 
     def _stop(self) -> None:
@@ -89,6 +102,52 @@ def kept() -> Kept:
 def test_a_beat_carries_the_fencing_token_and_the_progress(kept: Kept) -> None:
     kept.renewer.beat()
     assert kept.server.beats == [Heartbeat(7, Progress("merging", 1, 2))]
+
+
+def test_a_beat_tells_the_log_but_not_where_a_commit_waits_for_it(kept: Kept) -> None:
+    log = kept.log
+    log.add(log_lines("a", "b").lines)
+    kept.renewer.beat(kept.renewer._news())
+    log.add(log_lines("c").lines)
+    kept.renewer.may_commit()
+    kept.renewer.beat(kept.renewer._news())
+    kept.renewer.beat(kept.renewer._news())
+    told = [log_lines("a", "b"), None, log_lines("c", first=3), None]
+    assert [beat.log for beat in kept.server.beats] == told
+    assert log.unsent() is None
+
+
+@pytest.mark.parametrize("error", [InvalidMessage("unknown field 'log'"), Rejected("too large")])
+def test_a_server_that_refuses_the_log_keeps_the_lease_and_is_told_no_more(kept: Kept, error: IcewrightError) -> None:
+    kept.server.refuses_logs = error
+    kept.log.add(log_lines("a").lines)
+    for _ in range(3):
+        kept.renewer.beat(kept.renewer._news())
+    assert kept.renewer.lost is None
+    assert [beat.log is None for beat in kept.server.beats] == [False, True, True, True]
+    assert kept.log.unsent() == log_lines("a")
+
+
+def test_a_server_that_fails_at_a_beat_with_a_log_is_told_no_more(kept: Kept) -> None:
+    kept.log.add(log_lines("a").lines)
+    kept.server.error = Unavailable("the server answered 500")
+    with pytest.raises(Unavailable):
+        kept.renewer.beat(kept.renewer._news())
+    kept.server.error = None
+    for _ in range(3):
+        kept.renewer.beat(kept.renewer._news())
+    assert [beat.log is None for beat in kept.server.beats] == [False, True, True, True]
+
+
+def test_behind_an_outage_the_first_beat_is_the_lease_s_alone(kept: Kept) -> None:
+    kept.log.add(log_lines("a").lines)
+    kept.server.error = ServerUnavailable("away")
+    with pytest.raises(Unavailable):
+        kept.renewer.beat(kept.renewer._news())
+    kept.server.error = None
+    for _ in range(3):
+        kept.renewer.beat(kept.renewer._news())
+    assert [beat.log is None for beat in kept.server.beats] == [False, True, False, True]
 
 
 def test_a_server_that_is_away_while_the_lease_runs_stops_nothing(kept: Kept) -> None:

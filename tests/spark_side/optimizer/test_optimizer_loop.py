@@ -12,17 +12,37 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
+import structlog
 from py4j.clientserver import ClientServer
 from pyspark import SparkContext
+from structlog.processors import add_log_level
 from structlog.testing import capture_logs
 
-from icewright.core.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
+from icewright.core.errors import (
+    IcewrightError,
+    InvalidMessage,
+    LeaseLost,
+    Rejected,
+    ServerUnavailable,
+    Unavailable,
+    VersionMismatch,
+)
 from icewright.model.actions.actions import OPTIMIZER_ACTIONS, Executor
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
-from icewright.model.work.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
+from icewright.model.work.jobs import (
+    ANY_TASK,
+    PROTOCOL_VERSION,
+    ClaimRequest,
+    OptimizerHello,
+    SentReport,
+    TaskReport,
+    TaskSpec,
+)
 from icewright.model.work.optimizers import WorkerEnvironment
 from icewright.model.work.storage import ProbeReport, ProbeReports, ProbeRequest
+from icewright.model.work.tasks import LogLines
+from icewright_spark.optimizer.attempt_log import keeping
 from icewright_spark.optimizer.batch import Batch, BatchMember
 from icewright_spark.optimizer.optimizer import Optimizer
 from tests.builders.specs import report_of, settings_of, spec_of
@@ -39,6 +59,7 @@ class Server:
         self.requests: list[ClaimRequest] = []
         self.reports: list[TaskReport] = []
         self.offers = 0
+        self.offered_logs: list[LogLines | None] = []
         self.claim_errors: list[IcewrightError] = []
         self.hello_errors: list[IcewrightError] = []
         self.report_errors: list[IcewrightError] = []
@@ -69,12 +90,13 @@ class Server:
         number = next(fitting, None)
         return None if number is None else self.tasks.pop(number)
 
-    def report(self, report: TaskReport) -> None:
+    def report(self, report: SentReport) -> None:
         with self.lock:
             self.offers += 1
+            self.offered_logs.append(report.log)
             if self.report_errors:
                 raise self.report_errors.pop(0)
-            self.reports.append(report)
+            self.reports.append(report.report)
 
 
 def fits(spec: TaskSpec, request: ClaimRequest) -> bool:
@@ -153,6 +175,14 @@ class Engine:
         if self.error is not None:
             raise self.error
         return report_of(spec)
+
+
+@pytest.fixture
+def logging_engine() -> Iterator[Engine]:
+    """An engine, in a process that logs as an optimizer's does."""
+    structlog.configure(processors=[add_log_level, keeping(settings_of()), structlog.dev.ConsoleRenderer()])
+    yield Engine()
+    structlog.reset_defaults()
 
 
 class Clock:
@@ -425,6 +455,29 @@ def test_reports_are_offered_until_they_are_delivered() -> None:
     with running(Optimizer(engine, server, settings_of(), clock=clock, pause=clock.wait), engine):
         until(lambda: len(server.reports) == 1)
     assert server.offers == 21
+
+
+@each_case(
+    ("errors", "logs"),
+    [
+        ([], [True]),
+        ([ServerUnavailable("away")] * 3, [True] * 4),
+        ([InvalidMessage("unknown field 'log'")], [True, False]),
+        ([Rejected("the body is too large")], [True, False]),
+        ([Unavailable("the server answered 500")], [True, False]),
+        ([ServerUnavailable("away"), Rejected("no log"), ServerUnavailable("away")], [True, True, False, False]),
+        ([Rejected("no log"), Rejected("no such task")], [True, False]),
+    ],
+)
+def test_a_log_never_keeps_a_report_from_the_server(
+    logging_engine: Engine, errors: list[IcewrightError], logs: list[bool]
+) -> None:
+    server, clock = Server(*tasks(1)), Clock()
+    server.report_errors = list(errors)
+    settings = settings_of(tasks_max=1)
+    Optimizer(logging_engine, server, settings, clock=clock, pause=clock.wait).run()
+    assert [log is not None for log in server.offered_logs] == logs
+    assert len(server.reports) == len(logs) - len(errors)
 
 
 def test_a_report_is_not_offered_for_ever() -> None:

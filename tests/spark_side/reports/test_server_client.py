@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -22,11 +23,18 @@ from icewright.core.errors import (
 from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.observation import WorkerAccess
-from icewright.model.work.jobs import PROTOCOL_VERSION, Heartbeat, HeartbeatReply, OptimizerHello, TableCheck
+from icewright.model.work.jobs import (
+    PROTOCOL_VERSION,
+    Heartbeat,
+    HeartbeatReply,
+    OptimizerHello,
+    SentReport,
+    TableCheck,
+)
 from icewright.model.work.storage import ProbeReport, ProbeReports, ProbeRequest, Probes
 from icewright.model.work.tasks import Progress
 from icewright_spark.reports.client import Server
-from tests.builders.specs import report_of, spec_of
+from tests.builders.specs import log_lines, report_of, spec_of
 from tests.cases import each_case
 
 HELLO = OptimizerHello(
@@ -88,6 +96,24 @@ def test_requests_carry_the_token_and_the_documents() -> None:
     assert {request.headers["authorization"] for request in requests} == {"Bearer the-token"}
     assert json.loads(requests[0].content) == to_json(HELLO)
     assert json.loads(requests[3].content) == to_json(report_of(spec_of()))
+
+
+def test_a_log_is_said_where_there_is_one_and_a_server_of_before_is_told_of_none() -> None:
+    bodies: list[Any] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        bodies.append(json.loads(request.content))
+        return httpx2.Response(200, json={"lease_ms": 5, "cancel": True})
+
+    client, log = server(answer), log_lines("began")
+    client.heartbeat("task-1", BEAT)
+    client.heartbeat("task-1", replace(BEAT, log=log))
+    client.report(SentReport.of(report_of(spec_of()), None))
+    client.report(SentReport.of(report_of(spec_of()), log))
+    said = [body.pop("log", "nothing") for body in bodies]
+    assert said == ["nothing", to_json(log), "nothing", to_json(log)]
+    beat = {"fencing_token": 7, "progress": to_json(BEAT.progress)}
+    assert bodies == [beat, beat, to_json(report_of(spec_of())), to_json(report_of(spec_of()))]
 
 
 def test_answers_are_read() -> None:

@@ -300,6 +300,16 @@ export const task = (id: string) =>
     refetchInterval: OFTEN,
   });
 
+export const taskLog = (id: string, attempt: number, isRunning: boolean) =>
+  queryOptions({
+    queryKey: ["tasks", "log", id, attempt],
+    queryFn: ({ signal }) =>
+      answer(
+        api.GET("/api/v1/tasks/{task_id}/logs", { params: { path: { task_id: id }, query: { attempt } }, signal }),
+      ),
+    refetchInterval: isRunning ? OFTEN : NOW_AND_THEN,
+  });
+
 export type AttemptFilter = Asked<
   Pick<NonNullable<paths["/api/v1/attempts"]["get"]["parameters"]["query"]>, "state" | "table" | "catalog">
 >;

@@ -8,6 +8,7 @@ import * as queries from "../api/queries";
 import { PlanLink, SparkApplication, TableLink } from "../components/links";
 import { ChangesTable, PredictionView } from "../components/plan";
 import { RollBack } from "../components/rollback";
+import { TaskLog } from "../components/task-log";
 import {
   Badge,
   Button,
@@ -162,6 +163,7 @@ function TaskView({ document, tag }: { document: queries.TaskDocument; tag: stri
             </ol>
           )}
         </Card>
+        <TaskLog task={task} attempts={attempts} />
         <Card title="History">
           <ol className="flex flex-col gap-1 text-sm">
             {history.map((entry) => (

@@ -56,6 +56,7 @@ from icewright.model.work.tasks import (
     ASKING_LEAVE,
     AttemptState,
     Lease,
+    LogLines,
     Outcome,
     Task,
     TaskHead,
@@ -359,7 +360,11 @@ class Dispatcher:
         """
         fault(Fault.HEARTBEAT_BEFORE)
         task = self._tasks.heartbeat(
-            task_id, heartbeat.fencing_token, progress=heartbeat.progress, lease_ms=self._limits.lease_ms
+            task_id,
+            heartbeat.fencing_token,
+            progress=heartbeat.progress,
+            lease_ms=self._limits.lease_ms,
+            log=heartbeat.log,
         )
         fault(Fault.HEARTBEAT_AFTER)
         if heartbeat.progress.phase in ASKING_LEAVE and not task.cancel_requested:
@@ -370,13 +375,13 @@ class Dispatcher:
         stops = halted_within(self._tasks.halts.present(), task, heartbeat.progress.phase)
         return HeartbeatReply(self._limits.lease_ms, task.cancel_requested or stops)
 
-    def report(self, report: TaskReport) -> Task:
-        """An attempt has ended. Raises :class:`LeaseLost` when its task is not its own any more."""
+    def report(self, report: TaskReport, log: LogLines | None = None) -> Task:
+        """An attempt has ended, with that log. Raises :class:`LeaseLost` when its task is not its own any more."""
         check_protocol(report.protocol_version, "this report")
         task = self._tasks.check_lease(report.task_id, report.fencing_token)
         fault(Fault.REPORT_BEFORE)
         try:
-            task = self._tasks.change(self.endings.reported(task, report))
+            task = self._tasks.change(replace(self.endings.reported(task, report), log=log))
         except Conflict as error:
             raise LeaseLost(f"task {report.task_id} changed meanwhile: {error.message}") from error
         fault(Fault.REPORT_AFTER)

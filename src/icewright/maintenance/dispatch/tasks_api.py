@@ -14,7 +14,7 @@ from icewright.maintenance.dispatch.dispatcher import Dispatcher, NextRound
 from icewright.maintenance.explain import plan_view
 from icewright.maintenance.undoer import Undoer
 from icewright.model.access.permissions import Permission
-from icewright.model.work.jobs import Heartbeat, HeartbeatReply, TaskReport
+from icewright.model.work.jobs import Heartbeat, HeartbeatReply, SentReport
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.observation.lookups import ByUuid
 from icewright.plans.views import PlanView, TaskView, task_view
@@ -27,10 +27,12 @@ from icewright.work.groups.queue_waits import QueueWaits
 from icewright.work.tasks.start_estimates import StartEstimates
 from icewright.work.tasks.task_views import (
     AttemptDocument,
+    AttemptLog,
     AttemptOfTaskView,
     ListedAttempt,
     TaskDocument,
     attempt_document,
+    attempt_log,
     attempt_of_task_view,
     listed_attempt,
     task_document,
@@ -112,6 +114,26 @@ def show_attempt(
     if not found or found[0].attempt != number:
         raise NotFound(f"task {task_id} has no attempt {number}")
     return render(attempt_document(found[0]))
+
+
+@router.get(
+    "/{task_id}/logs",
+    dependencies=[needs(Permission.READ, On.TASK)],
+    **operation(AttemptLog, problems={404: "No such task, or no such attempt at it."}),
+)
+def show_log(
+    task_store: Service[TaskStore],
+    task_id: str,
+    attempt: Annotated[
+        int | None, Query(ge=1, le=_ATTEMPT_MAX, description="Of which try; of the last one where it is left out.")
+    ] = None,
+) -> Response:
+    """The last lines that a try logged, oldest first, with secrets masked; `server.keep_task_logs_days` keeps them."""
+    number = attempt or task_store.head(task_id).attempt
+    found = task_store.attempts(task_id, limit=1, after=number - 1) if number else ()
+    if number and (not found or found[0].attempt != number):
+        raise NotFound(f"task {task_id} has no attempt {number}")
+    return render(attempt_log(task_id, found[0] if found else None, task_store.log(task_id, number)))
 
 
 @latest_router.get(
@@ -198,7 +220,7 @@ def heartbeat_task(
 @attempts_router.post(
     "/{task_id}/report",
     dependencies=[needs(Permission.WORK, On.EVERYTHING)],
-    **operation(TaskView, accepts=schema_of(TaskReport), problems=_LEASE),
+    **operation(TaskView, accepts=schema_of(SentReport), problems=_LEASE),
 )
 def report_task(
     dispatcher: Service[Dispatcher],
@@ -207,10 +229,10 @@ def report_task(
     body: Annotated[Any, Depends(json_body(REPORT_BYTES_MAX))],
 ) -> Response:
     """The attempt has ended. The server looks into the table itself before it believes so."""
-    said = from_json(TaskReport, body)
+    said = from_json(SentReport, body)
     if said.task_id != task_id:
         raise InvalidMessage(f"$.task_id: the report is about task {said.task_id!r}, the address says {task_id!r}")
-    task = dispatcher.report(said)
+    task = dispatcher.report(said.report, said.log)
     next_round.begin()
     return render(task_view(task))
 

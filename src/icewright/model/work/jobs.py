@@ -10,7 +10,7 @@ task of another.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from icewright.core.codec import loads
@@ -19,7 +19,7 @@ from icewright.model.actions.actions import Action, RewriteDataFiles, rewrite_of
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import WorkerEnvironment
-from icewright.model.work.tasks import Attempt, Progress
+from icewright.model.work.tasks import Attempt, LogLines, Progress
 
 PROTOCOL_VERSION = 14
 
@@ -185,11 +185,29 @@ class TaskReport:
 
 
 @dataclass(frozen=True, slots=True)
+class SentReport(TaskReport):
+    """A report as it is sent, with what the attempt logged and the server has not yet; the log lies apart from it."""
+
+    log: LogLines | None = None
+
+    @classmethod
+    def of(cls, report: TaskReport, log: LogLines | None) -> SentReport:
+        """A report with these lines."""
+        return cls(**{one.name: getattr(report, one.name) for one in fields(TaskReport)}, log=log)
+
+    @property
+    def report(self) -> TaskReport:
+        """The report alone."""
+        return TaskReport(**{one.name: getattr(self, one.name) for one in fields(TaskReport)})
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """An optimizer says that it is still at it."""
+    """An optimizer says that it is still at it; ``log`` has lines of the attempt that the server has not yet."""
 
     fencing_token: int
     progress: Progress
+    log: LogLines | None = None
 
 
 @dataclass(frozen=True, slots=True)

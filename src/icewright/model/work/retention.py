@@ -18,6 +18,8 @@ class RowKind(StrEnum):
 
     TASKS = "tasks"
     """Tasks that have ended, with their history and attempts; aged by their end."""
+    TASK_LOGS = "task-logs"
+    """What attempts logged; aged by the last line."""
     EVENTS = "events"
     """Events that were worked on; aged by that."""
     FEED = "feed"
@@ -100,11 +102,13 @@ class Retention:
     queries_ms: int = 182 * DAY_MS
     recommendations_ms: int = 1_095 * DAY_MS
     decisions_ms: int = 90 * DAY_MS
+    task_logs_ms: int = 14 * DAY_MS
 
     def kept_ms(self, kind: RowKind) -> int | None:
         """How long rows of a kind are kept; None where they do not go by their age."""
         return {
             RowKind.TASKS: self.tasks_ms,
+            RowKind.TASK_LOGS: self.task_logs_ms,
             RowKind.EVENTS: self.events_ms,
             RowKind.FEED: self.feed_ms,
             RowKind.MESSAGES: self.messages_ms,
@@ -129,6 +133,7 @@ RETENTION: Final = Retention()
 
 SETTING_OF: Final[Mapping[RowKind, str]] = {
     RowKind.TASKS: "keep_tasks_days",
+    RowKind.TASK_LOGS: "keep_task_logs_days",
     RowKind.EVENTS: "keep_events_days",
     RowKind.FEED: "keep_feed_days",
     RowKind.MESSAGES: "keep_messages_days",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
-from icewright.core.errors import Cause
+from icewright.core.errors import Cause, InvalidMessage
 from icewright.core.times import Instant
 from icewright.model.actions.actions import Action, ActionFigures, ActionKind, RewriteDataFiles, rewrite_of
 from icewright.model.iceberg.names import TableId, TableName
@@ -254,3 +254,97 @@ class Attempt:
     ended_at: Instant | None
     progress: Progress | None
     report_json: str | None
+
+
+LINES_MAX: Final = 200
+"""Of the log of an attempt, the last ones: so many are kept."""
+LINE_LENGTH_MAX: Final = 500
+"""In characters."""
+LOG_BYTES_MAX: Final = 64 * 1024
+"""The texts of all lines of an attempt together, as UTF-8."""
+_NUMBER_MAX: Final = 2**31 - 1
+_AT_MAX: Final[Instant] = 253_402_300_799_999
+"""The last instant of the year 9999."""
+
+
+class LogLevel(StrEnum):
+    """How much a line matters."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line: when it was logged, by the clock of the optimizer, and what it says."""
+
+    at: Instant
+    level: LogLevel
+    text: str
+
+    def __post_init__(self) -> None:
+        """Refuse what no optimizer of ours sends, and a terminal or a page would act on."""
+        if len(self.text) > LINE_LENGTH_MAX or not self.text.isprintable():
+            raise InvalidMessage(f"a line of a log has at most {LINE_LENGTH_MAX} characters, and all of them print")
+        if not 0 <= self.at <= _AT_MAX:
+            raise InvalidMessage(f"a line of a log is of an instant from 1970 to 9999, not of {self.at}")
+
+    @property
+    def size_bytes(self) -> int:
+        """What the text counts of :data:`LOG_BYTES_MAX`."""
+        return len(self.text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class LogLines:
+    """Lines of one attempt that follow each other, none left out between them; ``first`` is the number of the first.
+
+    Numbers begin with 1.
+    """
+
+    first: int
+    lines: tuple[LogLine, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse more than is kept of an attempt."""
+        if not 1 <= self.first <= self.last <= _NUMBER_MAX:
+            raise InvalidMessage(f"lines of a log are at least one, and have numbers from 1 to {_NUMBER_MAX}")
+        if len(self.lines) > LINES_MAX or sum(line.size_bytes for line in self.lines) > LOG_BYTES_MAX:
+            raise InvalidMessage(f"of a log are at most {LINES_MAX} lines of {LOG_BYTES_MAX:,} bytes together")
+
+    @property
+    def last(self) -> int:
+        """The number of the last line."""
+        return self.first + len(self.lines) - 1
+
+    @property
+    def left_out(self) -> int:
+        """How many lines of the attempt came before these."""
+        return self.first - 1
+
+    def followed_by(self, more: LogLines) -> LogLines:
+        """These and more, which may be sent again, as far as they are kept: the newest. No line is there twice.
+
+        What is behind a gap alone, where some between were never sent: those before are older than all that is kept.
+        """
+        if more.last <= self.last:
+            return self
+        if not self.first < more.first <= self.last + 1:
+            return more
+        lines = (*self.lines[: more.first - self.first], *more.lines)
+        kept = newest_lines(reversed(lines))
+        return LogLines(more.last - kept + 1, lines[len(lines) - kept :])
+
+
+def newest_lines(lines: Iterable[LogLine]) -> int:
+    """How many of these lines are kept, of which the newest comes first."""
+    count = size_bytes = 0
+    for line in lines:
+        size_bytes += line.size_bytes
+        if count == LINES_MAX or size_bytes > LOG_BYTES_MAX:
+            break
+        count += 1
+    return count

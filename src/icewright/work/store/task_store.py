@@ -34,6 +34,7 @@ from icewright.model.work.tasks import (
     AttemptState,
     HistoryEntry,
     ListedTask,
+    LogLines,
     NewTask,
     Progress,
     Task,
@@ -52,7 +53,7 @@ from icewright.store.transactions import reading, writing
 from icewright.work.groups.admission import chosen
 from icewright.work.halts.sql import SqlHalts
 from icewright.work.store import admission_queries as admissions
-from icewright.work.store import claiming
+from icewright.work.store import claiming, task_logs
 from icewright.work.store import task_queries as queries
 from icewright.work.store.admission_queries import Wanted
 from icewright.work.store.census import task_census
@@ -176,7 +177,9 @@ class SqlTaskStore:
             record(connection, self._now(connection), of_expedited(task))
             return queries.write(connection, task, step)
 
-    def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
+    def heartbeat(
+        self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int, log: LogLines | None = None
+    ) -> Task:
         """See the port."""
         with writing(self._engine, (lock(LockKind.TASK, task_id),)) as connection:
             before = queries.task_by_id(connection, task_id)
@@ -191,6 +194,8 @@ class SqlTaskStore:
                 .where(attempts.c.task_id == task_id, attempts.c.attempt == task.attempt)
                 .values(progress=row["progress"])
             )
+            if log is not None:
+                task_logs.add(connection, task_id, task.attempt, log, now)
             return task
 
     def check_lease(self, task_id: str, fencing_token: int) -> Task:
@@ -231,6 +236,8 @@ class SqlTaskStore:
                 if step.task.state in ACTIVE_STATES:
                     raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id)) from error
                 raise
+            if change.log is not None:
+                task_logs.add(connection, task.task_id, task.attempt, change.log, written.updated_at)
             record(connection, written.updated_at, of_task(written, before=task.state))
             return written
 
@@ -296,6 +303,11 @@ class SqlTaskStore:
         with reading(self._engine) as connection:
             queries.head(connection, task_id)
             return [attempt_of(row) for row in connection.execute(query).mappings()]
+
+    def log(self, task_id: str, attempt: int) -> LogLines | None:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return task_logs.log_of(connection, task_id, attempt)
 
     def attempts_of(self, task_ids: Sequence[str]) -> Mapping[str, Sequence[Attempt]]:
         """See the port."""
@@ -371,9 +383,14 @@ class SqlTaskStore:
         query = queries.first_ended(limit, tasks.c.updated_at < ended_before)
         with writing(self._engine) as connection:
             ended = connection.scalars(query).all()
-            for table in (task_actions, task_history, attempts, tasks):
+            for table in (task_actions, task_history, task_logs.table, attempts, tasks):
                 connection.execute(delete(table).where(table.c.task_id.in_(ended)))
             return len(ended)
+
+    def prune_logs(self, written_before: Instant, limit: int) -> int:
+        """See the port."""
+        with writing(self._engine) as connection:
+            return task_logs.prune(connection, written_before, limit)
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)

@@ -1,4 +1,4 @@
-"""``icewright tasks attempts``: each try of a task by itself, and what its optimizer reported of it."""
+"""``icewright tasks attempts`` and ``logs``: each try of a task by itself, what its optimizer reported, and its log."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Annotated, Final
 import typer
 
 from icewright.core.codec import from_json
+from icewright.core.wording import count
 from icewright.model.work.jobs import Committed
 from icewright.model.work.tasks import AttemptState
 from icewright.terminal import figures as text
 from icewright.terminal.cli import Terminal
 from icewright.terminal.invocation import Cursor, Invocation, Limit, api_command
 from icewright.terminal.tables import headings
-from icewright.work.tasks.task_views import AttemptDocument, ListedAttempt
+from icewright.work.tasks.task_views import AttemptDocument, AttemptLog, ListedAttempt
 
 _ATTEMPTS: Final = headings(
     "#try",
@@ -46,6 +47,19 @@ def attempts(
         return
     page = invocation.client.attempts(task_id, limit=limit, cursor=cursor)
     invocation.print_page(page, ListedAttempt, _ATTEMPTS, _cells, none="it was not tried yet")
+
+
+@api_command
+def logs(
+    invocation: Invocation,
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")],
+    *,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", metavar="N", min=1, help="Of this try instead of the last one.")
+    ] = None,
+) -> None:
+    """Show the last lines that a try of a task logged."""
+    invocation.print_answer(from_json(AttemptLog, invocation.client.log(task_id, attempt)), print_log)
 
 
 def print_attempt(terminal: Terminal, found: AttemptDocument) -> None:
@@ -82,6 +96,20 @@ def print_attempt(terminal: Terminal, found: AttemptDocument) -> None:
             ("peak memory of a worker", text.size(measured.peak_memory_bytes)),
         ]
     )
+
+
+def print_log(terminal: Terminal, found: AttemptLog) -> None:
+    """Print the lines, oldest first."""
+    if found.attempt is None:
+        terminal.say("It was not tried yet.")
+        return
+    if not found.lines:
+        terminal.say(f"No lines of attempt {found.attempt} are kept: see the log of {found.optimizer_id}.")
+        return
+    if found.left_out:
+        terminal.note(f"{count(found.left_out, 'earlier line')} left out: see the log of {found.optimizer_id}")
+    for line in found.lines:
+        terminal.say(f"{text.instant(line.at)}  {line.level.value:<8}  {line.text}")
 
 
 def _cells(attempt: ListedAttempt) -> tuple[str, ...]:

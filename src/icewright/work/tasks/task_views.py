@@ -16,6 +16,8 @@ from icewright.model.work.tasks import (
     AttemptState,
     HistoryEntry,
     ListedTask,
+    LogLine,
+    LogLines,
     Progress,
 )
 from icewright.model.work.why import StartEstimate, Wait
@@ -100,6 +102,21 @@ class TaskDocument:
     start: StartEstimate | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AttemptLog:
+    """The last lines that one try of a task logged, oldest first, and how many came before them.
+
+    ``attempt`` and ``optimizer_id`` are null of a task that was not tried yet. An optimizer sends lines as it works;
+    what the server carries out itself, and optimizers of earlier releases, send none.
+    """
+
+    task_id: str
+    attempt: int | None
+    optimizer_id: str | None
+    left_out: int
+    lines: tuple[LogLine, ...]
+
+
 def task_document(
     task: ListedTask,
     history: Sequence[HistoryEntry],
@@ -157,6 +174,13 @@ def attempt_document(attempt: Attempt) -> AttemptDocument:
     """The attempt with its report."""
     report = None if attempt.report_json is None else json.loads(attempt.report_json)
     return AttemptDocument(listed_attempt(attempt), report, measured([attempt]))
+
+
+def attempt_log(task_id: str, attempt: Attempt | None, log: LogLines | None) -> AttemptLog:
+    """The log of the attempt, as far as there is one."""
+    number, optimizer_id = (None, None) if attempt is None else (attempt.attempt, attempt.optimizer_id)
+    left_out, lines = (0, ()) if log is None else (log.left_out, log.lines)
+    return AttemptLog(task_id, number, optimizer_id, left_out, lines)
 
 
 def cause_of(attempt: Attempt) -> Cause | None:
