@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -156,16 +156,19 @@ def several_servers(
     )
     machines: list[Processes] = []
 
+    ending = ExitStack()
+
     def make(name: str) -> Processes:
         (folder / name).mkdir()
         made = Processes(folder / name, entry, environ={"STORE_PASSWORD": PASSWORD, "SHARED_TOKEN": SHARED_TOKEN})
         made.configuration.write_text(made.configuration.read_text().replace("[server]\n", settings))
         machines.append(made)
+        ending.callback(made.end)
         return made
 
-    yield make
+    with ending:
+        yield make
     for each in machines:
-        each.end()
         for secret in (PASSWORD, PASSWORD_IN_URLS, SHARED_TOKEN):
             assert secret not in each.log("serve")
 

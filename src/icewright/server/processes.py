@@ -37,7 +37,7 @@ _log = structlog.get_logger("icewright.server")
 
 POLL_S: Final = 0.5
 """How often processes are looked at."""
-END_S: Final = 45.0
+END_S: Final = 20.0
 """How long a process has to end its round and give its buckets to others; then it is killed."""
 _STUCK: Final = 3
 _PAUSE_S_MIN: Final = 1.0
