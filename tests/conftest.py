@@ -22,7 +22,6 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 from icewright.core.extras import without_collection
-from icewright.model.work.optimizers import ICEBERG_RUNTIME
 from tests.lakes.stores import postgres_store, sqlite_store
 from tests.servers import java, rest
 from tests.servers.hdfs import Hdfs, await_data_node, hdfs
@@ -57,6 +56,7 @@ TEMP_ROOT = "PYTEST_DEBUG_TEMPROOT"
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 # Spark's JVMs live too short for the second compiler and for threads that collect garbage to be worth their CPU.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java.spark_options())
+os.environ.setdefault("SPARK_DIST_CLASSPATH", java.CLASS_PATH)
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(java.QUICK))
 
 settings.register_profile(
@@ -243,10 +243,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     They collect their tests while an archive of Spark's classes is made.
     """
     if session.config.getoption("numprocesses", None) and "not spark" not in session.config.getoption("markexpr", ""):
-        from tests.spark.conftest import settings as session_settings  # noqa: PLC0415 - one process needs none of it
-
         with tempfile.TemporaryDirectory() as folder:
-            java.fetch_for_spark({ICEBERG_RUNTIME, *session_settings().packages}, Path(folder))
+            java.fetch_for_spark(java.PACKAGES, Path(folder))
         threading.Thread(target=java.archive_for_spark).start()
 
 

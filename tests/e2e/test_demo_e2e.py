@@ -41,6 +41,7 @@ def test_its_first_minutes_play_in_the_browser_and_ctrl_c_leaves_nothing_running
     arguments = ["--no-browser", "--port", "0", "--days", "60", "--folder", str(folder)]
     with log.open("wb") as said:
         environment = {**os.environ, "PYTHONPATH": path, "KILLS_FOLDER": str(orders)}
+        environment.pop("SPARK_DIST_CLASSPATH", None)  # Spark fetches its packages, as a person's does
         demo = subprocess.Popen([*DEMO, *arguments], stdout=said, env=environment)  # noqa: S603 - our own command
     try:
         link = said_by(demo, log, re.compile(r"log in once with (\S+)"))

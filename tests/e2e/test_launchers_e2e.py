@@ -81,14 +81,17 @@ class Filled:
     def await_better(self, timeout_s: float = WAIT_S) -> None:
         wait_for(self._better, "the table is better", self.processes, timeout_s)
         table = writer(self.processes.entry).load_table(TABLE)
+        assert table.inspect.data_files().num_rows == len(CITIES)
         assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(self.rows))
         self.tasks += 1
         done = {s.summary[TASK_ID_KEY] for s in table.metadata.snapshots if s.summary and s.summary[TASK_ID_KEY]}
         assert len(done) == self.tasks
 
     def _better(self) -> bool | None:
-        files = writer(self.processes.entry).load_table(TABLE).inspect.data_files().num_rows
-        return True if files == len(CITIES) else None
+        snapshot = self.table.refresh().current_snapshot()
+        assert snapshot is not None
+        assert snapshot.summary is not None
+        return True if int(snapshot.summary["total-data-files"] or 0) == len(CITIES) else None
 
 
 def optimizer(processes: Processes, launcher: str, conf: dict[str, str]) -> None:

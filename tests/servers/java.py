@@ -19,6 +19,10 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from icewright.model.iceberg.object_stores import AWS_PACKAGE
+from icewright.model.iceberg.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
+from icewright.model.work.optimizers import ICEBERG_RUNTIME
+
 
 def _spark_jars() -> Path:
     found = find_spec("pyspark")  # without loading it, which takes a while
@@ -35,12 +39,35 @@ QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSi
 """Options of a JVM that lives for minutes: one compiler, room for what it makes, no threads that collect garbage."""
 _SMALL = ("-Xmx384m", *QUICK)
 _CLASSPATHS = Path.home() / ".ivy2" / "icewright-tests"
+_FETCHED = Path.home() / ".ivy2.5.2" / "jars"
+"""Where Spark puts what Ivy fetches for it."""
+PACKAGES = (ICEBERG_RUNTIME, SQLITE_PACKAGE, POSTGRESQL_PACKAGE, AWS_PACKAGE)
+CLASS_PATH = os.pathsep.join(str(_FETCHED / "{}_{}-{}.jar".format(*package.split(":"))) for package in PACKAGES)
+"""What Spark finds by ``SPARK_DIST_CLASSPATH``: Java archives no class of packages that Spark adds as it starts."""
 _WARM_UP = """
+import sys
 from pyspark.sql import SparkSession
 
-spark = SparkSession.builder.getOrCreate()
+folder = sys.argv[1]
+conf = {
+    "spark.ui.enabled": "false",
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.lake.type": "jdbc",
+    "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{folder}/lake.db",
+    "spark.sql.catalog.lake.warehouse": folder,
+}
+spark = SparkSession.builder.config(map=conf).getOrCreate()
 spark.range(100).selectExpr("id % 3 AS k", "cast(id AS string) AS v").createOrReplaceTempView("t")
 spark.sql("SELECT k, count(v) FROM t WHERE v <> '7' GROUP BY k ORDER BY k").collect()
+spark.range(9).mapInArrow(lambda batches: batches, "id bigint").collect()
+spark.sql("CREATE NAMESPACE lake.db")
+options = "'format-version' = '2', 'write.delete.mode' = 'merge-on-read'"
+spark.sql(f"CREATE TABLE lake.db.t (id bigint, v string) USING iceberg TBLPROPERTIES ({options})")
+for _ in range(2):
+    spark.sql("INSERT INTO lake.db.t SELECT id, cast(id AS string) FROM range(0, 100, 1, 2)")
+spark.sql("DELETE FROM lake.db.t WHERE id = 3")
+spark.sql("SELECT v, count(*) FROM lake.db.t GROUP BY v").collect()
 spark.stop()
 """
 
@@ -80,31 +107,37 @@ def fetch_for_spark(packages: Iterable[str], folder: Path) -> None:
 
 
 def spark_options() -> str:
-    """Options of Spark's JVMs in tests: quick ones, with Spark's classes from an archive where it was made."""
+    """Options of Spark's JVMs in tests: quick ones, with their classes from an archive where it was made."""
     return " ".join((*QUICK, f"-XX:SharedArchiveFile={_archive()}", "-Xlog:disable"))
 
 
 def archive_for_spark() -> None:
     """Have a JVM keep the classes that a session loads (CDS), once for this environment: it halves the next starts."""
-    if _archive().is_file():
+    archive = _archive()
+    if archive.is_file():
         return
-    made = _archive().with_suffix(f".{os.getpid()}")
+    made = archive.with_suffix(f".{os.getpid()}")
     options = " ".join((*QUICK, f"-XX:ArchiveClassesAtExit={made}", "-Xlog:disable"))
-    environ = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": options}
+    environ = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_SUBMIT_OPTS": options,
+        "SPARK_DIST_CLASSPATH": CLASS_PATH,
+    }
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "warm_up.py")
         script.write_text(_WARM_UP)
-        command = [str(_SPARK_SUBMIT), "--master", "local[1]", "--conf", "spark.ui.enabled=false", str(script)]
+        command = [str(_SPARK_SUBMIT), "--master", "local[1]", str(script), folder]
         _fetch(command, "Spark's archive of classes", environ)
-    made.replace(_archive())
+    made.replace(archive)
 
 
 def _archive() -> Path:
-    """It holds for one JVM and one place of Spark's jars, so it lies beside them."""
+    """It holds for one JVM and one class path, so it lies beside Spark's jars."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java") or ""
-    key = hashlib.sha256(f"{os.path.realpath(found)} {SPARK_JARS} {version('pyspark')}".encode()).hexdigest()[:16]
-    return Path(sys.prefix) / f"spark-{key}.jsa"
+    named = f"{os.path.realpath(found)} {SPARK_JARS} {version('pyspark')} {CLASS_PATH} {_WARM_UP}"
+    return Path(sys.prefix) / f"spark-{hashlib.sha256(named.encode()).hexdigest()[:16]}.jsa"
 
 
 @contextmanager

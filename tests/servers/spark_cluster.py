@@ -11,13 +11,13 @@ from pathlib import Path
 
 import psutil
 
-from tests.servers.java import SPARK_JARS, spark_options
+from tests.servers.java import QUICK, SPARK_JARS
 from tests.servers.processes import HOST, accepts, free_port, running
 
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 SPARK_HOME = SPARK_JARS.parent
-_SMALL = {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": spark_options()}
-"""Java's own variable, since executors inherit it from their worker."""
+_SMALL = {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": " ".join(QUICK), "SPARK_DIST_CLASSPATH": ""}
+"""Java's own variable, since executors inherit it from their worker; and no library that an application must bring."""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,10 @@ from pyspark.sql import SparkSession
 
 from icewright.core.fault_points import Fault, arm
 from icewright.model.iceberg.catalog_entries import CatalogEntry
-from icewright.model.iceberg.object_stores import AWS_PACKAGE
-from icewright.model.iceberg.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
 from icewright.model.work.optimizers import OptimizerSettings
 from tests.builders.deletions import Died
 from tests.lakes.sqlite import make_lake
+from tests.servers.java import PACKAGES
 
 
 def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> OptimizerSettings:
@@ -30,7 +29,7 @@ def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> Optimiz
         batch_bytes=1 << 20,
         master="local[2]",
         driver_memory="2g",
-        packages=(SQLITE_PACKAGE, POSTGRESQL_PACKAGE, AWS_PACKAGE),
+        packages=PACKAGES,
         jars=(),
         spark_conf={"spark.sql.shuffle.partitions": "2"},
         catalogs=catalogs,

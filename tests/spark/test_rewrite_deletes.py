@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from tests.conftest import CAMPAIGN
 from tests.lakes.sqlite import current_snapshot_id, writer
 from tests.readers.duck import duckdb_with_iceberg
 from tests.spark.loop import SparkLoop
+from tests.spark.pause import Pause
 from tests.spark.tables import missing_files, sql_name
 
 pytestmark = pytest.mark.spark
@@ -316,33 +315,6 @@ def test_w2_no_history_of_statements_and_rewrites_changes_a_row(deletes: Lake, s
             assert deletes.contents(name, columns) == before
             assert deletes.missing(name) == []
     assert deletes.by_duckdb(name) == plain(deletes.contents(name, "id, city"))
-
-
-class Pause:
-    """A condition that is always true, and once it is asked about a row waits until it may go on."""
-
-    def __init__(self, folder: Path) -> None:
-        self._asked, self._go = folder / "asked", folder / "go"
-
-    def __call__(self, _value: int) -> bool:
-        self._asked.touch()
-        _wait_for(self._go)
-        return True
-
-    def asked(self, errors: Sequence[Exception]) -> None:
-        """Wait until it is; errors of the statement that should ask end the waiting."""
-        _wait_for(self._asked, errors)
-
-    def end(self) -> None:
-        self._go.touch()
-
-
-def _wait_for(path: Path, errors: Sequence[Exception] = ()) -> None:
-    until_s = time.monotonic() + 120
-    while not path.exists():
-        assert not errors, errors
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
