@@ -27,6 +27,7 @@ from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.work.tasks import Task, TaskState
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.service import MessageDelivery
+from icewright.ownership.model import Missing
 from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.carriers import Carrier
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
@@ -138,6 +139,8 @@ class Lakehouse:
         self.removals = RemovalPorts(deletions, sightings, open_disk_spool, files)
         self._files = 0
         self.part = ALL_TABLES
+        self.elsewhere: Sequence[Missing] = ()
+        """Catalogs that other servers alone have."""
         self.control = self.restart()
 
     def restart(self, *, without: frozenset[str] = frozenset()) -> ControlPlane:
@@ -163,6 +166,7 @@ class Lakehouse:
             rollbacks=self.rollbacks,
             seconds=self.seconds,
             part=self.part,
+            elsewhere=lambda: self.elsewhere,
         )
         return self.control
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
 from sqlalchemy import Connection, Engine, text, update
 
-from icewright.core.errors import BucketLost, NameTaken, StoreTaken
+from icewright.core.errors import BucketLost, CoordinatorUnavailable, InvalidConfiguration, NameTaken, StoreTaken
 from icewright.core.reasons import Reason
-from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, LinkState, TableShare
+from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, LinkState, SaidConfiguration, TableShare
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import DIED, FIRST, GONE_S, JOINED, LEFT, SILENT, Bucket, SqlCoordinator
@@ -51,11 +51,15 @@ class Servers:
         self.engine = self.stores.engine
         self.coordinator: Coordinator = self.one_more()
 
-    def one_more(self) -> Coordinator:
+    def one_more(self, said: SaidConfiguration | None = None) -> Coordinator:
         engine, clock, monotonic_s = self.engine, self.clock, lambda: self.seconds[0]
         if self.zookeeper is None:
-            return SqlCoordinator(engine, clock, monotonic_s=monotonic_s)
-        return ZooKeeperCoordinator(engine, self.zookeeper(), clock, monotonic_s=monotonic_s)
+            return SqlCoordinator(engine, clock, monotonic_s=monotonic_s, said=said)
+        return ZooKeeperCoordinator(engine, self.zookeeper(), clock, monotonic_s=monotonic_s, said=said)
+
+    def of_another_kind(self) -> Coordinator:
+        """One that hears of others as none of these does."""
+        return SqlCoordinator(self.engine, self.clock, monotonic_s=lambda: self.seconds[0], kind="zookeeper at /other")
 
     def join(self, name: str, backend: int | None = None) -> int:
         its = self.processes.get(name) or self.one_more()
@@ -117,6 +121,69 @@ def test_the_name_of_a_server_that_lives_is_no_other_servers(servers: Servers) -
         twin.join("server-1", servers.backends() or 1)
     assert servers.coordinator.beat(first, backend)
     assert servers.owners() == {first: BUCKETS}
+
+
+def test_a_server_with_another_coordinator_than_one_that_lives_does_not_join(servers: Servers) -> None:
+    other = servers.of_another_kind()
+    first = servers.join("server-1")
+    servers.assign()
+    with pytest.raises(
+        InvalidConfiguration, match=r"server-1 .* has the coordinator .*, and this server zookeeper at /"
+    ):
+        other.join("server-2", servers.backends())
+    assert [one.server_id for one in servers.coordinator.assigned().sessions] == ["server-1"]
+    assert servers.owners() == {first: BUCKETS}
+    servers.coordinator.leave(first)
+    second = other.join("server-2", servers.backends())
+    with pytest.raises(InvalidConfiguration, match=r"server-2 of this store has the coordinator zookeeper at /other"):
+        servers.join("server-1")
+    assert [one.session for one in servers.coordinator.assigned().sessions] == [second]
+
+
+def test_a_server_with_another_coordinator_that_is_silent_has_died(servers: Servers) -> None:
+    other = servers.of_another_kind()
+    first = servers.join("server-1")
+    servers.assign()
+    servers.clock.advance(CLUSTER_DEAD_MS + 1)
+    second = other.join("server-2", servers.backends())
+    assert [one.session for one in servers.coordinator.assigned().sessions] == [second]
+    assert not servers.coordinator.beat(first, 0)
+    assert servers.owners() == {None: BUCKETS}
+
+
+def test_whether_a_server_without_a_connection_lives_is_waited_for(servers: Servers) -> None:
+    if servers.engine.dialect.name == "sqlite":
+        pytest.skip("connections are PostgreSQL's")
+    other = servers.of_another_kind()
+    servers.join("server-1", 999_999_999)
+    with pytest.raises(CoordinatorUnavailable, match=r"server-1, which has the coordinator .* may live"):
+        other.join("server-2", own := servers.backends())
+    for _ in range(int(GONE_S * 2)):
+        servers.seconds[0] += 0.5
+        with suppress(CoordinatorUnavailable):
+            other.join("server-2", own)
+    assert [one.server_id for one in servers.coordinator.assigned().sessions] == ["server-2"]
+
+
+def test_a_server_of_an_older_release_says_nothing_and_is_not_refused(servers: Servers) -> None:
+    other = servers.of_another_kind()
+    servers.join("server-1")
+    with writing(servers.engine) as connection:
+        connection.execute(text("UPDATE server_sessions SET coordinator = NULL, configuration = NULL"))
+    other.join("server-2", servers.backends())
+    (old, _) = servers.coordinator.assigned().sessions
+    assert (old.coordinator, old.said) == (None, None)
+
+
+def test_what_a_server_says_of_its_configuration_is_kept_for_a_day(servers: Servers) -> None:
+    said = SaidConfiguration("0.1.0", {"catalogs": "a"}, {"lake": "b"})
+    coordinator = servers.one_more(said)
+    session = coordinator.join("server-1", servers.backends())
+    assert [one.said for one in servers.coordinator.assigned().sessions] == [said]
+    coordinator.leave(session)
+    assert [one.said for one in coordinator.latest_sessions()] == [said]  # type: ignore[attr-defined]  # of the store
+    servers.clock.advance(SERVERS_KEPT_MS + 1)
+    assert not coordinator.latest_sessions()  # type: ignore[attr-defined]  # of the store
 
 
 def write(engine: Engine) -> None:

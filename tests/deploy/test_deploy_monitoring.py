@@ -106,7 +106,7 @@ def known() -> dict[str, dict[str, set[str]]]:
     served.post("/optimizers", hello())
     served.get("/backlog", resource_group="default", submitter_id="submitter-1")
     served.control.loop._round_ended_at = served.clock.now()
-    served.app.state.leading.buckets = 128
+    served.app.state.leading.buckets, served.app.state.leading.differing = 128, 1
     served.app.state.leading.link = CoordinatorLink("zookeeper", LinkState.CONNECTED, 1)
     served.prunings.note(dict.fromkeys(RowKind, 1), {})
     found: dict[str, dict[str, set[str]]] = {}

@@ -30,7 +30,7 @@ def test_what_went_and_what_came_is_a_line_each(today: Surfaces, tmp_path: Path)
         ("docs/cli.md", "| `--warehouse` |", "| `--warehouses` |"),
         ("docs/configuration.md", "| `quiet_cycles` | `50` |", "| `quiet_cycles` | `51` |"),
         ("docs/monitoring.md", "| `icewright_build_info` |", "| `icewright_info` |"),
-        ("src/icewright/store/migrations/versions/v0047_buckets.py", "server_sessions", "sessions_of_servers"),
+        ("src/icewright/store/migrations/versions/v0051_task_logs.py", "task_logs", "logs_of_tasks"),
     ):
         text = (tmp_path / path).read_text()
         assert old in text, path

@@ -10,6 +10,8 @@ from icewright.terminal.invocation import Invocation, api_command
 from icewright.terminal.tables import headings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from icewright.model.iceberg.tables import Json
     from icewright.terminal.cli import Terminal
 
@@ -29,6 +31,9 @@ def _print(terminal: Terminal, answer: Json) -> None:
         terminal.say("one server looks at all tables")
         return
     terminal.table(_SERVERS, [_row(server) for server in answer["servers"]])
+    for server in answer["servers"]:
+        if server["differs"]:
+            terminal.say(f"{server['server_id']}: {differs_said(server['differs'])}", style="yellow")
     coordinator = answer["coordinator"]
     if coordinator is not None and coordinator["since"] is not None:
         is_connected = coordinator["state"] == LinkState.CONNECTED
@@ -39,6 +44,11 @@ def _print(terminal: Terminal, answer: Json) -> None:
     without = sum(bucket["server_id"] is None for bucket in answer["buckets"])
     if without:
         terminal.say(f"{text.count(without, 'bucket')} without a server, for a moment", style="yellow")
+
+
+def differs_said(sections: Sequence[str]) -> str:
+    """What is said of a server whose configuration differs from the leader's in these sections."""
+    return f"its configuration differs from the leader's in {', '.join(sections)}"
 
 
 def _row(server: Json) -> tuple[str, ...]:

@@ -7,15 +7,16 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 from icewright import __version__
+from icewright.app.cluster import differs_said
 from icewright.config.model import Config
 from icewright.core.errors import IcewrightError, Unavailable
 from icewright.core.extras import EXTRAS, missing_packages
@@ -27,6 +28,9 @@ from icewright.terminal.cli import FINE, FOUND
 from icewright.terminal.found_server import found_server
 from icewright.terminal.invocation import Invocation, command
 
+if TYPE_CHECKING:
+    from icewright.model.iceberg.tables import Json
+
 JAVA_VERSIONS: Final = (17, 21)
 _JAVA_TIMEOUT_S: Final = 20
 _JAVA_VERSION: Final = re.compile(r'version "(\d+)')
@@ -34,7 +38,7 @@ _MARKS: Final = {"ok": ("ok", "green"), "missing": ("--", ""), "failed": ("!!", 
 
 
 class State(StrEnum):
-    """``missing`` is not there and nothing that is configured needs it; ``failed`` has to be mended."""
+    """``missing`` is not there, or not the same, and nothing needs it at once; ``failed`` has to be mended."""
 
     OK = "ok"
     MISSING = "missing"
@@ -139,16 +143,26 @@ def _server(invocation: Invocation) -> Iterator[Check]:
     try:
         with Client(found.url, found.token) as client:
             answer = client.status()
+            shares = client.cluster()["servers"] if len(answer.get("servers", ())) > 1 else ()
     except IcewrightError as error:
         yield _failed("server", error)
         return
     version = answer.get("version", "?")
     yield Check("server", State.OK, f"icewright {version} answers at {found.url}")
+    yield from _alike(shares)
     optimizers = len(answer.get("optimizers", ())) + len(answer.get("submitters", ()))
     if optimizers:
         yield Check("optimizers", State.OK, f"{text.count(optimizers, 'optimizer')} connected")
     else:
         yield Check("optimizers", State.MISSING, "none is connected", "`icewright optimizer` starts one")
+
+
+def _alike(shares: Sequence[Json]) -> Iterator[Check]:
+    """Whether the servers of the store have the leader's configuration: it is no failure while it is rolled out."""
+    for server in shares:
+        if server.get("differs"):
+            hint = "give all servers of the store the same configuration, and restart them one by one"
+            yield Check(f"server {server['server_id']}", State.MISSING, differs_said(server["differs"]), hint)
 
 
 def _java() -> Check:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -116,6 +116,24 @@ def leader_of(servers: Iterable[SeenServer]) -> SeenServer | None:
 def nobody_leads() -> Unavailable:
     """What is said while no server leads."""
     return Unavailable("no server leads at this moment", hint="ask again: the next leader is there within seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class SaidConfiguration:
+    """What a server of a ``release`` says of its configuration: digests of its ``sections``, and of its ``catalogs``.
+
+    That of a catalog, by its name, says where it is.
+    """
+
+    release: str
+    sections: Mapping[str, str]
+    catalogs: Mapping[str, str]
+
+    def differs_in(self, other: SaidConfiguration) -> tuple[str, ...]:
+        """The sections that differ. Releases are not compared: each may have sections and settings of its own."""
+        if self.release != other.release:
+            return ()
+        return tuple(one for one in sorted(self.sections) if self.sections[one] != other.sections.get(one))
 
 
 @dataclass(frozen=True, slots=True)

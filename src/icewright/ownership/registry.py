@@ -9,7 +9,7 @@ moved is read then, and what cannot be read is unknown, wherever it lies (decisi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -57,7 +57,7 @@ TRIES_MAX: Final = 3
 class Registry:
     """The claims of all tables of all catalogs. Safe for use by several threads at once.
 
-    Without a ``store``, a process knows what it has looked at itself.
+    Without a ``store``, a process knows what it has looked at itself. ``elsewhere`` asks which catalogs others have.
     """
 
     def __init__(
@@ -66,9 +66,10 @@ class Registry:
         clock: Clock,
         rules: PlaceRules | None = None,
         store: SqlClaims | None = None,
+        elsewhere: Callable[[], Sequence[Missing]] = tuple,
     ) -> None:
         self._catalogs, self._clock, self._rules = catalogs, clock, rules or PlaceRules()
-        self._book = ClaimBook(store)
+        self._book, self._elsewhere = ClaimBook(store), elsewhere
         self._lock = self._book.lock
         self._unknown: defaultdict[str, set[TableName]] = defaultdict(set)
         """By catalog, tables that were listed, and nothing more is known of them."""
@@ -296,10 +297,11 @@ class Registry:
     def ownership_now(self) -> Ownership:
         """All claims as of now: every catalog is asked where the pointers of all its tables are.
 
-        Tables whose pointers moved are read. Whatever cannot be is missing. Raises ``Unavailable`` when the store does
-        not answer.
+        Tables whose pointers moved are read. Whatever cannot be is missing, and so are catalogs that other servers
+        alone have. Raises ``Unavailable`` when the store does not answer.
         """
         self._load(of_others=True)
+        elsewhere = self._elsewhere()
         for tries_left in reversed(range(TRIES_MAX)):
             asked = self._side_by_side.ask(self._catalogs, self._ask, self._no_answer)
             with self._lock:
@@ -312,7 +314,7 @@ class Registry:
                 judge = self._judge()
             if not (moved and tries_left):
                 break
-        return judge().without([*(missing for one in asked for missing in one.missing), *moved])
+        return judge().without([*elsewhere, *(missing for one in asked for missing in one.missing), *moved])
 
     def place_now(self, metadata: TableMetadata) -> Known[Place]:
         """What a table alone owns by :meth:`ownership_now`; it was itself loaded just now."""

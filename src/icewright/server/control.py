@@ -51,6 +51,7 @@ from icewright.observation.executor_exclusions import ExecutorExclusions
 from icewright.observation.observer import Observer
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules
+from icewright.ownership.model import Missing
 from icewright.ownership.registry import Registry
 from icewright.policy.apply import PolicyBook
 from icewright.policy.groups.definitions import Groups
@@ -163,6 +164,7 @@ def build_control_plane(
     properties: Mapping[str, TableProperties] = MappingProxyType({}),
     part: Part = ALL_TABLES,
     decisions: SqlDecisions | None = None,
+    elsewhere: Callable[[], Sequence[Missing]] = tuple,
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -178,7 +180,8 @@ def build_control_plane(
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     ``queries`` is the query log of this process, if it keeps one, and ``recommendations`` where those made from it are
     kept; accepting one changes ``properties`` of tables, by the names of their catalogs. ``part`` is what of all tables
-    the loop works on, ``decisions`` are those of autotuning.
+    the loop works on, ``decisions`` are those of autotuning, and ``elsewhere`` asks for catalogs that other servers
+    have, and this one does not.
     """
     queries, keeping = queries or QueryLog(catalogs, tables, clock), keeping or Keeping()
     limits, pulse = limits or DispatchLimits(), Liveness(clock)
@@ -186,7 +189,7 @@ def build_control_plane(
     catalogs = {name: HeardCatalog(catalog, pulse) for name, catalog in catalogs.items()}
     access = AccessBook(tables, clock)
     exclusions = ExecutorExclusions(tables, clock)
-    registry = Registry(catalogs, clock, places, claims)
+    registry = Registry(catalogs, clock, places, claims, elsewhere)
     observer = Observer(catalogs, tables, clock, access, exclusions, registry)
     source = PolicySource(rules, policies)
     planner = Planner(observer, tables, clock, ids, source, queries)

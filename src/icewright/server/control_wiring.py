@@ -29,6 +29,7 @@ from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.catalogs.port import Catalog
 from icewright.catalogs.properties_port import TableProperties
 from icewright.catalogs.storage.local import STORAGE, real_folder
+from icewright.config.agreement import said_configuration
 from icewright.config.model import Config
 from icewright.config.secrets import resolve, resolve_entry
 from icewright.core.clock import Clock
@@ -50,6 +51,7 @@ from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.wiring import open_delivery
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.location_rules import PlaceRules, place_rules
+from icewright.ownership.model import Missing
 from icewright.ownership.own_paths import own_places
 from icewright.policy.rules.sql import SqlPolicies
 from icewright.ports.snapshot_expiry import SnapshotExpiry
@@ -61,6 +63,8 @@ from icewright.retention.history import HistoryProgress
 from icewright.retention.history_wiring import history_progress
 from icewright.retention.pruning import Keeping
 from icewright.retention.prunings_sql import SqlPrunings
+from icewright.server.cluster.coordinator import SqlCoordinator
+from icewright.server.cluster.differences import catalogs_elsewhere
 from icewright.server.cluster.load import CpuShare
 from icewright.server.cluster.servers_sql import SqlServers
 from icewright.server.cluster.share import ALL_TABLES, Part
@@ -148,6 +152,9 @@ class Opened:
         """Who is there; this server says with each beat how much CPU it uses."""
         return SqlServers(self.engine, cpu=CpuShare(processes=self.config.server.processes).share)
 
+    def _elsewhere(self) -> Sequence[Missing]:
+        return catalogs_elsewhere(SqlCoordinator(self.engine).latest_sessions(), said_configuration(self.config))
+
     @property
     def _places(self) -> PlaceRules:
         return place_rules(self.entries, own_places(self.config, self.entries), real_folder)
@@ -187,6 +194,7 @@ class Opened:
             properties=properties,
             recommendations=SqlRecommendations(engine),
             decisions=SqlDecisions(engine),
+            elsewhere=self._elsewhere if self.is_shared else tuple,
             seconds=seconds,
             event_prefixes={**_without_prefix(self.entries), **config.events.prefixes},
             wake=wake,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
+from icewright.config.agreement import said_configuration
 from icewright.config.cluster import SASL
 from icewright.config.model import Config
 from icewright.config.secrets import resolve
@@ -59,7 +60,8 @@ def open_coordination(config: Config, environ: Mapping[str, str], opened: Opened
     if not opened.is_shared:
         yield Coordination(opened, opened.election, None)
     elif cluster.coordinator != ZOOKEEPER:
-        yield Coordination(opened, opened.election, SqlCoordinator(opened.engine, dead_ms=cluster.dead_ms))
+        said = said_configuration(config)
+        yield Coordination(opened, opened.election, SqlCoordinator(opened.engine, dead_ms=cluster.dead_ms, said=said))
     else:
         with _open_zookeeper(config, environ, opened) as found:
             yield found
@@ -96,7 +98,8 @@ def _open_zookeeper(config: Config, environ: Mapping[str, str], opened: Opened) 
     store = cast(StoreElection, opened.election)
     identity, patience_s = store_identity(opened.engine), config.server.leader_lease_ms / 1000
     with ZooKeeper(settings, SystemClock(), store=identity, patience_s=patience_s) as zookeeper:
-        coordinator = ZooKeeperCoordinator(opened.engine, zookeeper, dead_ms=cluster.dead_ms)
+        said = said_configuration(config)
+        coordinator = ZooKeeperCoordinator(opened.engine, zookeeper, dead_ms=cluster.dead_ms, said=said)
         yield Coordination(opened, ZooKeeperElection(store, zookeeper), coordinator)
 
 

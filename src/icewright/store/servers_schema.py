@@ -30,6 +30,8 @@ server_sessions = Table(
     Column("seen_at", BigInteger, nullable=False),
     Column("ended_at", BigInteger),
     Column("ended_by", Key),  # why; NULL where it has not ended
+    Column("coordinator", Text),  # what tells it which servers are there; NULL of older releases, as what follows
+    Column("configuration", Text),  # what it says of its configuration
     PrimaryKeyConstraint("session", name="pk_server_sessions"),
 )
 

@@ -11,10 +11,12 @@ from structlog.testing import capture_logs
 from icewright.actions.expire_snapshots.settings import REMOVES_FILES_KEY
 from icewright.actions.remove_files.orphans.settings import REMOVES_KEY
 from icewright.core.errors import Conflict, Unreadable, Unsupported
+from icewright.core.reasons import Reason
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import Listed
 from icewright.model.work.tasks import Task
+from icewright.ownership.model import Missing
 from tests.builders.lakehouse import BONN, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.doubles.objects import MemoryObjects
 
@@ -132,6 +134,18 @@ def test_i10_nothing_goes_where_nobody_can_tell_what_was_needed_until_lately(hou
     house.rounds(4, MINUTE_MS)
     assert first in house.storage.objects
     assert house.removals.store.runs(limit=10) == []
+
+
+def test_i2_nothing_goes_while_another_server_has_a_catalog_that_this_one_lacks(house: Lakehouse) -> None:
+    assert house.storage is not None
+    house.create(NAME, REMOVES)
+    commit(house)
+    first = CanonicalPath(house.metadata().snapshots[0].manifest_list)
+    commit(house)
+    expire_all_but_the_last(house)
+    house.elsewhere = [Missing("", "catalog pond", Reason("catalog-elsewhere", "server b has it"))]
+    hours(house, 48)
+    assert first in house.storage.objects
 
 
 def test_a_table_that_is_dropped_before_its_turn_is_no_trouble(house: Lakehouse) -> None:

@@ -35,6 +35,7 @@ class Follows:
     led: ControlPlane | None = None
     is_stuck = False
     buckets: int | None = None
+    differing: int | None = None
     link: CoordinatorLink | None = None
 
     def __init__(self, served: Served) -> None:

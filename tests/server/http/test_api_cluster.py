@@ -21,6 +21,7 @@ def test_where_there_is_one_server_alone_it_says_so(served: Served, capsys: pyte
     assert found == {"now": None, "version": 0, "coordinator": None, "servers": [], "buckets": []}
     metrics = served.http.get(f"{V1}/metrics").text
     assert "icewright_buckets" not in metrics
+    assert "icewright_servers_differing" not in metrics
     assert "icewright_coordinator" not in metrics
     _print(Terminal(as_json=False), found)
     assert capsys.readouterr().out == "one server looks at all tables\n"
@@ -44,6 +45,7 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
     ]
     assert [one["tables"] for one in found["servers"]] == [1, 0, 0]
     assert [one["cpu"] for one in found["servers"]] == [0.25, None, 1.04]
+    assert [one["differs"] for one in found["servers"]] == [[], ["catalogs"], []]
     assert len(found["buckets"]) == 128
     assert {(one["server_id"], one["moves_to"], one["moved_by"]) for one in found["buckets"]} == {
         ("server-1", None, "first"),
@@ -56,8 +58,11 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
     assert "25%" in out
     assert "104%" in out
     assert "follows, looks at no tables" in out
+    assert "server-2: its configuration differs from the leader's in catalogs\n" in out
+    assert out.count("differs") == 1
     metrics = served.http.get(f"{V1}/metrics").text
     assert "icewright_buckets 64.0" in metrics
+    assert "icewright_servers_differing 1.0" in metrics
     assert 'icewright_coordinator{coordinator="store",state="connected"} 1.0' in metrics
     assert "icewright_coordinator_since" not in metrics
     shared.coordinator.leave(shared.first)

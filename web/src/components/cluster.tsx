@@ -25,6 +25,9 @@ const SERVERS: Column<ServerRow>[] = [
             <Name>{row.url}</Name>
           </div>
         ) : null}
+        {row.differs.length > 0 ? (
+          <div className="text-bad">Its configuration differs from the leader's in {row.differs.join(", ")}.</div>
+        ) : null}
       </>
     ),
   },

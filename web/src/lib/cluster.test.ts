@@ -23,6 +23,7 @@ const share = (server_id: string, more: Partial<Schemas["ServerShare"]> = {}) =>
   tables: 2,
   coming: 0,
   cpu: null,
+  differs: [],
   ...more,
 });
 const server = (server_id: string, more: Partial<Schemas["ServerView"]> = {}) => ({
@@ -41,11 +42,12 @@ test("a server is shown with its share of the tables and its release", () => {
     now: 10,
     version: 1,
     coordinator: null,
-    servers: [share("a", { leads: true, cpu: 0.25 }), share("b", { tables: 6, seen_at: null })],
+    servers: [share("a", { leads: true, cpu: 0.25 }), share("b", { tables: 6, seen_at: null, differs: ["catalogs"] })],
     buckets: [bucket(0, "a"), bucket(1, "b", { tables: 6 })],
   };
   const rows = serversOf(cluster, [server("b", { version: "0.2.0", is_silent: true }), server("c")]);
   expect(rows.map((row) => row.cpu)).toEqual([0.25, null, null]);
+  expect(rows.map((row) => row.differs)).toEqual([[], ["catalogs"], []]);
   expect(rows.map((row) => [row.serverId, row.leads, row.share, row.release, row.seenAt, row.isSilent])).toEqual([
     ["a", true, 0.25, "unknown", 9, false],
     ["b", false, 0.75, "0.2.0", 7, true],

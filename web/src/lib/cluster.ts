@@ -15,6 +15,8 @@ export interface ServerRow {
   tables: number;
   /** Its CPU in the last minute, in cores; null where it is not known. */
   cpu: number | null;
+  /** The sections of its configuration that differ from the leader's. */
+  differs: string[];
   /** Its part of all tables; null where there is none. */
   share: number | null;
 }
@@ -59,6 +61,7 @@ export function serversOf(cluster: Schemas["Cluster"], servers: Schemas["ServerV
       coming: share?.coming ?? 0,
       tables: share?.tables ?? 0,
       cpu: share?.cpu ?? null,
+      differs: share?.differs ?? [],
       share: tables === 0 ? null : (share?.tables ?? 0) / tables,
     };
   });

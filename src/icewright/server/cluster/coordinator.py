@@ -8,24 +8,25 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, text, update
 
 from icewright.core.clock import Clock
-from icewright.core.errors import NameTaken
+from icewright.core.errors import CoordinatorUnavailable, InvalidConfiguration, NameTaken
 from icewright.core.servers import (
     BUCKETS,
     CLUSTER_DEAD_MS,
     SERVERS_KEPT_MS,
     STORE,
     CoordinatorLink,
+    SaidConfiguration,
     bucket_of_digest,
 )
 from icewright.core.times import Instant
 from icewright.server.cluster.assignment import assign, is_balanced
-from icewright.store import transactions
+from icewright.store import documents, transactions
 from icewright.store.locks import Lock, LockKind
 from icewright.store.schema import counters, tables
 from icewright.store.scope_filters import FIRST_DIGITS
@@ -55,13 +56,20 @@ _BACKENDS = text("SELECT pid FROM pg_stat_activity WHERE datname = current_datab
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A server's session that has not ended."""
+    """A server's session; ``coordinator`` and ``configuration`` are as it said them when it joined."""
 
     session: int
     server_id: str
     backend: int
     joined_at: Instant
     seen_at: Instant
+    coordinator: str | None = None
+    configuration: str | None = None
+
+    @property
+    def said(self) -> SaidConfiguration | None:
+        """What it says of its configuration; None of a server that says nothing. Raises ``Unreadable``."""
+        return documents.load_optional(SaidConfiguration, self.configuration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +113,12 @@ class SqlCoordinator:
         *,
         dead_ms: int = CLUSTER_DEAD_MS,
         monotonic_s: Callable[[], float] = time.monotonic,
+        said: SaidConfiguration | None = None,
+        kind: str = STORE,
     ) -> None:
+        """``said`` is what this server says of its configuration; ``kind`` is what tells it which servers are there."""
         self._engine, self._clock, self._dead_ms, self._monotonic_s = engine, clock, dead_ms, monotonic_s
+        self._said, self._kind = documents.dump_optional(said), kind
         self._gone_since: dict[int, float] = {}
         """Since when the connections of sessions are gone."""
         self._looked_s = monotonic_s()
@@ -120,7 +132,9 @@ class SqlCoordinator:
         """Begin a session of a server, whose connection ``backend`` of the database serves.
 
         An earlier session of that name ends, if its connection is gone or the same one. Raises
-        :class:`~icewright.core.errors.NameTaken` for one that is another server's.
+        :class:`~icewright.core.errors.NameTaken` for one that is another server's,
+        :class:`~icewright.core.errors.InvalidConfiguration` while a server with another coordinator lives, and
+        :class:`~icewright.core.errors.CoordinatorUnavailable` as long as nobody knows whether one does.
         """
         with writing(self._engine, _ALONE) as connection:
             connection.execute(_LIVING.with_for_update())
@@ -131,10 +145,12 @@ class SqlCoordinator:
                     f"another server has the name {server_id} in the store",
                     hint="end that one: it may be a copy of this machine",
                 )
-            self._end(connection, dict.fromkeys([one.session for one in before], DIED), state.now)
+            ended = dict.fromkeys([one.session for one in before], DIED)
+            self._end(connection, {**self._dead_of_others(state, server_id), **ended}, state.now)
             session, now = _next(connection, SESSION_NUMBER), state.now
             row = {"session": session, "server_id": server_id, "backend": backend, "joined_at": now, "seen_at": now}
-            connection.execute(insert(server_sessions).values(row))
+            said = {"coordinator": self._kind, "configuration": self._said}
+            connection.execute(insert(server_sessions).values({**row, **said}))
             return session
 
     def beat(self, session: int, backend: int) -> bool:
@@ -203,15 +219,18 @@ class SqlCoordinator:
         found = tuple(state.buckets[bucket] for bucket in sorted(state.buckets))
         return Assigned(state.now, version, state.sessions, found, weights)
 
+    def latest_sessions(self) -> Sequence[Session]:
+        """Those that have not ended, or did so less than a day ago."""
+        with reading(self._engine) as connection:
+            since = self._now(connection) - SERVERS_KEPT_MS
+            late = or_(server_sessions.c.ended_at.is_(None), server_sessions.c.ended_at > since)
+            return _sessions(connection, late)
+
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
 
     def _state(self, connection: Connection) -> _State:
-        there = select(server_sessions).where(server_sessions.c.ended_at.is_(None)).order_by(server_sessions.c.session)
-        rows = connection.execute(there).mappings().all()
-        sessions = tuple(
-            Session(row["session"], row["server_id"], row["backend"], row["joined_at"], row["seen_at"]) for row in rows
-        )
+        sessions = _sessions(connection, server_sessions.c.ended_at.is_(None))
         found = {row["bucket"]: Bucket(**row) for row in connection.execute(select(buckets)).mappings()}
         pids = [one.backend for one in sessions]
         if connection.dialect.name == "postgresql":
@@ -239,6 +258,27 @@ class SqlCoordinator:
                 dead[one.session] = SILENT
         return dead
 
+    def _dead_of_others(self, state: _State, server_id: str) -> Mapping[int, str]:
+        """Which sessions with another coordinator are those of dead servers, with why. Raises as :meth:`join`."""
+        others = [
+            one for one in state.sessions if one.server_id != server_id and one.coordinator not in (None, self._kind)
+        ]
+        dead = self._dead(state, None, None) if others else {}
+        living = [one for one in others if one.session not in dead]
+        for one in living:
+            if one.backend in state.backends:
+                raise InvalidConfiguration(
+                    f"server {one.server_id} of this store has the coordinator {one.coordinator}, and this server "
+                    f"{self._kind}: each kind would take the other's servers for dead",
+                    hint="give all servers the same [cluster]; to change it, stop all of them, and start them again",
+                )
+        for one in living:
+            raise CoordinatorUnavailable(
+                f"server {one.server_id}, which has the coordinator {one.coordinator} and not {self._kind}, may live",
+                hint="wait: a server without a connection to the store is dead after some seconds",
+            )
+        return {one.session: dead[one.session] for one in others}
+
     def _end(self, connection: Connection, ended: Mapping[int, str], now: Instant) -> None:
         for session, why in ended.items():
             own = (server_sessions.c.session == session, server_sessions.c.ended_at.is_(None))
@@ -248,6 +288,12 @@ class SqlCoordinator:
                 connection.execute(update(buckets).where(buckets.c.session == session).values(**lost))
                 connection.execute(update(buckets).where(buckets.c.target == session).values(target=None))
         connection.execute(delete(server_sessions).where(server_sessions.c.ended_at < now - SERVERS_KEPT_MS))
+
+
+def _sessions(connection: Connection, which: ColumnElement[bool]) -> tuple[Session, ...]:
+    wanted = [server_sessions.c[one.name] for one in fields(Session)]
+    rows = connection.execute(select(*wanted).where(which).order_by(server_sessions.c.session)).mappings()
+    return tuple(Session(**row) for row in rows)
 
 
 def _move(connection: Connection, state: _State) -> Mapping[str, int]:

@@ -143,6 +143,11 @@ class Leadership:
         return None if self._sharing is None else len(self._sharing.share.buckets)
 
     @property
+    def differing(self) -> int | None:
+        """See the protocol."""
+        return None if self._sharing is None or self._led is None else len(self._sharing.share.differing)
+
+    @property
     def link(self) -> CoordinatorLink | None:
         """See the protocol."""
         return None if self._sharing is None else self._sharing.share.coordinator.link
@@ -183,6 +188,7 @@ class Leadership:
         try:
             self._election.check()
             self._beat()
+            self._join()
             if not self.is_stuck and (engine := self._election.lead()) is not None:
                 self._lead(engine)
             elif not self.is_stuck and self._sharing is not None:
@@ -191,6 +197,11 @@ class Leadership:
             _say_away(error)
         finally:
             self._tried.set()
+
+    def _join(self) -> None:
+        """Be one of the servers before this one may lead: who is not let in never leads."""
+        if self._sharing is not None and self._sharing.share.session is None and not self.is_stuck:
+            self._sharing.share.keep()
 
     def _look(self, sharing: Sharing) -> None:
         """Look at this server's share, as a server that follows, by a loop for each session."""

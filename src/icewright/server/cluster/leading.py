@@ -53,6 +53,10 @@ class Leading(Protocol):
         """Of how many buckets this server looks at the tables; None where it is the only one."""
 
     @property
+    def differing(self) -> int | None:
+        """How many servers have another configuration than this one, which leads; None while it does not, or alone."""
+
+    @property
     def link(self) -> CoordinatorLink | None:
         """How this server is connected with the coordinator; None where it is the only one."""
 
@@ -73,6 +77,7 @@ class AlwaysLeads:
         self.led: ControlPlane | None = control
         self.is_stuck = False
         self.buckets: int | None = None
+        self.differing: int | None = None
         self.link: CoordinatorLink | None = None
 
     def servers(self) -> Sequence[SeenServer]:

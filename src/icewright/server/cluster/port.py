@@ -25,7 +25,8 @@ class Coordinator(Protocol):
     def join(self, server_id: str, backend: int) -> int:
         """Begin a session of a server, whose connection ``backend`` of the database serves.
 
-        Raises :class:`~icewright.core.errors.NameTaken` while another server of that name lives.
+        Raises :class:`~icewright.core.errors.NameTaken` while another server of that name lives, and
+        :class:`~icewright.core.errors.InvalidConfiguration` while one lives that has another coordinator.
         """
 
     def beat(self, session: int, backend: int) -> bool:

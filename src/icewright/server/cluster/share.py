@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
@@ -15,6 +15,7 @@ from icewright.core.servers import CLUSTER_DEAD_MS, CLUSTER_HEARTBEAT_MS, TableS
 from icewright.core.times import Instant
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import LEFT, Bucket
+from icewright.server.cluster.differences import differences
 from icewright.server.cluster.port import Coordinator
 from icewright.store.scope_filters import bucket_of
 from icewright.store.transactions import Held, holding
@@ -93,6 +94,10 @@ class Share:
         self._since: Instant | None = None
         """Since when the store answers again; None where it always did."""
         self._kept_s = monotonic_s()
+        self._compared: int | None = None
+        """The version of the assignment at which configurations were compared: whoever comes changes it."""
+        self.differing: Mapping[str, tuple[str, ...]] = {}
+        """In which sections the configurations of others differ, by server, as this one last compared as the leader."""
 
     @property
     def session(self) -> int | None:
@@ -148,6 +153,16 @@ class Share:
         """Assign the buckets, as the server that leads and writes by ``engine``."""
         for why, count in self.coordinator.assign(engine, self._session, since=self._since).items():
             _log.info("buckets assigned", why=why, buckets=count)
+        if self._compared is None or self._compared != self._version:
+            self._compare()
+
+    def _compare(self) -> None:
+        version = self._version
+        found = differences(self.coordinator.assigned().sessions, self._server_id)
+        for server, sections in found.items():
+            if self.differing.get(server) != sections:
+                _log.warning("a server has another configuration than the leader", server=server, sections=sections)
+        self.differing, self._compared = found, version
 
     def leave(self, why: str = LEFT) -> None:
         """Give up the session: others look at its tables at once. Raises ``Unavailable``; then it is fenced later."""

@@ -133,6 +133,11 @@ class ZooKeeper:
             return self._monotonic_s() - self._since_s if self._state is LinkState.CONNECTED else 0.0
 
     @property
+    def root(self) -> str:
+        """Below which icewright's nodes are."""
+        return self._settings.root
+
+    @property
     def session_s(self) -> float:
         """How long a server may be silent."""
         return self._settings.session_s

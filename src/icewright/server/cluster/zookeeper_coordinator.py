@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from icewright.core.clock import Clock
 from icewright.core.errors import CoordinatorUnavailable
-from icewright.core.servers import CLUSTER_DEAD_MS, CoordinatorLink, LinkState
+from icewright.core.servers import CLUSTER_DEAD_MS, ZOOKEEPER, CoordinatorLink, LinkState, SaidConfiguration
 from icewright.core.times import Instant
 from icewright.server.cluster.coordinator import Assigned, Session, SqlCoordinator
 from icewright.server.cluster.zookeeper import ZooKeeper
@@ -35,8 +35,11 @@ class ZooKeeperCoordinator(SqlCoordinator):
         *,
         dead_ms: int = CLUSTER_DEAD_MS,
         monotonic_s: Callable[[], float] = time.monotonic,
+        said: SaidConfiguration | None = None,
     ) -> None:
-        super().__init__(engine, clock, dead_ms=dead_ms, monotonic_s=monotonic_s)
+        # By its root alone: the same servers of ZooKeeper may be called by several names.
+        kind = f"{ZOOKEEPER} at {zookeeper.root}"
+        super().__init__(engine, clock, dead_ms=dead_ms, monotonic_s=monotonic_s, said=said, kind=kind)
         self._zookeeper = zookeeper
         self._published: int | None = None
 

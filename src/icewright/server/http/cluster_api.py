@@ -13,6 +13,7 @@ from icewright.core.times import Instant
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
 from icewright.server.cluster.coordinator import Assigned
+from icewright.server.cluster.differences import differences
 from icewright.server.http.status import LeadingNow
 from icewright.web.messages import render
 from icewright.web.schema import operation
@@ -26,7 +27,8 @@ class ServerShare:
 
     ``coming`` is how many buckets others are about to hand over to it. Without a ``session`` it looks at none: it has
     just come, or is dead. ``seen_at`` is when it last said that it looks at its tables. ``cpu`` is the share of the CPU
-    that it can use, a core at most, that it used in the last minute; null where it does not say so.
+    that it can use, a core at most, that it used in the last minute; null where it does not say so. ``differs`` has the
+    sections of the configuration in which it differs from the leader, ``catalogs`` and ``policies`` among them.
     """
 
     server_id: str
@@ -39,6 +41,7 @@ class ServerShare:
     tables: int
     coming: int
     cpu: float | None = None
+    differs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ def _shares(found: Assigned, known: dict[str, SeenServer]) -> Iterator[ServerSha
     """First the servers that look at tables, then the others that are known."""
     leader = leader_of(known.values())
     leads = None if leader is None else leader.server.server_id
+    differs = differences(found.sessions, leads)
     held, coming, tables = Counter[int | None](), Counter[int | None](), Counter[int | None]()
     for one in found.buckets:
         held[one.session] += 1
@@ -133,6 +137,7 @@ def _shares(found: Assigned, known: dict[str, SeenServer]) -> Iterator[ServerSha
             tables=tables[number],
             coming=coming[number],
             cpu=known[name].cpu if name in known else None,
+            differs=differs.get(name, ()),
         )
     there = {session.server_id for session in found.sessions}
     for name, one_known in known.items():

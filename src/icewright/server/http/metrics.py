@@ -76,7 +76,7 @@ def show_metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn
     """Figures in the text format of Prometheus, which asks with the token as any program does."""
     registry = CollectorRegistry(auto_describe=False)
     leading: Leading = request.app.state.leading
-    registry.register(Figures(control, request.app.state.shown, led, leading.buckets, leading.link))
+    registry.register(Figures(control, request.app.state.shown, led, leading))
     text = generate_latest(registry) + generate_latest(PROCESS)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -84,26 +84,23 @@ def show_metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn
 class Figures:
     """What is asked for at the moment of asking."""
 
-    def __init__(
-        self,
-        control: ControlPlane,
-        shown: Shown,
-        led: ControlPlane,
-        buckets: int | None = None,
-        link: CoordinatorLink | None = None,
-    ) -> None:
-        """``buckets`` and ``link`` are those of this server, None where it is the only one."""
-        self._control, self._shown, self._led, self._buckets, self._link = control, shown, led, buckets, link
+    def __init__(self, control: ControlPlane, shown: Shown, led: ControlPlane, leading: Leading) -> None:
+        """``leading`` tells what this server is among several."""
+        self._control, self._shown, self._led, self._leading = control, shown, led, leading
 
     def collect(self) -> Iterator[Metric]:
         """All figures; those of the store only while it answers."""
         control = self._control
         yield _one("icewright_build_info", "The version of this server.", 1, {"version": __version__})
         yield from _of_server(control, self._led.loop)
-        if self._buckets is not None:
-            yield _one("icewright_buckets", "Of the server: buckets whose tables it looks at.", self._buckets)
-        if self._link is not None:
-            yield from _of_link(self._link)
+        if self._leading.buckets is not None:
+            about = "Of the server: buckets whose tables it looks at."
+            yield _one("icewright_buckets", about, self._leading.buckets)
+        if self._leading.differing is not None:
+            about = "Of the server, while it leads: servers that have another configuration."
+            yield _one("icewright_servers_differing", about, self._leading.differing)
+        if self._leading.link is not None:
+            yield from _of_link(self._leading.link)
         if self._shown.state_dir is not None:
             free_bytes = shutil.disk_usage(self._shown.state_dir).free
             yield _one("icewright_state_free_bytes", "Of the server: what is free where its own files are.", free_bytes)
