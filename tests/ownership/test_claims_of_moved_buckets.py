@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -325,6 +325,22 @@ def test_a_place_is_judged_by_what_the_next_owner_has_kept(world: World) -> None
     for name in (T, U):
         known = now.place(name)
         assert not (isinstance(known, Complete) and known.value.roots), "both lie in one place by now"
+
+
+def test_l6_a_place_is_judged_by_what_another_thread_takes_over_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or pointers were compared with the new claims, and files deleted by the judgement of the old ones."""
+    pointers = world.lake.pointers
+
+    def while_the_loop_keeps_claims() -> object:
+        with suppress(BucketLost):
+            world.leader.keep()
+        return pointers()
+
+    monkeypatch.setattr(world.lake, "pointers", while_the_loop_keeps_claims)
+    known = world.leader.ownership_now().place(U)
+    assert not (isinstance(known, Complete) and known.value.roots), "both lie in one place by now"
 
 
 class OneBucket(Part):

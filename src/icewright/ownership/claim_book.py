@@ -79,6 +79,8 @@ class ClaimBook:
         self._kept_at: dict[TableName, Instant] = {}
         self._dirty: dict[TableName, Held | None] = {}
         """Names whose claims the store does not have, or still has, each with the lease by which that was noted."""
+        self.taken_over = 0
+        """How many claims were taken over from the store so far, where this process had none or an earlier one."""
         self._taken: list[TableName] = []
         """Names of which :meth:`keep` took over what the store has, until :meth:`take_over` tells of them."""
         self._loaded = threading.Event()
@@ -233,6 +235,7 @@ class ClaimBook:
             for seen in new:
                 name = seen.claim.name
                 if counts(seen):
+                    self.taken_over += 1
                     self._kept_at[name] = seen.seen_at
                     self.put(seen, is_news=False)
                 else:
@@ -255,6 +258,7 @@ class ClaimBook:
 
     def _take(self, seen: SeenClaim) -> TableName:
         name = seen.claim.name
+        self.taken_over += 1
         self._kept_at[name] = seen.seen_at
         declared = self._as_declared(seen) if self.store is not None and self.store.declares else seen
         self.put(declared, is_news=declared != seen)

@@ -77,7 +77,7 @@ class Registry:
         self._listed_at: dict[str, Instant] = {}
         self._not_listed: dict[str, Reason] = {}
         self._version = 0
-        self._judged: tuple[tuple[int, frozenset[TableName]], Ownership] | None = None
+        self._judged: tuple[tuple[int, int, frozenset[TableName]], Ownership] | None = None
         self._beside: defaultdict[str, set[str]] = defaultdict(set)
         """By catalog, it and those that are not configured and answered for by it."""
         self._side_by_side = SideBySide(ASKED_S_MAX)
@@ -283,7 +283,9 @@ class Registry:
         """Judges all claims as they are now, which takes long where there are many. Under the lock."""
         self._version += self._book.drop_gone(self._clock.now())
         lost = frozenset(seen.claim.name for seen in self._book.lost())
-        key, claims, others = (self._version, lost), self._book.claims(), self._book.others()
+        # The book counts itself what it takes over: another thread may judge before the one that asked for it goes on.
+        key = self._version, self._book.taken_over, lost
+        claims, others = self._book.claims(), self._book.others()
 
         def judged() -> Ownership:
             former = self._judged
@@ -352,7 +354,6 @@ class Registry:
 
         new = (*self._book.load(counts), *(self._book.take_over() if of_others else ()))
         with self._lock:
-            self._version += bool(new)
             for name in new:
                 self._unknown[name.catalog].discard(name)
 
