@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import errno
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from structlog.testing import capture_logs
 
 from icewright.config.model import ServerConfig
+from icewright.configuration.load import load_config
 from icewright.core.errors import InvalidConfiguration, StoreUnavailable
+from icewright.core.servers import Server
 from icewright.ports.telemetry import PROCESS
+from icewright.server import processes
 from icewright.server.processes import LookingProcesses, NeverLeads, check_processes, end_behind
+from icewright.store_admin import wait_for_database
 from icewright.store_admin.leader_lock import SqliteLeaderElection
+from tests.cases import each_case
 from tests.lakes.stores import new_store
 
 DEATHS = "icewright_process_deaths_total"
@@ -47,9 +55,16 @@ class House:
     def __init__(self) -> None:
         self.now_s, self.started, self.forgotten = 1_000.0, list[Fake](), list[str]()
         self.trouble: Exception | None = None
-        self.refused = 0
+        self.refused, self.is_ending = 0, False
         self.processes = LookingProcesses(
-            self.start, "server-1", 2, forget=self.forget, end_s=0, monotonic_s=lambda: self.now_s
+            self.start,
+            "server-1",
+            2,
+            forget=self.forget,
+            is_ending=lambda: self.is_ending,
+            poll_s=0,
+            end_s=0,
+            monotonic_s=lambda: self.now_s,
         )
 
     def forget(self, name: str) -> None:
@@ -121,6 +136,56 @@ def test_one_that_died_is_counted_and_the_store_forgets_it() -> None:
     assert house.after(1) == 3
     assert house.after(1) == 4
     assert (house.forgotten, PROCESS.get_sample_value(DEATHS)) == ([first.name], before + 2)
+
+
+def test_none_is_replaced_while_the_server_ends() -> None:
+    """Whoever stops a service tells all of its processes to end."""
+    house, before = House(), PROCESS.get_sample_value(DEATHS) or 0
+    house.after(0)
+    house.is_ending = True
+    house.started[0].exitcode = 0
+    assert (house.after(0), house.after(100)) == (2, 2)
+    assert (house.forgotten, PROCESS.get_sample_value(DEATHS)) == ([], before)
+
+
+def test_whatever_fails_they_are_looked_after() -> None:
+    house, done = House(), threading.Event()
+    house.trouble = TypeError("a defect")
+    start = house.start
+
+    def fails_once(name: str) -> Fake:
+        if house.trouble is None:
+            done.set()
+            return start(name)
+        trouble, house.trouble = house.trouble, None
+        raise trouble
+
+    house.processes._start = fails_once
+    with capture_logs() as logs, house.processes:
+        assert done.wait(60)
+    assert "processes not looked after, trying again" in {one["event"] for one in logs}
+
+
+@each_case("is_told_to_end", [False, True])
+def test_one_whose_store_is_away_at_its_start_waits_for_it_unless_told_to_end(
+    *, is_told_to_end: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, ending, tries = load_config(None, {"HOME": str(tmp_path)}, tmp_path), threading.Event(), list[int]()
+
+    def away(*_: object, **__: object) -> NoReturn:
+        tries.append(len(tries))
+        if is_told_to_end:
+            ending.set()
+        if len(tries) == 1:
+            raise StoreUnavailable("it is away")
+        raise InvalidConfiguration("it is back, and not ours")
+
+    monkeypatch.setattr(processes, "open_control_plane", away)
+    monkeypatch.setattr(wait_for_database, "_PAUSE_S", 0)
+    expected = nullcontext() if is_told_to_end else pytest.raises(InvalidConfiguration, match="it is back")
+    with expected:
+        processes.look_until(ending, config, {}, Server("server-1.1", "http://127.0.0.1:1", "0"))
+    assert len(tries) == (1 if is_told_to_end else 2)
 
 
 def test_one_whose_server_is_gone_ends_and_at_once_where_it_hangs() -> None:

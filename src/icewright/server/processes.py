@@ -31,6 +31,7 @@ from icewright.server.control_wiring import open_control_plane
 from icewright.server.coordination import open_coordination
 from icewright.server.tracing import export_spans
 from icewright.store_admin.leader_lock import LeaderElection
+from icewright.store_admin.wait_for_database import Start
 from icewright.terminal.logs import FORMAT_VARIABLE, LEVEL_VARIABLE, configure_logs
 
 _log = structlog.get_logger("icewright.server")
@@ -63,7 +64,7 @@ class Process(Protocol):
         """Wait for its end."""
 
 
-Start = Callable[[str], Process]
+Starter = Callable[[str], Process]
 """Starts a process under a name."""
 
 
@@ -82,21 +83,23 @@ class LookingProcesses:
     """So many processes beside the server ``server_id``, while this is entered.
 
     A name is never used twice: the session of one that died may not be over yet. ``forget`` is told of each that died.
+    While the server ``is_ending`` none is started: whoever ends it may have ended them as well.
     """
 
     def __init__(
         self,
-        start: Start,
+        start: Starter,
         server_id: str,
         count: int,
         *,
         forget: Callable[[str], None] = lambda _: None,
+        is_ending: Callable[[], bool] = lambda: False,
         poll_s: float = POLL_S,
         end_s: float = END_S,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._start, self._server_id, self._poll_s, self._end_s = start, server_id, poll_s, end_s
-        self._forget, self._monotonic_s = forget, monotonic_s
+        self._forget, self._is_ending, self._monotonic_s = forget, is_ending, monotonic_s
         self._places: Sequence[_Place] = [_Place() for _ in range(count)]
         self._started = 0
         self._closing = threading.Event()
@@ -122,11 +125,16 @@ class LookingProcesses:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            self.turn()
+            try:
+                self.turn()
+            except Exception:  # noqa: BLE001 - the thread's edge: without it none that dies would be replaced
+                _log.exception("processes not looked after, trying again")
             self._closing.wait(self._poll_s)
 
     def turn(self) -> None:
         """Start what is missing, as far as it is time."""
+        if self._is_ending():
+            return
         now_s = self._monotonic_s()
         for place in self._places:
             self._bury(place, now_s)
@@ -198,9 +206,13 @@ def check_processes(server: ServerConfig) -> None:
 
 
 def looking_beside(
-    config: Config, environ: Mapping[str, str], own: Server, forget: Callable[[str], None]
+    config: Config,
+    environ: Mapping[str, str],
+    own: Server,
+    forget: Callable[[str], None],
+    is_ending: Callable[[], bool],
 ) -> LookingProcesses:
-    """The further processes of a server, while they are entered; ``forget`` is told the name of each that died.
+    """The further processes of a server, while they are entered; see :class:`LookingProcesses`.
 
     They begin as new interpreters: a fork would have the locks of the server's threads. The environment goes to them by
     a pipe, not by their arguments.
@@ -212,7 +224,7 @@ def looking_beside(
         process.start()
         return process
 
-    return LookingProcesses(start, own.server_id, config.server.processes - 1, forget=forget)
+    return LookingProcesses(start, own.server_id, config.server.processes - 1, forget=forget, is_ending=is_ending)
 
 
 def _look(config: Config, environ: Mapping[str, str], own: Server) -> None:
@@ -224,29 +236,49 @@ def _look(config: Config, environ: Mapping[str, str], own: Server) -> None:
     configure_logs(environ.get(FORMAT_VARIABLE, LOG_FORMATS[0]), environ.get(LEVEL_VARIABLE, "info"))
     export_spans(environ)
     try:
-        with (
-            open_control_plane(config, environ, answers=False) as opened,
-            open_coordination(config, environ, opened) as coordination,
-            Leadership(
-                NeverLeads(coordination.election),
-                opened.lead,
-                opened.servers,
-                own,
-                ask=_ask_nobody,
-                end=ending.set,
-                lease_ms=config.server.leader_lease_ms,
-                sharing=coordination.sharing(own.server_id),
-            ) as leadership,
-        ):
+        look_until(ending, config, environ, own)
+    except IcewrightError as error:
+        _log.error("process cannot look at tables", server=own.server_id, detail=error.message, hint=error.hint)
+        sys.exit(1)
+    finally:
+        ending.set()
+
+
+def look_until(ending: threading.Event, config: Config, environ: Mapping[str, str], own: Server) -> None:
+    """Look at tables until ``ending`` is set; where the store is away at the start, wait for it as a server does.
+
+    Raises what opening the control plane raises, and what ended its part among the servers of the store.
+    """
+
+    def pause(seconds: float) -> None:
+        ending.wait(seconds)
+
+    start = Start(sleep=pause)
+    start.until_it_has_begun(lambda: None if ending.is_set() else _look_on(ending, config, environ, own, start))
+
+
+def _look_on(ending: threading.Event, config: Config, environ: Mapping[str, str], own: Server, start: Start) -> None:
+    with (
+        open_control_plane(config, environ, answers=False) as opened,
+        open_coordination(config, environ, opened) as coordination,
+    ):
+        start.has_begun = True
+        with Leadership(
+            NeverLeads(coordination.election),
+            opened.lead,
+            opened.servers,
+            own,
+            ask=_ask_nobody,
+            end=ending.set,
+            lease_ms=config.server.leader_lease_ms,
+            sharing=coordination.sharing(own.server_id),
+        ) as leadership:
             while not ending.wait(POLL_S):
                 if leadership.is_stuck:
                     _log.error("process hangs, and ends", server=own.server_id)
                     os._exit(_STUCK)  # what hangs would be waited for
         if leadership.failure is not None:
             raise leadership.failure
-    except IcewrightError as error:
-        _log.error("process cannot look at tables", server=own.server_id, detail=error.message, hint=error.hint)
-        sys.exit(1)
 
 
 def _ask_nobody(_url: str, _question: Question) -> Answer:
@@ -254,15 +286,16 @@ def _ask_nobody(_url: str, _question: Question) -> Answer:
 
 
 def _end_with_parent(ending: threading.Event) -> None:
-    """Have ``ending`` set when the process that started this one is gone."""
+    """Have ``ending`` set when the process that started this one is gone, and nothing keep this one behind that."""
     parent = multiprocessing.parent_process()
     if parent is None:
         raise RuntimeError("not a process of a server")
-    threading.Thread(target=end_behind, args=(parent.join, ending), name="parent", daemon=True).start()
+    for name, wait in (("parent", parent.join), ("ending", ending.wait)):
+        threading.Thread(target=end_behind, args=(wait, ending), name=name, daemon=True).start()
 
 
 def end_behind(
-    wait: Callable[[], None],
+    wait: Callable[[], object],
     ending: threading.Event,
     *,
     end_s: float = END_S,
@@ -270,7 +303,8 @@ def end_behind(
 ) -> None:
     """Set ``ending`` when ``wait`` returns, and end at once where that has not ended this process in ``end_s``.
 
-    Nobody else would: what hangs keeps a process, and the server that would kill it is gone.
+    Nobody else would: what hangs keeps a process, and the server that would kill it is gone, or waits for its end to
+    start another one.
     """
     wait()
     ending.set()

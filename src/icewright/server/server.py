@@ -137,7 +137,8 @@ def _serve(
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
             for catalog, problem in quarantine_problems(config.catalogs).items():
                 _log.warning("quarantine cannot be used", catalog=catalog, detail=problem)
-            with leadership, counting, looking_beside(config, environ, own, opened.servers.leave):
+            beside = looking_beside(config, environ, own, opened.servers.leave, lambda: web.should_exit)
+            with leadership, counting, beside:
                 web.run(sockets=[listening])
             if leadership.failure is not None:
                 raise leadership.failure
