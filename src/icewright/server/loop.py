@@ -46,6 +46,7 @@ from icewright.ownership.registry import Registry
 from icewright.ports.store import AT_ONCE, TableStore, TaskStore
 from icewright.retention.pruning import Pruner
 from icewright.server.cluster.share import ALL_TABLES, Part
+from icewright.server.failed_steps import FailedSteps
 from icewright.server.liveness import Doing, Liveness
 from icewright.server.task_checks import TaskChecks
 
@@ -93,14 +94,12 @@ class Loop:
         part: Part = ALL_TABLES,
     ) -> None:
         """``more_steps`` are taken at the end of each round that leads; ``part`` is what it looks at."""
-        self._part = part
-        self._more_steps = tuple(more_steps)
+        self._part, self._more_steps, self._failed_steps = part, tuple(more_steps), FailedSteps()
         self._pruner, self._tidings = pruner, tidings
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
         self._maintainer, self._dispatcher, self._housekeeper = maintainer, dispatcher, housekeeper
         self._registry, self._removals, self._pulse = registry, removals, pulse
-        self._wake = threading.Event()
-        self._stop = threading.Event()
+        self._wake, self._stop = threading.Event(), threading.Event()
         # All by the wall clock, which may be set back: what was noted later than now was noted before that.
         self._listed: dict[str, tuple[Instant, int]] = {}
         self._found: dict[str, deque[TableName]] = {}
@@ -213,6 +212,7 @@ class Loop:
             *self._more_steps,
         )
         self._outages.begin_turn()
+        self._failed_steps.begin_turn()
         self._take(step for step in steps if self._part.leads or step not in of_one)
 
     def _keep_on(self, name: str, steps: Callable[[], Iterable[Callable[[], None]]], pause_s: float) -> None:
@@ -428,7 +428,7 @@ class Loop:
         try:
             yield
         except (Unavailable, OutcomeUnknown) as error:
-            _log.warning("put off", step=step, what=what, detail=error.message)
+            self._failed_steps.tell(step, what, error)
         except Conflict as error:
             _log.info("changed meanwhile", step=step, what=what, detail=error.message)
         except Exception:  # noqa: BLE001 - the service's loop: the trouble of one is logged and never stops the rest

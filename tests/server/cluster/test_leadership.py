@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from sqlalchemy import Engine, create_engine
+from structlog.testing import capture_logs
 
 from icewright.core.errors import StoreTaken, StoreUnavailable, Unavailable
 from icewright.core.servers import Server, leader_of, process_name
@@ -219,6 +220,33 @@ def test_a_leader_whose_store_is_away_leads_on_until_it_can_be_told(machines: tu
         first.election.trouble = None
         soon(lambda: first.leads)
     assert first.beside == ["begun", "ended"]
+
+
+def test_a_store_that_is_away_is_told_of_once_in_each_outage(
+    machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once a minute: whoever leads or follows asks it twice a second."""
+    first, _ = machines
+    asked = list[int]()
+    check = first.election.check
+
+    def counted() -> None:
+        asked.append(1)
+        check()
+
+    monkeypatch.setattr(first.election, "check", counted)
+
+    def is_asked(times: int) -> None:
+        until = len(asked) + times
+        soon(lambda: len(asked) >= until)
+
+    with capture_logs() as logs, first.leadership:
+        for _ in range(2):
+            first.election.trouble = StoreUnavailable("for a while")
+            is_asked(5)
+            first.election.trouble = None
+            is_asked(3)
+    assert [one["times"] for one in logs if one["event"] == "store away"] == [1, 1]
 
 
 def test_a_server_that_may_be_none_any_more_ends(machines: tuple[Machine, Machine]) -> None:

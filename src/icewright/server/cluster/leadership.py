@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ import structlog
 from sqlalchemy import Engine
 
 from icewright.core.errors import CoordinatorUnavailable, IcewrightError, OutcomeUnknown, StoreTaken, Unavailable
+from icewright.core.outage_log import Outage
 from icewright.core.servers import (
     BEAT_MS,
     LEADER_LEASE_MS,
@@ -111,6 +113,7 @@ class Leadership:
         self._led: ControlPlane | None = None
         self._beat_at: float | None = None
         self.failure: Exception | None = None
+        self._outages: defaultdict[str, Outage] = defaultdict(Outage)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -194,7 +197,9 @@ class Leadership:
             elif not self.is_stuck and self._sharing is not None:
                 self._look(self._sharing)
         except (Unavailable, OutcomeUnknown) as error:
-            _say_away(error)
+            self._say_away(error)
+        else:
+            self._outages.clear()
         finally:
             self._tried.set()
 
@@ -296,7 +301,9 @@ class Leadership:
                 _log.error("another server leads", epoch=self._election.epoch, detail=error.message)
                 return
             except (Unavailable, OutcomeUnknown) as error:
-                _say_away(error)
+                self._say_away(error)
+            else:
+                self._outages.clear()
 
     def _gives_up(self, silent_s: float) -> bool:
         """Whether the loop hangs, and another server may lead: its own progress renews a lease, not that of threads."""
@@ -341,16 +348,18 @@ class Leadership:
                 fact = Fact(FactKind.LEADER_CHANGED, "", Reason("leads", text, {"epoch": epoch}))
                 control.tasks.feed.tell(fact, f"{FactKind.LEADER_CHANGED}/{epoch}")
         except (Unavailable, OutcomeUnknown) as error:
-            _say_away(error)
+            self._say_away(error)
+
+    def _say_away(self, error: IcewrightError) -> None:
+        """Say so at once, and once a minute: it is asked twice a second."""
+        what = "coordinator" if isinstance(error, CoordinatorUnavailable) else "store"
+        times = self._outages[what].failed(time.monotonic())
+        if times is not None:
+            _log.warning(f"{what} away", detail=error.message, times=times)
 
 
 class LoopEnded(IcewrightError):
     """A defect: the server would look well, and do nothing."""
-
-
-def _say_away(error: IcewrightError) -> None:
-    what = "coordinator" if isinstance(error, CoordinatorUnavailable) else "store"
-    _log.warning(f"{what} away", detail=error.message)
 
 
 def _loop_ended() -> LoopEnded:
