@@ -91,7 +91,7 @@ function More({ optimizer }: { optimizer: string }) {
   const hello = status.data?.optimizers.find((one) => one.hello.optimizer_id === optimizer)?.hello;
   return (
     <p className="text-soft">
-      The whole log is that of {SERVER.includes(optimizer) ? "the server" : <Name>{optimizer}</Name>}.{" "}
+      {SERVER.includes(optimizer) ? "The server" : <Name>{optimizer}</Name>} has the whole log.{" "}
       {hello?.spark_ui_url ? "What Spark logs is in its UI. " : null}
       {hello?.application_id.startsWith("application_") ? (
         <>
