@@ -15,18 +15,18 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 from structlog.typing import EventDict, Processor
 
 from icewright.core.times import Instant
 from icewright.core.wording import safe
-from icewright.model.access.secrets_in_text import SecretsInText, secret_values
+from icewright.model.access.secrets_in_text import SecretsInText, passwords_in, secret_values
 from icewright.model.work.optimizers import OptimizerSettings
 from icewright.model.work.tasks import (
     LINE_LENGTH_MAX,
@@ -43,6 +43,8 @@ BEAT_BYTES_MAX: Final = 8 * 1024
 BEAT_LINES_MAX: Final = 50
 _FRAMES_MAX: Final = 5
 """So many frames in a row are kept of a trace of Java's, which has hundreds of them."""
+_READ_MAX: Final = 256 * 1024
+"""So many characters of an entry are read."""
 _SAID_ELSEWHERE: Final = frozenset({"task", "attempt", "table", "event", "level", "timestamp", "exc_info"})
 _LEVELS: Final = frozenset(LogLevel)
 _PLACE: Final = re.compile(r'^(\s*File ")[^"]*/(?:site-packages|lib/python[\d.]+|src)/')
@@ -135,14 +137,23 @@ def keeping(settings: OptimizerSettings) -> Processor:
     secrets = secrets_of(settings)
 
     def keep(_logger: Any, _method: str, event: EventDict) -> EventDict:
-        logs = tuple(_logs.get())
-        if logs:
-            lines = list(lines_of(event, secrets, time.time_ns() // 1_000_000))
-            for log in logs:
-                log.add(lines)
+        _keep(lambda at: lines_of(event, secrets, at))
         return event
 
     return keep
+
+
+def _keep(lines: Callable[[Instant], Iterable[LogLine]]) -> None:
+    """Keep lines for those for which this thread logs; an attempt, and its report, never fail by what it logs."""
+    logs = tuple(_logs.get())
+    if not logs:
+        return
+    try:
+        kept = list(lines(time.time_ns() // 1_000_000))
+    except Exception as error:  # noqa: BLE001 - texts, values and clocks of strangers; what becomes of it is told
+        kept = [LogLine(0, LogLevel.ERROR, f"a line could not be kept: {type(error).__name__}")]
+    for log in logs:
+        log.add(kept)
 
 
 def keep_warnings_of_python(settings: OptimizerSettings) -> None:
@@ -170,9 +181,17 @@ def lines_of(event: EventDict, secrets: SecretsInText, at: Instant) -> Iterator[
 
 def _tidy(text: str, level: str, secrets: SecretsInText, at: Instant) -> Iterator[LogLine]:
     shown_level = LogLevel(level) if level in _LEVELS else LogLevel.INFO
-    for line in islice(_without_deep_frames(secrets.masked(text).splitlines()), LINES_MAX):
+    for line in islice(_without_deep_frames(secrets.masked(_bounded(text)).splitlines()), LINES_MAX):
         shown = safe(_PLACE.sub(r"\1", line.rstrip()).expandtabs(4))
         yield LogLine(at, shown_level, shown if len(shown) <= LINE_LENGTH_MAX else shown[: LINE_LENGTH_MAX - 3] + "...")
+
+
+def _bounded(text: str) -> str:
+    """The whole lines at its beginning of what would keep all threads waiting while it is read."""
+    if len(text) <= _READ_MAX:
+        return text
+    begin, _, last = text[:_READ_MAX].rpartition("\n")
+    return f"{begin or last[: LINE_LENGTH_MAX * 2]}\n..."
 
 
 def _without_deep_frames(lines: Iterable[str]) -> Iterator[str]:
@@ -193,8 +212,8 @@ def _known(settings: OptimizerSettings) -> Iterator[str]:
     yield from secret_values(settings.spark_conf)
     for catalog in settings.catalogs:
         yield from secret_values(catalog.properties)
-        with suppress(ValueError):  # no URL that has a password
-            yield urlsplit(catalog.uri).password or ""
+        for password in passwords_in(catalog.uri):
+            yield from (password, unquote(password))
 
 
 class _Keeper(logging.Handler):
@@ -206,9 +225,4 @@ class _Keeper(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one record."""
-        logs = tuple(_logs.get())
-        if logs:
-            now = time.time_ns() // 1_000_000
-            lines = list(_tidy(record.getMessage(), record.levelname.lower(), self._secrets, now))
-            for log in logs:
-                log.add(lines)
+        _keep(lambda at: _tidy(record.getMessage(), record.levelname.lower(), self._secrets, at))

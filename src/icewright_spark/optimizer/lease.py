@@ -29,6 +29,8 @@ _BEATS_PER_LEASE: Final = 3
 _BEAT_S_MAX: Final = 10.0
 """Longer leases are for slow networks; whoever lost one shall know soon all the same."""
 _ASK_AGAIN_S: Final = 0.5
+_ANSWERED_WITHOUT_LINES_MAX: Final = 3
+"""So many beats are answered only without their lines before an attempt sends none any more."""
 
 
 class HeartbeatServer(Protocol):
@@ -66,6 +68,7 @@ class LeaseRenewer:
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._is_away = False
+        self._answered_without_lines = 0
         run = partial(copy_context().run, self._run)  # what it logs is of the attempt
         self._thread = threading.Thread(target=run, name=f"lease-{spec.task_id}", daemon=True)
 
@@ -146,21 +149,24 @@ class LeaseRenewer:
             self._stop_once()
 
     def _asked(self, beat: Heartbeat) -> HeartbeatReply:
-        """The server's answer; to the beat without its lines where it refuses them."""
+        """The server's answer; to the beat without its lines where it refuses them, or none comes to one with lines."""
         try:
             reply = self._server.heartbeat(self._spec.task_id, beat)
-        except Rejected:
+        except (Rejected, Unavailable) as error:
             if beat.log is None:
                 raise
-            self._log = None
-            return self._server.heartbeat(self._spec.task_id, replace(beat, log=None))
+            if not isinstance(error, ServerUnavailable):
+                self._log = None  # refused, or failed at: perhaps by the lines
+            reply = self._server.heartbeat(self._spec.task_id, replace(beat, log=None))
+            self._answered_without_lines += 1  # what lies between may let no lines through
+            if self._answered_without_lines == _ANSWERED_WITHOUT_LINES_MAX:
+                self._log = None
+            return reply
         if self._log is not None and beat.log is not None:
             self._log.was_sent(beat.log)
         return reply
 
     def _note_away(self, error: Unavailable) -> None:
-        if not isinstance(error, ServerUnavailable):  # it answers, and fails: perhaps by the lines
-            self._log = None
         if not self._is_away:
             _log.warning("a heartbeat is not answered", detail=error.message)
         self._is_away = True

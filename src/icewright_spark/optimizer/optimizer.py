@@ -294,23 +294,26 @@ class Optimizer:
     def _deliver(self, report: TaskReport, log: AttemptLog) -> None:
         """Offer the report until the server has it, or says that it needs it no more.
 
-        A server that refuses it, or fails at it, is offered it without the log: that may be why.
+        A server that refuses it, or fails at it, is offered it without the log: that may be why. While nobody answers,
+        each second offer is without: what lies between may let no log through.
         """
         first_s, pause_s = self._clock(), _REPORT_PAUSE_S_MIN
-        lines = log.unsent()
+        lines, with_lines = log.unsent(), True
         while True:
+            told = lines if with_lines else None
             try:
-                self._server.report(SentReport.of(report, lines))
+                self._server.report(SentReport.of(report, told))
             except LeaseLost as error:
                 _log.warning("report not wanted any more", detail=error.message)
             except Rejected as error:
-                if lines is not None:
+                if told is not None:
                     lines = None
                     continue
                 _log.error("report refused", detail=error.message)
             except Unavailable as error:
                 if not isinstance(error, ServerUnavailable):
                     lines = None
+                with_lines = not with_lines
                 offer_for_s = _REPORT_WHEN_STOPPING_FOR_S if self._stopping else _REPORT_FOR_S
                 if self._clock() - first_s < offer_for_s:
                     self._pause(pause_s)

@@ -22,6 +22,7 @@ from icewright.model.work.tasks import LINE_LENGTH_MAX, LINES_MAX, LogLevel, Pro
 from icewright_spark.actions.phase import Phase
 from icewright_spark.optimizer.attempt_log import (
     AttemptLog,
+    keeping,
     kept_log,
     lines_of,
     logging_for,
@@ -209,6 +210,42 @@ def test_an_error_of_a_million_lines_is_cut() -> None:
     assert len(lines) == LINES_MAX
 
 
+def test_of_an_error_that_would_keep_all_threads_waiting_the_beginning_is_read() -> None:
+    read: list[int] = []
+
+    class Reader(SecretsInText):
+        def masked(self, text: str) -> str:
+            read.append(len(text))
+            return super().masked(text)
+
+    for long in ("x" * 10_000_000, "x y\n" * 1_000_000, f"a\n{'x' * 10_000_000}"):
+        lines = list(lines_of({"event": long}, Reader(), 1))
+        assert 0 < len(lines) <= LINES_MAX
+    assert max(read) <= 256 * 1024 + 4
+
+
+class Hostile:
+    def __str__(self) -> str:
+        raise RuntimeError(SECRET)
+
+
+def test_what_cannot_be_said_ends_no_attempt(log: Any) -> None:
+    structlog.configure(
+        processors=[keeping(settings_of()), lambda *_: ""], logger_factory=structlog.ReturnLoggerFactory()
+    )
+    with kept_log() as kept:
+        structlog.get_logger("of another").info("begins", value=Hostile())
+        log.info("goes on")
+        logging.getLogger("pyspark").handlers[0].handle(
+            logging.LogRecord("pyspark", logging.WARNING, "x", 1, "%d files", ("no number",), None)
+        )
+    assert texts(kept) == [
+        "a line could not be kept: RuntimeError",
+        "goes on",
+        "a line could not be kept: TypeError",
+    ]
+
+
 def test_where_code_lies_on_the_machine_is_not_told() -> None:
     place = '  File "/opt/icewright/lib/python3.11/site-packages/pyspark/sql/session.py", line 3, in sql'
     (line,) = lines_of({"event": place}, SecretsInText(), 1)
@@ -232,4 +269,6 @@ def test_the_secrets_of_an_optimizer_are_those_that_it_is_started_with() -> None
     catalog = CatalogEntry("lake", CatalogKind.SQL, "postgresql://u:of-uri@h/db", "", {"s3.secret-access-key": "of-s3"})
     conf = {"spark.hadoop.fs.s3a.secret.key": "of-conf", "spark.executor.memory": "open"}
     settings = settings_of(catalogs=(catalog,), spark_conf=conf, queries_hash_key="of-hash")
+    quoted = CatalogEntry("lake", CatalogKind.SQL, "postgresql://u:p%40ss%2Fw@h/db", "", {})
+    assert secrets_of(settings_of(catalogs=(quoted,))).masked("as p@ss/w and p%40ss%2Fw") == "as *** and ***"
     assert secrets_of(settings).masked("the-token of-s3 of-uri of-conf of-hash open") == "*** *** *** *** *** open"

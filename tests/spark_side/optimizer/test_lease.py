@@ -128,6 +128,15 @@ def test_a_server_that_refuses_the_log_keeps_the_lease_and_is_told_no_more(kept:
     assert kept.log.unsent() == log_lines("a")
 
 
+def test_where_something_between_lets_no_log_through_the_lease_is_kept_and_the_log_given_up(kept: Kept) -> None:
+    kept.server.refuses_logs = ServerUnavailable("the server answered 403 without JSON")
+    kept.log.add(log_lines("a").lines)
+    for _ in range(5):
+        kept.renewer.beat(kept.renewer._news())
+    assert kept.renewer.lost is None
+    assert [beat.log is None for beat in kept.server.beats] == [False, True] * 3 + [True] * 2
+
+
 def test_a_server_that_fails_at_a_beat_with_a_log_is_told_no_more(kept: Kept) -> None:
     kept.log.add(log_lines("a").lines)
     kept.server.error = Unavailable("the server answered 500")
@@ -136,7 +145,7 @@ def test_a_server_that_fails_at_a_beat_with_a_log_is_told_no_more(kept: Kept) ->
     kept.server.error = None
     for _ in range(3):
         kept.renewer.beat(kept.renewer._news())
-    assert [beat.log is None for beat in kept.server.beats] == [False, True, True, True]
+    assert [beat.log is None for beat in kept.server.beats] == [False, True, True, True, True]
 
 
 def test_behind_an_outage_the_first_beat_is_the_lease_s_alone(kept: Kept) -> None:
@@ -147,7 +156,7 @@ def test_behind_an_outage_the_first_beat_is_the_lease_s_alone(kept: Kept) -> Non
     kept.server.error = None
     for _ in range(3):
         kept.renewer.beat(kept.renewer._news())
-    assert [beat.log is None for beat in kept.server.beats] == [False, True, False, True]
+    assert [beat.log is None for beat in kept.server.beats] == [False, True, True, False, True]
 
 
 def test_a_server_that_is_away_while_the_lease_runs_stops_nothing(kept: Kept) -> None:

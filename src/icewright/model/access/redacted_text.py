@@ -71,7 +71,9 @@ def _shown(named: str, may_read: Callable[[Scope], bool]) -> str:
 
 
 _SECRET_KEY: Final = re.compile(
-    r"password|passwd|secret|token|credential|access[-_.]?key|account[-_.]?key|sas|private|auth", re.IGNORECASE
+    r"password|passwd|passphrase|(?<![a-z])pwd|secret|token|credential|(?:access|account|api)[-_.]?key|sas|private|auth"
+    r"|sse\.key$|encryption[-_.]key$",
+    re.IGNORECASE,
 )
 
 
