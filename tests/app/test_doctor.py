@@ -52,7 +52,7 @@ def test_catalogs_are_asked_and_a_lost_one_is_a_failure(here: Path) -> None:
 
 
 def test_a_server_with_another_configuration_than_the_leader_is_named() -> None:
-    shares = [
+    shares: list[dict[str, Any]] = [
         {"server_id": "a", "differs": []},
         {"server_id": "b", "differs": ["catalogs", "oidc"]},
         {"server_id": "c"},
