@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icewright.app.doctor import JAVA_VERSIONS
+from icewright.app.doctor import JAVA_VERSIONS, State, _alike
 from icewright.core.extras import EXTRAS
 from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.cases import each_case
@@ -49,6 +49,17 @@ def test_catalogs_are_asked_and_a_lost_one_is_a_failure(here: Path) -> None:
     said = icewright("doctor")
     assert "!!  catalog lost: " in said.out
     assert said.out.splitlines()[-1].endswith(" checks, 1 failed.")
+
+
+def test_a_server_with_another_configuration_than_the_leader_is_named() -> None:
+    shares: list[dict[str, Any]] = [
+        {"server_id": "a", "differs": []},
+        {"server_id": "b", "differs": ["catalogs", "oidc"]},
+        {"server_id": "c"},
+    ]
+    (found,) = _alike(shares)
+    assert (found.name, found.state) == ("server b", State.MISSING)
+    assert found.text == "its configuration differs from the leader's in catalogs, oidc"
 
 
 def test_a_configuration_that_cannot_be_read_is_the_failure(here: Path) -> None:

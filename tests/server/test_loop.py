@@ -479,6 +479,8 @@ def test_a_catalog_that_is_not_configured_any_more_stops_nothing(house: Lakehous
     record = house.record(FAR)
     assert record.problem is not None
     assert record.problem.code == "catalog-not-configured"
+    assert record.problem.text == "catalog far is not configured on the server that looks at this table"
+    assert record.dropped_at is None
     assert house.tasks.get(spec.task_id).state is TaskState.IN_DOUBT
     house.restart()
     house.rounds(70, every_ms=MINUTE_MS)

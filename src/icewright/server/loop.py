@@ -263,7 +263,7 @@ class Loop:
 
     def _look_when_due(self, name: TableName) -> None:
         if name.catalog not in self._catalogs:
-            text = f"catalog {name.catalog} is not configured any more"
+            text = f"catalog {name.catalog} is not configured on the server that looks at this table"
             self._maintainer.put_aside(name, Reason("catalog-not-configured", text))
         elif (until := self.paused_until(name.catalog)) is not None:
             self._maintainer.postpone(name, until)  # or the tables of a catalog that is away would fill every batch

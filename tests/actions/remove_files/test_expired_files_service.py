@@ -136,16 +136,20 @@ def test_i10_nothing_goes_where_nobody_can_tell_what_was_needed_until_lately(hou
     assert house.removals.store.runs(limit=10) == []
 
 
-def test_i2_nothing_goes_while_another_server_has_a_catalog_that_this_one_lacks(house: Lakehouse) -> None:
+@pytest.mark.parametrize("lacks", [True, False])
+def test_i2_nothing_goes_while_another_server_has_a_catalog_that_this_one_lacks(
+    house: Lakehouse, *, lacks: bool
+) -> None:
     assert house.storage is not None
     house.create(NAME, REMOVES)
     commit(house)
     first = CanonicalPath(house.metadata().snapshots[0].manifest_list)
     commit(house)
     expire_all_but_the_last(house)
-    house.elsewhere = [Missing("", "catalog pond", Reason("catalog-elsewhere", "server b has it"))]
+    pond = Missing("", "catalog pond", Reason("catalog-elsewhere", "server b has it"))
+    house.elsewhere = [pond] if lacks else []
     hours(house, 48)
-    assert first in house.storage.objects
+    assert (first in house.storage.objects) is lacks
 
 
 def test_a_table_that_is_dropped_before_its_turn_is_no_trouble(house: Lakehouse) -> None:

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import Engine, create_engine
 from structlog.testing import capture_logs
 
-from icewright.core.errors import StoreTaken, StoreUnavailable, Unavailable
-from icewright.core.servers import Server, leader_of, process_name
+from icewright.core.errors import InvalidConfiguration, StoreTaken, StoreUnavailable, Unavailable
+from icewright.core.servers import SaidConfiguration, Server, leader_of, process_name
 from icewright.model.access.permissions import OWNER
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
@@ -305,6 +305,8 @@ class Sharer(Machine):
 
     shared: Engine = field(default_factory=new_store)
     parts: list[Part] = field(default_factory=list)
+    kind: str = "store"
+    said: SaidConfiguration | None = None
 
     def sharing(self) -> Sharing:
         def looking(part: Part) -> ControlPlane:
@@ -312,7 +314,7 @@ class Sharer(Machine):
             return self.house.restart()
 
         self.election.engine = self.shared
-        self.share = Share(SqlCoordinator(self.shared), self.name, lambda: 0)
+        self.share = Share(SqlCoordinator(self.shared, kind=self.kind, said=self.said), self.name, lambda: 0)
         return Sharing(self.share, looking)
 
 
@@ -347,6 +349,42 @@ def test_each_server_looks_at_its_share_and_who_is_left_at_all_of_it(sharers: tu
             assert (second.parts[0].is_present, second.share.session) == (False, session)
     assert SqlCoordinator(first.shared).assigned().sessions == ()
     assert second.leadership._looking is None
+
+
+def test_a_server_with_another_coordinator_ends_with_the_reason_and_never_leads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, engine = Store(), new_store()
+    SqlCoordinator(engine).join("server-1", 0)
+    second = Sharer("server-2", store, SqlServers(engine), Lakehouse(), shared=engine, kind="zookeeper at /icewright")
+    asked: list[str] = []
+    monkeypatch.setattr(second.election, "lead", lambda: asked.append("to lead"))
+    with second.leadership:
+        soon(second.ended.is_set)
+    assert isinstance(second.leadership.failure, InvalidConfiguration)
+    assert "server-1 of this store has the coordinator store" in second.leadership.failure.message
+    assert (second.beside, second.parts, asked) == ([], [], [])
+    assert [one.server_id for one in SqlCoordinator(engine).assigned().sessions] == ["server-1"]
+
+
+def test_the_leader_says_once_which_servers_have_another_configuration() -> None:
+    store, engine = Store(), new_store()
+    book = SqlServers(engine)
+    first, second = (
+        Sharer(f"server-{n}", store, book, Lakehouse(), shared=engine, said=SaidConfiguration("1", {"groups": n}, {}))
+        for n in "12"
+    )
+    with capture_logs() as logs, first.leadership:
+        soon(lambda: first.leads)
+        assert first.leadership.differing == 0
+        with second.leadership:
+            soon(lambda: first.leadership.differing == 1)
+            assert second.leadership.differing is None
+            soon(lambda: len(second.share.buckets) == 64)
+            second.leadership.__exit__()
+            soon(lambda: first.leadership.differing == 0)
+    said = [one for one in logs if one["event"] == "a server has another configuration than the leader"]
+    assert [(one["server"], one["sections"]) for one in said] == [("server-2", ("groups",))]
 
 
 def test_a_server_that_was_declared_dead_begins_anew(sharers: tuple[Sharer, Sharer]) -> None:

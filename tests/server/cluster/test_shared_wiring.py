@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from icewright.config.agreement import said_configuration
 from icewright.config.model import Config, PlatformConfig
 from icewright.configuration.load import load_config
 from icewright.core.errors import InvalidConfiguration
@@ -62,6 +63,27 @@ def test_a_platform_that_cannot_be_asked_is_told_by_each_server_as_it_starts(
     with pytest.raises(InvalidConfiguration, match=r"platform\.secret: the environment has no variable NOBODY"):
         serve(config, {}, announce=lambda url, _link: announced.append(url))
     assert announced == []
+
+
+def test_a_server_that_lacks_a_catalog_of_another_one_knows_no_place_in_full(
+    config: Config, postgres: PostgresServer
+) -> None:
+    url = postgres_store(postgres)
+    config = replace(config, server=replace(config.server, store_url=url))
+    both = replace(config, catalogs=(*config.catalogs, replace(config.catalogs[0], name="pond")))
+    with open_control_plane(config, {}) as opened:
+        said = said_configuration(both)
+        other = SqlCoordinator(opened.engine, said=said)
+        for one in (config, both):
+            registry = replace(opened, config=one).follow().registry
+            assert registry.ownership_now().missing == {}
+        session = other.join("server-2", 0)
+        for _ in range(2):  # and when it has ended, for a day
+            missing = opened.follow().registry.ownership_now().missing
+            assert [(one.what, one.reason.code) for one in missing[""]] == [("catalog pond", "catalog-elsewhere")]
+            assert replace(opened, config=both).follow().registry.ownership_now().missing == {}
+            other.leave(session)
+    postgres.drop(url)
 
 
 def test_a_server_that_looks_writes_within_what_it_holds_alone_and_moves_no_file(
