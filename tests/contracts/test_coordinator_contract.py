@@ -151,9 +151,8 @@ def test_a_server_with_another_coordinator_that_is_silent_has_died(servers: Serv
     assert servers.owners() == {None: BUCKETS}
 
 
+@pytest.mark.parametrize("servers", [("postgresql", "store"), ("postgresql", "zookeeper")], indirect=True, ids="-".join)
 def test_whether_a_server_without_a_connection_lives_is_waited_for(servers: Servers) -> None:
-    if servers.engine.dialect.name == "sqlite":
-        pytest.skip("connections are PostgreSQL's")
     other = servers.of_another_kind()
     servers.join("server-1", 999_999_999)
     with pytest.raises(CoordinatorUnavailable, match=r"server-1, which has the coordinator .* may live"):

@@ -45,6 +45,7 @@ class FakeZooKeeper:
     monotonic_s: Callable[[], float]
     late_ms: Callable[[], int]
     """How long it takes to be there again, each time."""
+    root: str = "/icewright"
     name: str | None = None
     is_connected: bool = False
     since_s: float = 0.0

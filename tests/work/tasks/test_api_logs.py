@@ -49,7 +49,7 @@ def telemetry() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("telemetry")
-def test_the_lines_of_a_failed_attempt_are_on_the_server_and_no_secret_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lines_of_a_failed_attempt_are_on_the_server_and_no_secret_is() -> None:
     served = queued()
     server = Server(f"http://{HOST}", TOKEN)
     server.close()
@@ -72,7 +72,6 @@ def test_the_lines_of_a_failed_attempt_are_on_the_server_and_no_secret_is(capsys
     attempts = served.get(f"/tasks/{task['task_id']}")["attempts"]
     assert attempts[0]["result"]["code"] == "unavailable"
     assert SECRET not in json.dumps([found, attempts, served.get(f"/tasks/{task['task_id']}/attempts/1")])
-    assert SECRET in "".join(capsys.readouterr())  # the machine of the optimizer has it whole
 
 
 def logged(served: Served, *logs: Sequence[str]) -> str:

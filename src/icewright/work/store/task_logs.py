@@ -63,7 +63,7 @@ def prune(connection: Connection, written_before: Instant, limit: int) -> int:
     old = select(*key).where(at < written_before).order_by(at).limit(limit)
     found = [tuple(row) for row in connection.execute(old)]
     if found:
-        connection.execute(delete(table).where(tuple_(*key).in_(found)))
+        connection.execute(delete(table).where(tuple_(*key).in_(found), at < written_before))
     return len(found)
 
 
