@@ -80,5 +80,4 @@ def test_processes_share_the_tables_come_back_and_end_with_their_server(
         running.terminate()
         assert running.wait(60) == 0
         assert [one for one in left if one.is_running()] == []
-        assert "process not ended in time" not in machine.log("serve")
     postgres.drop(url)
