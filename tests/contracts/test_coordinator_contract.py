@@ -17,6 +17,7 @@ from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, Li
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import DIED, FIRST, GONE_S, JOINED, LEFT, SILENT, Bucket, SqlCoordinator
+from icewright.server.cluster.differences import ANYWHERE, catalogs_elsewhere, differences
 from icewright.server.cluster.port import Coordinator
 from icewright.server.cluster.zookeeper import ZooKeeper
 from icewright.server.cluster.zookeeper_coordinator import ZooKeeperCoordinator
@@ -183,6 +184,26 @@ def test_what_a_server_says_of_its_configuration_is_kept_for_a_day(servers: Serv
     assert [one.said for one in coordinator.latest_sessions()] == [said]  # type: ignore[attr-defined]  # of the store
     servers.clock.advance(SERVERS_KEPT_MS + 1)
     assert not coordinator.latest_sessions()  # type: ignore[attr-defined]  # of the store
+
+
+def test_who_says_something_that_this_release_does_not_understand_may_have_any_catalog(servers: Servers) -> None:
+    """A newer release beside this one: the leader assigns as before, and takes nothing for known."""
+    own = SaidConfiguration("0.1.0", {"catalogs": "a"}, {"lake": "b"})
+    coordinator = servers.one_more(own)
+    coordinator.join("server-1", servers.backends())
+    servers.join("server-2")
+    with writing(servers.engine) as connection:
+        said = text("UPDATE server_sessions SET configuration = '{\"kinds\":[]}' WHERE server_id = 'server-2'")
+        connection.execute(said)
+    sessions = coordinator.assigned().sessions
+    assert [one.said for one in sessions] == [own, None]
+    assert differences(sessions, "server-1") == differences(sessions, "server-2") == {}
+    (missing,) = catalogs_elsewhere(sessions, own)
+    assert (missing.catalog, missing.what, missing.reason.code) == (
+        ANYWHERE,
+        "catalog of server server-2",
+        "catalog-elsewhere",
+    )
 
 
 def write(engine: Engine) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, text, update
 
 from icewright.core.clock import Clock
-from icewright.core.errors import CoordinatorUnavailable, InvalidConfiguration, NameTaken
+from icewright.core.errors import CoordinatorUnavailable, InvalidConfiguration, NameTaken, Unreadable
 from icewright.core.servers import (
     BUCKETS,
     CLUSTER_DEAD_MS,
@@ -68,8 +68,11 @@ class Session:
 
     @property
     def said(self) -> SaidConfiguration | None:
-        """What it says of its configuration; None of a server that says nothing. Raises ``Unreadable``."""
-        return documents.load_optional(SaidConfiguration, self.configuration)
+        """What it says of its configuration; None where that is nothing, or what this release does not understand."""
+        try:
+            return documents.load_optional(SaidConfiguration, self.configuration)
+        except Unreadable:
+            return None
 
 
 @dataclass(frozen=True, slots=True)

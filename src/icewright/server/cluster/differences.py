@@ -15,10 +15,7 @@ ANYWHERE: Final = ""
 
 
 def differences(sessions: Iterable[Session], leader: str | None) -> Mapping[str, tuple[str, ...]]:
-    """In which sections of its configuration each server differs from the ``leader``; none that says nothing of it.
-
-    Raises ``Unreadable``.
-    """
+    """In which sections of its configuration each server differs from the ``leader``; none that says nothing of it."""
     said = {one.server_id: one.said for one in sessions}
     leads = None if leader is None else said.get(leader)
     if leads is None:
@@ -28,10 +25,16 @@ def differences(sessions: Iterable[Session], leader: str | None) -> Mapping[str,
 
 
 def catalogs_elsewhere(sessions: Iterable[Session], own: SaidConfiguration) -> Sequence[Missing]:
-    """Which catalogs these servers have and this one lacks, or has at another place. Raises ``Unreadable``."""
+    """Which catalogs these servers have and this one lacks, or has at another place.
+
+    A server of another release may say so in a way that this one does not understand: it may have any catalog.
+    """
     found: dict[str, Reason] = {}
     for one in sessions:
         said = one.said
+        if said is None and one.configuration is not None:
+            text = f"this server does not understand what server {one.server_id} says of its catalogs: another release"
+            found[f"of server {one.server_id}"] = Reason("catalog-elsewhere", text)
         for name, place in () if said is None else said.catalogs.items():
             if own.catalogs.get(name) != place:
                 lacks = "has it at another place" if name in own.catalogs else "lacks it"
