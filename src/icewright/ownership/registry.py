@@ -69,7 +69,7 @@ class Registry:
         elsewhere: Callable[[], Sequence[Missing]] = tuple,
     ) -> None:
         self._catalogs, self._clock, self._rules = catalogs, clock, rules or PlaceRules()
-        self._book, self._elsewhere = ClaimBook(store), elsewhere
+        self._book, self.elsewhere = ClaimBook(store), elsewhere
         self._lock = self._book.lock
         self._unknown: defaultdict[str, set[TableName]] = defaultdict(set)
         """By catalog, tables that were listed, and nothing more is known of them."""
@@ -303,7 +303,7 @@ class Registry:
         alone have. Raises ``Unavailable`` when the store does not answer.
         """
         self._load(of_others=True)
-        elsewhere = self._elsewhere()
+        elsewhere = self.elsewhere()
         for tries_left in reversed(range(TRIES_MAX)):
             asked = self._side_by_side.ask(self._catalogs, self._ask, self._no_answer)
             with self._lock:

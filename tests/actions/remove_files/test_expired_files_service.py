@@ -136,20 +136,38 @@ def test_i10_nothing_goes_where_nobody_can_tell_what_was_needed_until_lately(hou
     assert house.removals.store.runs(limit=10) == []
 
 
-@pytest.mark.parametrize("lacks", [True, False])
-def test_i2_nothing_goes_while_another_server_has_a_catalog_that_this_one_lacks(
-    house: Lakehouse, *, lacks: bool
-) -> None:
+POND = Missing("", "catalog pond", Reason("catalog-elsewhere", "server b has it"))
+
+
+def test_i2_nothing_goes_while_another_server_has_a_catalog_that_this_one_lacks(house: Lakehouse) -> None:
     assert house.storage is not None
     house.create(NAME, REMOVES)
     commit(house)
     first = CanonicalPath(house.metadata().snapshots[0].manifest_list)
     commit(house)
     expire_all_but_the_last(house)
-    pond = Missing("", "catalog pond", Reason("catalog-elsewhere", "server b has it"))
-    house.elsewhere = [pond] if lacks else []
+    house.elsewhere = [POND]
     hours(house, 48)
-    assert (first in house.storage.objects) is lacks
+    assert first in house.storage.objects
+    house.elsewhere = ()
+    hours(house, 24)
+    assert first not in house.storage.objects
+
+
+def test_i2_what_was_planned_before_another_server_got_such_a_catalog_stays(house: Lakehouse) -> None:
+    assert house.storage is not None
+    house.create(NAME, REMOVES)
+    commit(house)
+    first = CanonicalPath(house.metadata().snapshots[0].manifest_list)
+    commit(house)
+    expire_all_but_the_last(house)
+    house.pass_time(25 * HOUR_MS)
+    house.rounds(4, MINUTE_MS)
+    (waiting,) = house.tables.waiting(limit=10)
+    house.elsewhere = [POND]
+    house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    hours(house, 24)
+    assert first in house.storage.objects
 
 
 def test_a_table_that_is_dropped_before_its_turn_is_no_trouble(house: Lakehouse) -> None:

@@ -31,7 +31,7 @@ from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Policy
 from icewright.model.work.tasks import TERMINAL_STATES, ListedTask, Task
 from icewright.ownership.claims import claim
-from icewright.ownership.model import GoneUuid, Place
+from icewright.ownership.model import GoneUuid, Missing, Place
 from icewright.ownership.needed_files import NeedsOf
 from icewright.plans.repository import keep_plan
 from icewright.plans.standalone_plan import Decided, build_standalone_plan
@@ -71,6 +71,8 @@ class ExpiredDoors:
     """Where tables of the catalog may lie."""
     gone: Callable[[TableMetadata], tuple[GoneUuid, ...]] = lambda _: ()
     """The tables that were declared gone from the place of one, and that no table has become, as far as is known."""
+    elsewhere: Callable[[], Sequence[Missing]] = tuple
+    """The catalogs that other servers alone have: as long as there are any, no file may be removed."""
 
 
 class ExpiredFilesPlanner:
@@ -96,7 +98,8 @@ class ExpiredFilesPlanner:
 
         ``lately`` are expiries since a grace period ago: what they took was needed until then, and stays. Raises
         ``TableReplaced`` where the name leads to another table, and ``Unavailable`` where not all is known that the
-        table needs, or needed until lately, and where metadata of another table, or of a copy, lies among its own.
+        table needs, or needed until lately, where metadata of another table, or of a copy, lies among its own, and
+        where other servers have catalogs that this one lacks.
         """
         doors = self._doors.get(name.catalog)
         if doors is None:
@@ -107,6 +110,8 @@ class ExpiredFilesPlanner:
         left = self._left(doors, now, task_ids, lately)
         if not left:
             return None
+        if elsewhere := doors.elsewhere():
+            raise Unavailable(f"files of expired snapshots of {name} stay: {elsewhere[0].reason.text}")
         try:
             _require_no_copy(doors, now)
         except Unsupported as error:

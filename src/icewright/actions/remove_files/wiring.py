@@ -117,6 +117,7 @@ def build_expired_doors(
             uuids,
             registry.limits_of(name),
             gone,
+            registry.elsewhere,
         )
         for name, own in ports.catalogs.items()
         if own.quarantine.roots and name in expiries
