@@ -115,7 +115,7 @@ SERVER = (
         allowed="sqlite:////absolute/path.db, postgresql://user@host/database",
         accepts=lambda value: value.startswith(("sqlite:////", "postgresql://")),
     ),
-    Setting("store_password", Kind.TEXT, "That database's password: env:NAME or file:/path, never itself."),
+    Setting("store_password", Kind.TEXT, "Where that database's password is: env:NAME or file:/path."),
     *RETENTION,
     Setting(
         "lease_ms",
@@ -128,7 +128,7 @@ SERVER = (
     Setting(
         "connections_max",
         Kind.INTEGER,
-        "How many connections the server has at once, half of them of one address; fewer with fewer descriptors.",
+        "How many connections the server has at once. One address has half of them at most.",
         default=1_000,
         allowed=f"{CONNECTIONS_MAX_MIN} or more",
         accepts=lambda value: value >= CONNECTIONS_MAX_MIN,
@@ -136,7 +136,7 @@ SERVER = (
     Setting(
         "processes",
         Kind.INTEGER,
-        "How many processes look at tables, each on a core of its own; more than 1 need a store on PostgreSQL.",
+        "How many processes look at tables. Each uses one core; more than 1 need a store on PostgreSQL.",
         default=1,
         allowed=f"1 to {PROCESSES_MAX}",
         accepts=lambda value: 1 <= value <= PROCESSES_MAX,
