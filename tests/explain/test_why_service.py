@@ -12,6 +12,7 @@ from icewright.model.work.tasks import Task
 from icewright.model.work.why import Stance, Why, WhyKind
 from tests.builders.lakehouse import AUTO, BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import Worker
+from tests.narrowing import not_none
 
 REWRITE, EXPIRE = ActionKind.REWRITE_DATA_FILES, ActionKind.EXPIRE_SNAPSHOTS
 KEPT_UP = {**AUTO, "icewright.expire-snapshots.enabled": "true", "icewright.rewrite-manifests.enabled": "true"}
@@ -46,8 +47,7 @@ def test_asking_changes_nothing() -> None:
 
 def test_what_was_said_of_upkeep_is_kept_with_its_figures_while_it_is_passed_over() -> None:
     house = kept_up()
-    said = of(ask(house), EXPIRE).considered
-    assert said is not None
+    said = not_none(of(ask(house), EXPIRE).considered)
     assert said.reason.code == "nothing-expires"
     house.pass_time(20 * MINUTE_MS)
     house.catalog.append(NAME, house.files(1, BONN, 60 * MIB))
@@ -56,9 +56,7 @@ def test_what_was_said_of_upkeep_is_kept_with_its_figures_while_it_is_passed_ove
     assert of(ask(house), EXPIRE).considered == said
     house.pass_time(2 * HOUR_MS)
     house.control.maintainer.look(NAME)
-    again = of(ask(house), EXPIRE).considered
-    assert again is not None
-    assert again.at > said.at
+    assert not_none(of(ask(house), EXPIRE).considered).at > said.at
 
 
 def test_what_was_said_outlives_the_server_and_goes_with_the_wish() -> None:
@@ -96,12 +94,10 @@ def test_a_queued_task_says_about_when_it_starts() -> None:
     house.ready_table()
     house.rounds(1)
     Worker(house).introduce()
-    start = of(ask(house)).expected.start
-    assert start is not None
+    start = not_none(of(ask(house)).expected.start)
     assert (start.at, start.reason.code) == (house.clock.now(), "estimated")
     house.catalog.available = False
-    away = of(ask(house)).expected.start
-    assert away is not None
+    away = not_none(of(ask(house)).expected.start)
     assert (away.at, away.reason) == (None, of(ask(house)).waits[0].reason)
 
 

@@ -38,6 +38,7 @@ from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 T, U, V = (TableName("lake", ("db",), name) for name in "tuv")
 OTHER = TableName("pond", ("db",), "other")
@@ -511,15 +512,13 @@ def test_o5_what_is_said_while_a_look_reads_on_is_not_undone_by_it(
     withdrawn = (GoneUuid("u", 0, "Ada", ()),)
 
     def meanwhile(reach: Reach, reads_max: int) -> None:
-        seen = book.get(T)
-        assert seen is not None
+        seen = not_none(book.get(T))
         book.put(replace(seen, gone=withdrawn))
         go_on(reach, reads_max)
 
     monkeypatch.setattr(Reach, "go_on", meanwhile)
     world.registry.read(world.lake, metadata, AlreadyRead())
-    seen = book.get(T)
-    assert seen is not None
+    seen = not_none(book.get(T))
     assert (seen.is_complete, seen.gone) == (True, withdrawn)
 
 
@@ -537,8 +536,7 @@ def test_o5_a_look_that_ends_behind_a_later_one_does_not_undo_it(world: World, m
 
     monkeypatch.setattr(Reach, "go_on", meanwhile)
     world.registry.read(world.lake, earlier, AlreadyRead())
-    seen = book.get(T)
-    assert seen is not None
+    seen = not_none(book.get(T))
     assert (seen.metadata_location, seen.is_complete) == (world.lake.load(T).metadata_location, True)
     assert seen.claim.reaches == (f"{world.location(U)}/data/",)
 
@@ -805,8 +803,7 @@ class TestImports:
 
     def test_l5_what_only_a_tag_or_an_older_snapshot_needs_counts(self, house: Lakehouse) -> None:
         lent, own = (house.catalog.load(name).location for name in (T, U))
-        imported_at = house.catalog.load(U).current_snapshot_id
-        assert imported_at is not None
+        imported_at = not_none(house.catalog.load(U).current_snapshot_id)
         house.catalog.set_ref(U, "kept", imported_at, kind=RefKind.TAG)
         house.catalog.overwrite(U, add=[imported(f"{own}/data/copied")], remove=[f"{lent}/data/x=1/lent"])
         assert self.look(house) == {T: ["lends-files"]}, "no look saw it in main"

@@ -17,6 +17,7 @@ from icewright.policy.source import NothingApplied, PolicySource
 from tests.builders.lakehouse import NAME, Lakehouse
 from tests.builders.worker import Worker
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 MODE = "icewright.mode"
 
@@ -71,9 +72,7 @@ def test_x3_a_task_under_way_does_not_commit_against_what_was_applied_since(hous
     assert Worker(house).claim_if_any() is not None
     assert house.control.dispatcher.leave.veto(house.only_task()) is None
     house.policies.apply(new("observe"), 1)
-    veto = house.control.dispatcher.leave.veto(house.only_task())
-    assert veto is not None
-    assert veto.code == "mode-observe"
+    assert not_none(house.control.dispatcher.leave.veto(house.only_task())).code == "mode-observe"
 
 
 def test_applying_brings_the_next_looks_forward_of_the_tables_in_question_alone(house: Lakehouse) -> None:

@@ -33,6 +33,7 @@ from icewright.work.launch.submission import Submission
 from icewright_spark.optimizer.telemetry import attempting, configure_telemetry
 from tests.builders.lakehouse import Lakehouse
 from tests.builders.worker import Worker
+from tests.narrowing import not_none
 
 SECRET = "s3cr3t-of-this-test"  # noqa: S105 - not one
 AWAY = {"ICEWRIGHT_OPTIMIZER__SERVER_URL": "http://127.0.0.1:1"}
@@ -59,8 +60,7 @@ def lines(logged: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 
 
 def trace_of(span: ReadableSpan) -> int:
-    assert span.context is not None
-    return int(span.context.trace_id)
+    return int(not_none(span.context).trace_id)
 
 
 def test_the_spans_of_a_task_are_in_one_trace_on_the_server_and_in_the_optimizer(
@@ -84,8 +84,7 @@ def test_the_spans_of_a_task_are_in_one_trace_on_the_server_and_in_the_optimizer
     assert {(span.attributes or {})[ATTEMPT] for span in of_task} == {1}
     looks = {span.context.span_id: span for span in spans if span.name == "look" and span.context is not None}
     (plan, *_) = [span for span in spans if span.name == "plan"]
-    assert plan.parent is not None
-    assert plan.parent.span_id in looks
+    assert not_none(plan.parent).span_id in looks
     assert trace_of(plan) != trace_ids(spec.task_id)[0]
 
 

@@ -28,6 +28,7 @@ from icewright.queries.wiring import counting_queries
 from tests.builders.served import RULES, Served
 from tests.cases import each_case
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 from tests.servers.kafka import kafka_broker
 from tests.servers.mock_kafka import mock_kafka, send
 
@@ -234,9 +235,7 @@ def test_what_is_no_event_is_counted_and_set_aside_without_its_values(
     with reading(brokers, name, log):
         until(lambda: committed(brokers, name) == len(bad) + 2)
     assert (waiting(log), log.received["trino", "malformed"]) == (1, len(bad))
-    figures = log.figures()
-    assert figures is not None
-    assert figures.set_aside == len(bad)
+    assert not_none(log.figures()).set_aside == len(bad)
     bodies = [row[0] for row in log.spool._connection.execute("SELECT body FROM set_aside")]
     assert all(b"sha256" in body and b"a secret" not in body for body in bodies)
 

@@ -27,6 +27,7 @@ from icewright.server.loop import DISCOVERY_INTERVAL_MS, ROUND_MS_MAX
 from tests.builders.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.builders.worker import Worker
 from tests.contracts.samples import REASON, new_task
+from tests.narrowing import not_none
 
 OTHER = TableName("lake", ("db",), "other")
 FAR = TableName("far", ("db",), "events")
@@ -146,8 +147,7 @@ def test_events_are_done_only_when_somebody_looked(house: Lakehouse) -> None:
     house.rounds(20)
     (waits,) = house.tables.inbox(10)
     assert waits.tries > 0
-    assert waits.trouble is not None
-    assert waits.trouble.code == "unavailable"
+    assert not_none(waits.trouble).code == "unavailable"
     house.restart()
     house.control.loop.round()
     assert len(house.tables.inbox(10)) == 1
@@ -282,8 +282,7 @@ def test_a_catalog_that_is_away_stops_no_other(house: Lakehouse, monkeypatch: py
     assert house.record(FAR).snapshot_id == house.metadata(FAR).current_snapshot_id
     house.rounds(300)
     worker.introduce("far")
-    far = worker.claim()
-    assert far is not None
+    far = not_none(worker.claim())
     assert far.table_name == FAR
     worker.report(far, worker.try_commit(far))
     house.control.loop.round()
@@ -358,8 +357,7 @@ def test_a_commit_that_cannot_be_verified_hides_no_other(house: Lakehouse, monke
     worker.carry_out()
     worker.carry_out()
     older, newer = house.all_tasks()
-    snapshot = house.metadata(newer.table_name).current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(house.metadata(newer.table_name).current_snapshot)
     house.catalog.damage(snapshot.manifest_list)
     house.control.loop.round()
     assert house.tasks.get(older.task_id).state is TaskState.SUCCEEDED
@@ -380,8 +378,7 @@ def test_a_table_that_brings_the_planner_down_stops_no_other(house: Lakehouse, m
     house.notify(house.append(1))
     house.control.loop.round()
     assert [task.table_name for task in house.all_tasks()] == [OTHER]
-    problem = house.record().problem
-    assert problem is not None
+    problem = not_none(house.record().problem)
     assert (problem.code, problem.text) == ("defect", "ZeroDivisionError: a defect")
     assert house.record().next_look_at > house.clock.now() + MINUTE_MS
 
@@ -470,8 +467,7 @@ def test_a_catalog_that_is_not_configured_any_more_stops_nothing(house: Lakehous
     house.control.loop.round()
     worker = Worker(house)
     worker.introduce("far")
-    spec = worker.claim()
-    assert spec is not None
+    spec = not_none(worker.claim())
     worker.commit_unknown(spec)
     house.notify(house.append(1, name=FAR), FAR)
     house.restart(without=frozenset({"far"}))
@@ -757,6 +753,5 @@ def test_commits_that_no_event_told_of_are_counted_for_their_table(house: Lakeho
     house.control.loop.turn()
     house.pass_time(GRACE_MS)
     house.control.maintainer.look(NAME)
-    reporting = house.record().reporting
-    assert reporting is not None
+    reporting = not_none(house.record().reporting)
     assert (reporting.told, reporting.untold, reporting.sweep_only) == ({Channel.HTTP: 1}, (), 1)

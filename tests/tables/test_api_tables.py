@@ -23,6 +23,7 @@ from icewright.tables.views import SnapshotPlace
 from icewright.web.messages import decode_cursor, encode_cursor
 from tests.builders.queries import CountedQueries
 from tests.builders.served import EVENTS, HOUR_MS, Served, answer, hello, problem
+from tests.narrowing import not_none
 
 V1 = "/api/v1"
 
@@ -264,8 +265,7 @@ def test_a_page_of_snapshots_goes_on_behind_one_that_has_expired() -> None:
     uuid = served.table(files=5)
     whole = served.get(f"/tables/{uuid}/snapshots")["items"]
     first = served.get(f"/tables/{uuid}/snapshots", limit=3)
-    place = decode_cursor(SnapshotPlace, first["next_cursor"])
-    assert place is not None
+    place = not_none(decode_cursor(SnapshotPlace, first["next_cursor"]))
     gone = encode_cursor(replace(place, snapshot_id=place.snapshot_id - 1, sequence_number=place.sequence_number))
     rest = served.get(f"/tables/{uuid}/snapshots", cursor=first["next_cursor"])["items"]
     assert rest == whole[3:]
@@ -283,8 +283,7 @@ def test_optimizers_come_in_pages_by_id() -> None:
 def test_a_uuid_that_two_catalogs_have_needs_the_catalog() -> None:
     served = Served()
     uuid = served.table()
-    record = served.control.tables.record_by_name(EVENTS)
-    assert record is not None
+    record = not_none(served.control.tables.record_by_name(EVENTS))
     twin = replace(record, table_id=replace(record.table_id, catalog="other"), name=TableName("other", ("db",), "t"))
     served.control.tables.save_record(replace(twin, revision=0))
     refused = problem(served.http.get(f"{V1}/tables/{uuid}"), 422, "rejected")

@@ -28,6 +28,7 @@ from icewright.ports.store import TaskFilter
 from tests.builders.lakehouse import ALL_AUTO, AUTO, BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.builders.worker import Worker, claim, report
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 ASKED = ComputeStatisticsRequest()
 BY_ITSELF = PolicyRule("lake", (), {**AUTO, "icewright.compute-statistics.enabled": "true"})
@@ -104,8 +105,7 @@ def test_c1_one_that_was_not_made_leaves_everything_to_be_planned_again(house: L
 def test_w7_a_report_of_statistics_that_are_not_there_is_not_believed(house: Lakehouse) -> None:
     task = house.control.verifier.verify(report(house, claim(house, ASKED), Committed(None)))
     assert task.state is TaskState.FAILED
-    assert task.outcome is not None
-    assert task.outcome.reason.code == "commit-not-found"
+    assert not_none(task.outcome).reason.code == "commit-not-found"
 
 
 @pytest.mark.parametrize("fault", ["property", "ndv"])
@@ -127,8 +127,7 @@ def test_a_commit_that_changed_more_or_says_what_cannot_be_is_found_out(
     compute(house, spec, ndv=5000 if fault == "ndv" else 7)
     task = house.control.verifier.verify(report(house, spec, Committed(None)))
     assert task.state is TaskState.FAILED
-    assert task.outcome is not None
-    assert task.outcome.reason.code == "verification-failed"
+    assert not_none(task.outcome).reason.code == "verification-failed"
 
 
 def test_e9_statistics_that_expired_with_their_snapshot_are_no_alarm(house: Lakehouse) -> None:
@@ -139,8 +138,7 @@ def test_e9_statistics_that_expired_with_their_snapshot_are_no_alarm(house: Lake
     assert (house.metadata().statistics, house.metadata().partition_statistics) == ((), ())
     task = house.control.verifier.verify(report(house, spec, Committed(None)))
     assert task.state is TaskState.SUCCEEDED
-    assert task.outcome is not None
-    assert task.outcome.reason.code == "unverified"
+    assert not_none(task.outcome).reason.code == "unverified"
 
 
 def test_what_somebody_else_computed_first_is_nobodys_work(house: Lakehouse) -> None:
@@ -149,8 +147,7 @@ def test_what_somebody_else_computed_first_is_nobodys_work(house: Lakehouse) -> 
     assert Worker(house).claim_if_any() is None
     found = house.control.tasks.get(task.task_id)
     assert found.state is TaskState.SUPERSEDED
-    assert found.outcome is not None
-    assert found.outcome.reason.code == "there-already"
+    assert not_none(found.outcome).reason.code == "there-already"
 
 
 def test_those_of_somebody_else_end_a_waiting_task(house: Lakehouse) -> None:
@@ -161,8 +158,7 @@ def test_those_of_somebody_else_end_a_waiting_task(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME, plan_anew=True)
     found = house.control.tasks.get(task.task_id)
     assert found.state is TaskState.SUPERSEDED
-    assert found.outcome is not None
-    assert found.outcome.reason.code == "statistics-changed"
+    assert not_none(found.outcome).reason.code == "statistics-changed"
 
 
 @each_case(
@@ -223,5 +219,4 @@ class TestByItself:
         house.control.maintainer.look(NAME)
         task = house.control.tasks.get(queued.task.task_id)
         assert task.state is TaskState.SUPERSEDED
-        assert task.outcome is not None
-        assert task.outcome.reason.code == "upkeep-off"
+        assert not_none(task.outcome).reason.code == "upkeep-off"

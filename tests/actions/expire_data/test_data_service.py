@@ -23,6 +23,7 @@ from tests.builders.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
 from tests.builders.worker import Worker, report, verified
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
+from tests.narrowing import not_none
 
 ASKED = ExpireDataRequest()
 DAY_MS = 24 * HOUR_MS
@@ -81,8 +82,7 @@ def delete(
 
 
 def said_of(task: Task) -> str:
-    assert task.outcome is not None
-    return task.outcome.reason.text
+    return not_none(task.outcome).reason.text
 
 
 def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
@@ -191,8 +191,7 @@ class TestConcurrency:
         house.rounds(2)
         (task,) = house.all_tasks()
         assert task.state is TaskState.SUCCEEDED, task.outcome
-        assert task.outcome is not None
-        assert task.outcome.snapshot_id == snapshot.snapshot_id
+        assert not_none(task.outcome).snapshot_id == snapshot.snapshot_id
 
     def test_a_conflict_is_planned_again_by_a_person(self, house: Lakehouse) -> None:
         spec = claim(house)

@@ -16,14 +16,13 @@ from icewright.model.iceberg.tables import LoggedSnapshot, Ref, RefKind, TableMe
 from tests.builders.expiring import AGED, DAYS, decided, histories, line, of, policy, rules
 from tests.builders.observations import DAY_MS, HOUR_MS, MINUTE_MS, NOW
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 SEEN = dict.fromkeys(range(1, 9), NOW - 10 * DAY_MS)
 
 
 def planned(metadata: TableMetadata, rule: ExpiryRule = AGED, **more: Any) -> ExpireSnapshots:
-    action = decided(metadata, rule, **more).action
-    assert action is not None
-    return action
+    return not_none(decided(metadata, rule, **more).action)
 
 
 def codes(action: ExpireSnapshots, metadata: TableMetadata = DAYS, **more: Any) -> set[str]:

@@ -32,6 +32,7 @@ from icewright.policy.effective import effective_policy
 from tests.contracts.undoing import UNDOING, Shelf, decided, whole_undo
 from tests.lakes import sqlite
 from tests.lakes.moves import Move, moving
+from tests.narrowing import not_none
 
 NAME = TableName("lake", ("db", "events"), "t")
 SHELF = Shelf()
@@ -65,9 +66,7 @@ def put(entry: CatalogEntry, metadata: Mapping[str, Any]) -> None:
 
 def planned(metadata: TableMetadata) -> ExpireSnapshots:
     policy, now = effective_policy(metadata, ()), metadata.updated_at + 60_000
-    action = decide_expiry(metadata, policy, ExpiryRule(0, 1), now, can_put_back=True).action
-    assert action is not None
-    return action
+    return not_none(decide_expiry(metadata, policy, ExpiryRule(0, 1), now, can_put_back=True).action)
 
 
 def expire(entry: CatalogEntry, action: ExpireSnapshots) -> None:
@@ -292,8 +291,7 @@ class TestCommitOf:
         after = seen(entry)
         for number in range(9):
             sqlite.append(table.refresh(), [number])
-        found = PyIcebergExpiry(entry, SystemClock()).commit_of(NAME, after.table_id, action)
-        assert found is not None
+        found = not_none(PyIcebergExpiry(entry, SystemClock()).commit_of(NAME, after.table_id, action))
         assert found.before is not None
         assert (found.before.metadata_location, found.after.metadata_location) == (
             before.metadata_location,
@@ -307,10 +305,8 @@ class TestCommitOf:
         assert expiry.commit_of(NAME, table_id, action) is None
         expire(entry, action)
         put(entry, {**raw(seen(entry).metadata_location), "metadata-log": []})
-        found = expiry.commit_of(NAME, table_id, action)
-        assert found is not None
-        reason = problem_of_expiry(found.before, found.after, action)
-        assert reason is not None
+        found = not_none(expiry.commit_of(NAME, table_id, action))
+        reason = not_none(problem_of_expiry(found.before, found.after, action))
         assert reason.code == "expiry-unseen"
 
 

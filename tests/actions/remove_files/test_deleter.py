@@ -67,6 +67,7 @@ from tests.doubles.clock import ManualClock
 from tests.doubles.deletion_store import MemoryDeletionStore
 from tests.doubles.objects import MemoryObjects
 from tests.doubles.quarantine import AFTER, BEFORE, MemoryQuarantine
+from tests.narrowing import not_none
 
 CAREFREE = DeleteSettings(
     orphan_grace_ms=0, expired_grace_ms=0, window_ms=0, budget_files=10**9, files_per_minute=10**9
@@ -166,8 +167,7 @@ class TestARun:
         assert (run.fencing_token, run.epoch) == (9, 1)
         assert run.metadata_location == plan.metadata_location
         assert intent.object == plan.candidates[0].object
-        assert intent.checked is not None
-        assert intent.checked.metadata_location == f"{ROOT}metadata/v1.json"
+        assert not_none(intent.checked).metadata_location == f"{ROOT}metadata/v1.json"
 
 
 class TestFloors:
@@ -584,8 +584,7 @@ class TestGuards:
         for root in (f"{HELD}/run-0/", "s3://b/"):
             world.roots = (root,)
             batch = world.deleter().advance("run-1")
-            assert batch.waits is not None
-            assert batch.waits.code == "quarantine-in-table"
+            assert not_none(batch.waits).code == "quarantine-in-table"
         world.quarantine = MemoryQuarantine(world.storage, CanonicalPath("s3://other/held"))
         assert world.deleter().advance("run-1").count(IntentState.QUARANTINED) == 1
 
@@ -595,8 +594,7 @@ class TestGuards:
         needs = Needs(TABLE, "m", True, 1, frozenset({held.path}), frozenset())
         place = Place(NAME, TABLE.uuid, ("s3://b/",), ())
         facts = Facts(needs, place, [HELD], Aliases(), now := world.clock.now(), now)
-        why = why_not(intent, Cause.ORPHAN, facts, DeleteSettings())
-        assert why is not None
+        why = not_none(why_not(intent, Cause.ORPHAN, facts, DeleteSettings()))
         assert why.code == "in-quarantine"
         assert why_not(intent, Cause.ORPHAN, replace(facts, quarantines=[]), DeleteSettings()) is None
 
@@ -757,8 +755,7 @@ class TestOutcomes:
         quarantine_of(world).trouble = raising(OutcomeUnknown("no answer"))
         world.deleter().begin(world.plan(paths), "run-1")
         batch = world.deleter().advance("run-1")
-        assert batch.waits is not None
-        assert batch.waits.code == "unknown"
+        assert not_none(batch.waits).code == "unknown"
         assert sorted(world.states().values()) == ["planned", "planned", "unknown"]
         assert set(paths) <= world.storage.objects.keys()
 
@@ -799,8 +796,7 @@ class TestOutcomes:
         for place in [path for path in world.storage.objects if path.startswith(HELD)]:
             world.storage.remove(place)
         batch = world.deleter().undo("run-1")
-        assert batch.waits is not None
-        assert batch.waits.code == "not-found"
+        assert not_none(batch.waits).code == "not-found"
         assert world.states() == {paths[0]: "unknown: not-found"}
 
     @pytest.mark.parametrize("call", range(8))
@@ -904,8 +900,7 @@ class TestOutcomes:
 
         quarantine_of(world).trouble = halted
         batch = world.deleter().advance("run-1") if step is Step.QUARANTINE else world.deleter().tend("run-1")
-        assert batch.waits is not None
-        assert batch.waits.code == OUTDATED
+        assert not_none(batch.waits).code == OUTDATED
         quarantine_of(world).trouble = lambda _step, _when, _path: None
         if step is Step.QUARANTINE:
             world.run_to_its_end()

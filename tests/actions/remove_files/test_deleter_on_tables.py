@@ -29,6 +29,7 @@ from tests.builders.deletions import DAY_MS, no_other
 from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import append, make_table, table_name, with_tables
 from tests.lakes.stores import sqlite_store
+from tests.narrowing import not_none
 from tests.servers.s3 import S3Server
 
 
@@ -187,12 +188,10 @@ def test_e7_a_table_that_cannot_be_read_in_full_keeps_everything(lake: Lake) -> 
     garbage = with_garbage(lake)
     lake.deleter().begin(lake.plan(), "run-1")
     append(lake.table, range(30, 31))
-    snapshot = lake.table.refresh().current_snapshot()
-    assert snapshot is not None
+    snapshot = not_none(lake.table.refresh().current_snapshot())
     lake.table.io.delete(snapshot.manifest_list)
     batch = lake.deleter().advance("run-1")
-    assert batch.waits is not None
-    assert batch.waits.code == "partial-knowledge"
+    assert not_none(batch.waits).code == "partial-knowledge"
     assert set(garbage) <= {one.path for one in lake.listed(lake.table)}
 
 

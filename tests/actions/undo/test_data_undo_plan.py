@@ -38,6 +38,7 @@ from tests.builders.observations import (
     table,
 )
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 FILES = days([40, 50], each=2)
 EXPIRY, _ = planned(decide(FILES, aging([*days(range(29), each=2), *FILES])))
@@ -116,8 +117,7 @@ class TestWhatComesBack:
 
     def test_equality_deletes_say_of_no_row_that_it_is_left(self) -> None:
         decision = undone(deletes=[equality_deletes(day(40), 0)])
-        assert decision.prediction is not None
-        assert decision.prediction.deleted_records == 2 * (MIB // 100)
+        assert not_none(decision.prediction).deleted_records == 2 * (MIB // 100)
 
     def test_a_partition_becomes_as_many_files_as_its_bytes_ask_for(self) -> None:
         assert len(action(undone()).groups) == 2
@@ -133,8 +133,7 @@ class TestWhatComesBack:
         more: dict[str, Any] = {"schemas": (Schema(0, COLUMNS), Schema(1, came)), "current_schema_id": 1}
         assert obstacle_of_schema(came) == ""
         decision = undone(**more)
-        assert decision.prediction is not None
-        assert decision.prediction.added_columns == ("note",)
+        assert not_none(decision.prediction).added_columns == ("note",)
         assert action(decision).schema_id == 1
 
     @each_case(

@@ -26,6 +26,7 @@ from tests.actions.undo.test_undo_service import ALL_OLD, code, expired, table, 
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.doubles.second_tables import MemorySecondTables
 from tests.maintenance.test_upkeep import KEPT_UP, expiries, live_on
+from tests.narrowing import not_none
 
 GC = "gc.enabled"
 
@@ -103,8 +104,7 @@ def state(house: Lakehouse) -> dict[TableName, TableMetadata]:
 
 
 def said(task: Task) -> str:
-    assert task.outcome is not None
-    return task.outcome.reason.text
+    return not_none(task.outcome).reason.text
 
 
 def guarded(house: Lakehouse, second: TableName) -> bool:
@@ -327,8 +327,7 @@ class TestVerifying:
 
     def test_one_that_does_not_read_is_an_alarm(self, reported: tuple[Lakehouse, Task, TableName]) -> None:
         house, task, second = reported
-        current = house.catalog.load(second).current_snapshot
-        assert current is not None
+        current = not_none(house.catalog.load(second).current_snapshot)
         house.catalog.damage(current.manifest_list)
         assert house.control.verifier.verify(house.tasks.get(task.task_id)).state is TaskState.FAILED
 

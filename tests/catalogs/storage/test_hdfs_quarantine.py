@@ -13,6 +13,7 @@ from icewright.model.actions.deletion import Held
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
 from tests.contracts.storages import HELD, OnHdfs
+from tests.narrowing import not_none
 from tests.servers.hdfs import Hdfs
 from tests.servers.processes import HOST, free_port
 
@@ -38,9 +39,7 @@ def store(hdfs_cluster: Hdfs) -> OnHdfs:
 
 
 def listed(store: OnHdfs) -> ListedObject:
-    found = store.objects.stat(store.at(KEY))
-    assert found is not None
-    return found
+    return not_none(store.objects.stat(store.at(KEY)))
 
 
 def meddled(store: OnHdfs, name: str, act: Callable[[Callable[[], Any]], Any]) -> HdfsQuarantine:

@@ -25,6 +25,7 @@ from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.work.tasks.retry import BACKOFF_BASE_MS, BACKOFF_MAX_MS
 from tests.builders.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import FINAL, RETRYABLE, STOPPED, Worker, hello
+from tests.narrowing import not_none
 
 
 @pytest.fixture
@@ -78,8 +79,7 @@ def test_x4_an_approval_is_of_one_plan_and_not_of_what_takes_its_place(house: La
     task = dispatcher(house).apply(house.control.maintainer.look(NAME).plan.plan_id)
     house.append(2)
     house.pass_time(10 * MINUTE_MS)
-    enqueued = house.control.maintainer.look(NAME).enqueued
-    assert enqueued is not None
+    enqueued = not_none(house.control.maintainer.look(NAME).enqueued)
     assert (enqueued.coalesced, enqueued.task.task_id) == (True, task.task_id)
     house.catalog.set_properties(NAME, {"icewright.mode": "approve"})
     assert Worker(house).claim_if_any() is None
@@ -307,8 +307,7 @@ def test_what_the_owner_does_not_want_any_more_is_not_begun(
     house.catalog.set_properties(NAME, properties)
     assert Worker(house).claim_if_any() is None
     task = house.only_task()
-    assert task.outcome is not None
-    assert (task.state, task.outcome.reason.code) == (TaskState.SUPERSEDED, code)
+    assert (task.state, not_none(task.outcome).reason.code) == (TaskState.SUPERSEDED, code)
     assert last_attempt(house, task) is AttemptState.CANCELLED
 
 
@@ -393,9 +392,7 @@ def test_reports_of_a_first_attempt(
     task = worker.report(spec, result)
     assert task.outcome is not None
     assert (task.state, last_attempt(house, task), task.outcome.reason.code) == (state, attempt, code)
-    report = house.tasks.attempts(task.task_id)[-1].report_json
-    assert report is not None
-    assert result.kind in report
+    assert result.kind in not_none(house.tasks.attempts(task.task_id)[-1].report_json)
 
 
 @pytest.mark.parametrize(
@@ -478,8 +475,7 @@ def test_a_retryable_failure_is_tried_again_after_a_while_and_not_for_ever(house
     house.pass_time(LEASE_MS)
     house.control.loop.round()
     task = house.only_task()
-    assert task.outcome is not None
-    assert (task.state, task.outcome.reason.code) == (TaskState.FAILED, "engine")
+    assert (task.state, not_none(task.outcome).reason.code) == (TaskState.FAILED, "engine")
 
 
 def test_a_failure_of_a_task_that_was_asked_to_stop_is_its_end(house: Lakehouse) -> None:

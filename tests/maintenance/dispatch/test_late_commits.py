@@ -11,6 +11,7 @@ from icewright.model.work.tasks import AttemptState, Task, TaskState
 from tests.builders.lakehouse import HOUR_MS, LEASE_MS, NAME, Lakehouse
 from tests.builders.worker import FINAL, STOPPED, Worker
 from tests.maintenance.dispatch.test_verifier import two_groups
+from tests.narrowing import not_none
 
 OTHER = TableName("lake", ("db",), "other")
 
@@ -48,8 +49,7 @@ def test_a_commit_after_the_end_is_verified_and_told(house: Lakehouse, end: str)
 
     task = house.tasks.get(spec.task_id)
     assert task.state is TaskState.SUCCEEDED
-    assert task.outcome is not None
-    assert task.outcome.snapshot_id == snapshot.snapshot_id
+    assert not_none(task.outcome).snapshot_id == snapshot.snapshot_id
     assert history(house, task)[-3:-1] == [(end, history(house, task)[-3][1]), ("committed", "found-late")]
     assert house.tasks.attempts(spec.task_id)[-1].state is AttemptState.COMMITTED
     assert [log for log in logs if log["event"] == "commit of a task that had ended"] != []
@@ -62,12 +62,9 @@ def test_one_that_lost_rows_is_an_alarm_as_any_other(house: Lakehouse) -> None:
     zombie.commit(spec)
     house.pass_time(HOUR_MS)
     house.rounds(3)
-    outcome = house.tasks.get(spec.task_id).outcome
-    assert outcome is not None
-    assert outcome.reason.code == "verification-failed"
+    assert not_none(house.tasks.get(spec.task_id).outcome).reason.code == "verification-failed"
     record = house.record()
-    assert record.problem is not None
-    assert record.problem.code == "parked"
+    assert not_none(record.problem).code == "parked"
 
 
 def test_it_waits_while_the_table_has_another_task_under_way(house: Lakehouse) -> None:
@@ -141,8 +138,7 @@ def test_another_part_that_comes_when_one_was_verified_is_verified_too(lost_rows
     house.rounds(3)
 
     task = house.tasks.get(spec.task_id)
-    assert task.outcome is not None
-    assert task.outcome.snapshot_id == late.snapshot_id
+    assert not_none(task.outcome).snapshot_id == late.snapshot_id
     assert task.state is (TaskState.FAILED if lost_rows else TaskState.SUCCEEDED)
     assert (house.record().problem is not None) is bool(lost_rows)
     changes = len(house.tasks.history(spec.task_id))

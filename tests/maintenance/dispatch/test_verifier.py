@@ -21,6 +21,7 @@ from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakeh
 from tests.builders.worker import FINAL, STOPPED, Worker
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
+from tests.narrowing import not_none
 
 
 @pytest.fixture
@@ -49,8 +50,7 @@ def lost(house: Lakehouse, worker: Worker) -> tuple[TaskSpec, Task]:
 
 
 def code(task: Task) -> str:
-    assert task.outcome is not None
-    return task.outcome.reason.code
+    return not_none(task.outcome).reason.code
 
 
 # Doubts.
@@ -66,8 +66,7 @@ def test_a_commit_may_still_arrive_for_as_long_as_a_lease(house: Lakehouse, doub
     house.pass_time(1)
     settled = house.control.verifier.settle(task)
     assert settled.state is TaskState.COMMITTED
-    assert settled.outcome is not None
-    assert settled.outcome.snapshot_id == snapshot.snapshot_id
+    assert not_none(settled.outcome).snapshot_id == snapshot.snapshot_id
     assert house.tasks.attempts(task.task_id)[-1].state is AttemptState.COMMITTED
 
 
@@ -223,8 +222,7 @@ def test_the_snapshot_that_counts_carries_the_task_whatever_the_report_says(hous
     snapshot = worker.commit(spec)
     task = house.control.verifier.verify(worker.report(spec, Committed(1)))
     assert task.state is TaskState.SUCCEEDED
-    assert task.outcome is not None
-    assert task.outcome.snapshot_id == snapshot.snapshot_id
+    assert not_none(task.outcome).snapshot_id == snapshot.snapshot_id
 
 
 @pytest.mark.parametrize("recreated", [False, True])
@@ -244,8 +242,7 @@ def test_a_snapshot_without_its_parent_is_there_and_cannot_be_compared(house: La
     house.catalog.expire(NAME, [s.snapshot_id for s in metadata.snapshots if s != metadata.current_snapshot])
     verified = house.control.verifier.verify(task)
     assert (verified.state, code(verified)) == (TaskState.SUCCEEDED, "unverified")
-    assert verified.outcome is not None
-    assert verified.outcome.snapshot_id == metadata.current_snapshot_id
+    assert not_none(verified.outcome).snapshot_id == metadata.current_snapshot_id
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -286,8 +283,7 @@ def test_an_expired_snapshot_cannot_be_verified(house: Lakehouse) -> None:
 
 def test_an_unreadable_table_is_waited_for_but_not_for_ever(house: Lakehouse) -> None:
     task = Worker(house).carry_out()
-    snapshot = house.metadata().current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(house.metadata().current_snapshot)
     house.catalog.damage(snapshot.manifest_list)
     house.pass_time(VERIFY_TIMEOUT_MS - 1)
     with pytest.raises(Unreadable):
@@ -413,8 +409,7 @@ def test_a_commit_in_part_whose_attempt_never_reported_is_verified_by_the_table(
     house.pass_time(LEASE_MS)
     house.rounds(2)
     assert house.only_task().state is TaskState.SUCCEEDED
-    outcome = house.only_task().outcome
-    assert outcome is not None
+    outcome = not_none(house.only_task().outcome)
     assert outcome.reason.text == "1 of 2 groups: 8 files became 1, the same 80 rows; 1 was left out"
 
 
@@ -482,8 +477,7 @@ def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, lea
     snapshot = house.catalog.commit_rewrite(
         NAME, base_snapshot_id=spec.rewrite.base_snapshot_id, remove=removed, add=[output], summary=summary
     )
-    assert parent is not None
-    changes = changes_between(house.catalog, house.metadata(), parent, snapshot, spec.rewrite)
+    changes = changes_between(house.catalog, house.metadata(), not_none(parent), snapshot, spec.rewrite)
     assert problem_of(spec.rewrite, snapshot, changes) == (
         f"1 input files are still listed, first {paths[0]}" if leaves_one_out else None
     )
@@ -540,22 +534,19 @@ def test_a_row_more_or_less_than_deletes_can_remove_is_an_alarm(format_version: 
     house = planned_with_deletes(format_version)
     task = house.control.verifier.verify(Worker(house, lost_rows=lost).carry_out())
     assert (task.state, code(task)) == (TaskState.FAILED, "verification-failed")
-    assert task.outcome is not None
-    assert "its deletes remove" in task.outcome.reason.text
+    assert "its deletes remove" in not_none(task.outcome).reason.text
 
 
 def test_position_deletes_may_say_less_than_they_list_but_the_proof_has_to_agree(deleted_from: Lakehouse) -> None:
     """A row that two delete files name is gone once: manifests allow that, and then the proof must have counted so."""
     task = deleted_from.control.verifier.verify(Worker(deleted_from, lost_rows=-1).carry_out())
-    assert task.outcome is not None
-    assert task.outcome.reason.text == "its proof says records=77, the manifests say 78"
+    assert not_none(task.outcome).reason.text == "its proof says records=77, the manifests say 78"
 
 
 def verdict_on(house: Lakehouse, changes: Callable[[Changes], Changes], **summary: str) -> str | None:
     """What is wrong with the commit of the only task when it did something else, or says so."""
     action: RewriteDataFiles = house.only_task().rewrite
-    parent = house.metadata().current_snapshot
-    assert parent is not None
+    parent = not_none(house.metadata().current_snapshot)
     Worker(house).carry_out()
     metadata = house.metadata()
     assert metadata.current_snapshot is not None
@@ -584,15 +575,12 @@ def test_the_proof_in_the_summary_has_to_be_what_the_manifests_say(
 
 @pytest.mark.parametrize("said", [{LEVEL_KEY: "level-1"}, {LAYOUT_KEY: "sort(1)"}, {LEVEL_KEY: ""}])
 def test_the_summary_has_to_say_the_order_that_was_planned(house: Lakehouse, said: dict[str, str]) -> None:
-    problem = verdict_on(house, lambda changes: changes, **said)
-    assert problem is not None
-    assert "its summary says" in problem
+    assert "its summary says" in not_none(verdict_on(house, lambda changes: changes, **said))
 
 
 def test_v3_vectors_of_replaced_files_have_to_go() -> None:
     house = planned_with_deletes(3)
-    said = verdict_on(house, lambda changes: replace(changes, removed_deletes=changes.removed_deletes[1:]))
-    assert said is not None
+    said = not_none(verdict_on(house, lambda changes: replace(changes, removed_deletes=changes.removed_deletes[1:])))
     assert said.endswith("is still listed, and its file is not")
 
 
@@ -676,8 +664,7 @@ def test_the_commit_of_the_attempt_counts_not_an_older_one_that_was_rolled_back(
     task = task if told else house.control.verifier.settle(task)
     verified = house.control.verifier.verify(task)
     assert (verified.state, code(verified)) == (TaskState.FAILED, "verification-failed")
-    assert verified.outcome is not None
-    assert verified.outcome.snapshot_id == snapshot.snapshot_id
+    assert not_none(verified.outcome).snapshot_id == snapshot.snapshot_id
 
 
 @pytest.mark.parametrize("rolls_back", [True, False])

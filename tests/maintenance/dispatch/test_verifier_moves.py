@@ -15,6 +15,7 @@ from icewright.plans.evidence.service import Changes, Delta, changes_between, pr
 from tests.builders import worker as worker_module
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.builders.worker import Worker
+from tests.narrowing import not_none
 
 MIGRATE = "icewright.rewrite-data-files.migrate-spec"
 BY_BUCKET = (PartitionField(1, 1001, "id_bucket", "bucket[2]"),)
@@ -42,8 +43,7 @@ def test_rows_that_moved_are_verified_beside_files_that_were_merged(house: Lakeh
     task = carried_out(house)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert {group.output_spec_id for group in task.rewrite.groups} == {None, 1}
-    assert task.outcome is not None
-    assert task.outcome.reason.text == "18 files became 7, the same 180 rows"
+    assert not_none(task.outcome).reason.text == "18 files became 7, the same 180 rows"
     assert {file.partition.spec_id for file in house.catalog.live_files(NAME)} == {1}
     assert house.control.maintainer.look(NAME, plan_anew=True).plan.is_empty
 
@@ -76,8 +76,7 @@ def moved(house: Lakehouse) -> tuple[RewriteDataFiles, Snapshot, Changes]:
     worker = Worker(house)
     spec = worker.claimed()
     snapshot = worker.commit(spec)
-    parent = house.metadata().snapshot(snapshot.parent_id)
-    assert parent is not None
+    parent = not_none(house.metadata().snapshot(snapshot.parent_id))
     return spec.rewrite, snapshot, changes_between(house.catalog, house.metadata(), parent, snapshot, spec.rewrite)
 
 

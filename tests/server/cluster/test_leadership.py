@@ -29,6 +29,7 @@ from icewright.server.loop import Loop
 from icewright.store.scope_filters import bucket_of
 from tests.builders.lakehouse import Lakehouse
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 WAIT_S = 30.0
 NAMES = [TableName("lake", ("db",), f"t{number}") for number in range(1_000)]
@@ -142,15 +143,13 @@ def test_one_leads_and_when_it_ends_in_order_the_other_one_does(machines: tuple[
     first, second = machines
     with first.leadership:
         soon(lambda: first.leads)
-        led = first.leadership.led
-        assert led is not None
+        led = not_none(first.leadership.led)
         soon(lambda: led.loop.round_ended_at is not None)
         with second.leadership:
             soon(lambda: len(first.book.present()) == 2)
             assert not second.leads
             soon(lambda: leader_of(second.leadership.servers()))
-            leader = leader_of(second.leadership.servers())
-            assert leader is not None
+            leader = not_none(leader_of(second.leadership.servers()))
             assert (leader.server.server_id, leader.server.epoch) == ("server-1", 1)
             first.leadership.__exit__()
             assert (first.beside, first.leads) == (["begun", "ended"], False)
@@ -266,8 +265,7 @@ def test_a_server_whose_loop_ends_by_itself_ends_as_well(machines: tuple[Machine
     first, _ = machines
     with first.leadership:
         soon(lambda: first.leads)
-        led = first.leadership.led
-        assert led is not None
+        led = not_none(first.leadership.led)
         led.loop.stop()
         assert first.ended.wait(WAIT_S)
     assert "ended unexpectedly" in str(first.leadership.failure)
@@ -335,11 +333,9 @@ def test_each_server_looks_at_its_share_and_who_is_left_at_all_of_it(sharers: tu
             soon(lambda: (len(first.share.buckets), len(second.share.buckets)) == (64, 64))
             soon(lambda: second.parts)
             assert ([part.leads for part in second.parts], first.parts) == ([False], [])
-            assigned = second.leadership.assigned()
-            assert assigned is not None
+            assigned = not_none(second.leadership.assigned())
             assert [one.server_id for one in assigned.sessions] == ["server-1", "server-2"]
-            looking = second.leadership._looking
-            assert looking is not None
+            looking = not_none(second.leadership._looking)
             soon(lambda: looking.control.loop.round_ended_at is not None)
             second.leadership.wake()
             session = second.share.session
@@ -393,8 +389,7 @@ def test_a_server_that_was_declared_dead_begins_anew(sharers: tuple[Sharer, Shar
         soon(lambda: first.leads)
         with second.leadership:
             soon(lambda: second.parts)
-            before = second.leadership._looking
-            assert before is not None
+            before = not_none(second.leadership._looking)
             first.share.coordinator.leave(before.session)
             second.share._told = None  # its next heartbeat is now
             soon(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)
@@ -438,8 +433,7 @@ def test_a_table_at_which_a_loop_hangs_is_looked_at_by_the_leader_that_its_serve
             assert hangs.wait(WAIT_S)
             first.leadership.__exit__()
             soon(lambda: second.leads and len(second.share.buckets) == 128)
-            part = second.share._present
-            assert part is not None
+            part = not_none(second.share._present)
             with part.working(name) as is_ours:
                 assert is_ours
             assert second.share.session != session
@@ -454,8 +448,7 @@ def test_a_loop_that_hangs_gives_its_tables_away(
         soon(lambda: first.leads)
         with second.leadership:
             soon(lambda: second.parts and len(second.share.buckets) == 64)
-            looking = second.leadership._looking
-            assert looking is not None
+            looking = not_none(second.leadership._looking)
             hangs, goes_on = threading.Event(), threading.Event()
 
             def hang() -> None:

@@ -32,6 +32,7 @@ from icewright.store.session_lock import PostgresLeaderElection
 from icewright.store.transactions import Held, holding, writing
 from tests.lakes.sqlite import make_lake
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 from tests.servers.zookeeper import PASSWORD, USER, ZooKeeperServer
 
 WAIT_S = 60.0
@@ -128,8 +129,7 @@ class TestLeader:
     def test_who_is_elected_leads_and_gives_the_lead_away_when_another_one_is(self, led: Town) -> None:
         first, second = led.start(), led.start()
         session = first.coordinator.join("server-1", first.election.backend)
-        old = first.election.lead()
-        assert old is not None
+        old = not_none(first.election.lead())
         assert second.election.lead() is None
         first.election.check()
         epoch = first.election.epoch
@@ -138,8 +138,7 @@ class TestLeader:
         assert second.election.lead() is None, "the last leader has not heard of it yet"
         with pytest.raises(StoreTaken):
             first.election.check()
-        new = second.election.lead()
-        assert new is not None
+        new = not_none(second.election.lead())
         assert (second.election.epoch or 0) > (epoch or 0)
         assert first.election.epoch is None
         first.coordinator.leave(session)
@@ -152,8 +151,7 @@ class TestLeader:
     def test_a_leader_that_does_not_hear_of_it_is_deposed(self, led: Town) -> None:
         """Cut off from ZooKeeper alone: its lease in the store goes on."""
         first, second = led.start(), led.start()
-        old = first.election.lead()
-        assert old is not None
+        old = not_none(first.election.lead())
         first.zookeeper.__exit__()
         assert second.election.lead() is None
         led.time_s.now_s += DEPOSE_S - 0.1
@@ -161,8 +159,7 @@ class TestLeader:
         assert second.election.lead() is None
         led.time_s.now_s += 0.2
         first.election.check()
-        new = second.election.lead()
-        assert new is not None
+        new = not_none(second.election.lead())
         with pytest.raises(StoreTaken), writing(old):
             pass
         with pytest.raises(StoreTaken):
@@ -174,8 +171,7 @@ class TestLeader:
 
     def test_while_zookeeper_is_gone_the_leader_goes_on_and_nobody_else_comes_to_lead(self, led: Town) -> None:
         first, second = led.start(), led.start()
-        old = first.election.lead()
-        assert old is not None
+        old = not_none(first.election.lead())
         assert second.election.lead() is None
         led.server.kill()
         soon(lambda: first.zookeeper.link.state is not LinkState.CONNECTED)
@@ -284,11 +280,9 @@ class TestWiring:
         environ = {"ZOOKEEPER_PASSWORD": PASSWORD}
         with open_control_plane(config, environ) as opened, open_coordination(config, environ, opened) as found:
             assert isinstance(found.election, ZooKeeperElection)
-            sharing = found.sharing("server-1")
-            assert sharing is not None
+            sharing = not_none(found.sharing("server-1"))
             sharing.share.keep()
-            engine = found.election.lead()
-            assert engine is not None
+            engine = not_none(found.election.lead())
             sharing.share.assign(engine)
             sharing.share.keep()
             assert len(sharing.share.buckets) == BUCKETS

@@ -32,6 +32,7 @@ from icewright.work.autotune.wiring import build_autotune
 from icewright.work.launch.resident import ResidentApplication, ResidentLauncher
 from tests.builders.served import BY_CITY, HOUR_MS, TOKEN, Served, at_a_port, hello
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 MINUTE_MS = 60_000
 TABLES = [TableName("lake", ("db",), f"t{number}") for number in range(5)]
@@ -373,9 +374,7 @@ def test_a_server_killed_between_decision_and_effect_does_nothing_twice(tuned: T
     tuned.autotune = tuned.another()
     tuned.after(0.1)
     assert tuned.said() == [(NORMAL, Move.START, FAILED)]
-    effect = tuned.decisions()[0].effect
-    assert effect is not None
-    assert effect.code == "server-ended"
+    assert not_none(tuned.decisions()[0].effect).code == "server-ended"
     assert len(tuned.launcher.started) == (dies_at == "behind")
     tuned.after(2, turns=6)
     assert tuned.said()[1:] == [(NORMAL, Move.START, BEGUN)]  # by what the next server sees
@@ -406,9 +405,7 @@ def test_an_optimizer_that_cannot_start_is_tried_ever_more_rarely(tuned: Tuned) 
         until(lambda: not tuned.running)
     assert {one[2] for one in tuned.said()[:-1]} == {FAILED}
     assert 5 <= len(tuned.said()) <= 12
-    effect = tuned.decisions()[0].effect
-    assert effect is not None
-    assert effect.code == "not-started"
+    assert not_none(tuned.decisions()[0].effect).code == "not-started"
 
 
 @pytest.mark.parametrize("tuned", [(SAYS_NOTHING, "")], indirect=True)

@@ -31,6 +31,7 @@ from icewright.model.actions.deletion import Held, Intent, IntentState, Step, se
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
 from tests.contracts.storages import HELD, Local, OnS3, Storage
+from tests.narrowing import not_none
 from tests.servers.processes import HOST, free_port
 from tests.servers.s3 import SECRET_KEY, S3Server
 
@@ -39,9 +40,7 @@ VERSIONS = [None, "Enabled", "Suspended"]
 
 
 def listed(store: Storage, key: str = KEY) -> ListedObject:
-    found = store.objects.stat(store.at(key))
-    assert found is not None
-    return replace(found, version_id=None)
+    return replace(not_none(store.objects.stat(store.at(key))), version_id=None)
 
 
 def on_s3(s3: S3Server, versions: str | None = None) -> OnS3:
@@ -492,8 +491,7 @@ def test_w13_a_move_that_may_not_be_on_disk_is_of_unknown_outcome(
         local.quarantine.quarantine(RUN, expected)
     assert synced[0]
     monkeypatch.undo()
-    held = local.quarantine.look(RUN, expected).held
-    assert held is not None
+    held = not_none(local.quarantine.look(RUN, expected).held)
     local.quarantine.restore(RUN, expected, held)
     assert local.objects.read(expected.path, 100) == CONTENT
 
