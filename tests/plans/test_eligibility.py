@@ -157,8 +157,6 @@ REWRITES = [
 
 @each_case(("expected", "operation", "summary"), REWRITES)
 def test_l8_what_counts_as_a_foreign_rewrite(
-    expected: bool,  # noqa: FBT001 - a parameter of the table above
-    operation: Operation | None,
-    summary: dict[str, str],
+    operation: Operation | None, summary: dict[str, str], *, expected: bool
 ) -> None:
     assert is_foreign_rewrite(snapshot(2, NOW, operation, summary)) is expected

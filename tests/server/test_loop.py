@@ -311,9 +311,7 @@ def test_overdue_tables_of_a_catalog_that_is_away_fill_no_batch(
 
 @pytest.mark.parametrize("are_known", [False, True], ids=["discovered", "swept"])
 def test_many_tables_that_take_long_keep_no_event_waiting(
-    house: Lakehouse,
-    monkeypatch: pytest.MonkeyPatch,
-    are_known: bool,  # noqa: FBT001 - pytest gives it by name
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch, *, are_known: bool
 ) -> None:
     """Each look takes a second: a commit that is told is seen behind a few of them, and then the others are."""
     house.create(FAR)

@@ -169,10 +169,7 @@ def test_the_share_that_is_drift_and_the_interval_are_settings() -> None:
     ],
 )
 def test_what_cannot_be_analyzed_is_explained(
-    number: int,
-    has_log: bool,  # noqa: FBT001 - a case
-    changed: dict[str, str | None],
-    code: str,
+    number: int, changed: dict[str, str | None], code: str, *, has_log: bool
 ) -> None:
     served = served_with_queries(number, has_log=has_log)
     if changed:

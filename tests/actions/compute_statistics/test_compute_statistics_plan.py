@@ -208,7 +208,7 @@ class TestDue:
         assert due_because(replace(table(), statistics_problem="damaged"), 0.1) is None
 
     @each_case(("rows", "due"), [((99,), False), ((100,), True), ((60, 40), True), ((60, 39), False)])
-    def test_a_share_of_the_rows_changed(self, rows: tuple[int, ...], due: bool) -> None:  # noqa: FBT001 - a cell
+    def test_a_share_of_the_rows_changed(self, rows: tuple[int, ...], *, due: bool) -> None:
         later = [appended(number + 2, each) for number, each in enumerate(rows)]
         its = with_statistics(table((snapshot(1), *later)), blob(1))
         assert (due_because(its, 0.1) is not None) is due

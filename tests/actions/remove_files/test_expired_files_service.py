@@ -186,9 +186,7 @@ def test_a_table_that_is_dropped_before_its_turn_is_no_trouble(house: Lakehouse)
 
 @pytest.mark.parametrize("around", [True, False])
 def test_a_folder_that_nobody_may_list_keeps_what_expired_and_the_log_says_what_helps(
-    house: Lakehouse,
-    monkeypatch: pytest.MonkeyPatch,
-    around: bool,  # noqa: FBT001 - a cell
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch, *, around: bool
 ) -> None:
     assert house.storage is not None
     house.create(NAME, REMOVES)

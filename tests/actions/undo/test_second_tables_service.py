@@ -164,9 +164,7 @@ def test_asked_for_twice_it_is_registered_once(house: Lakehouse) -> None:
 @pytest.mark.parametrize("at", range(4))
 @pytest.mark.parametrize("behind", [False, True])
 def test_w11_a_server_that_dies_at_any_step_goes_on_and_registers_once(
-    house: Lakehouse,
-    at: int,
-    behind: bool,  # noqa: FBT001 - a parameter of pytest
+    house: Lakehouse, at: int, *, behind: bool
 ) -> None:
     before, expiry = table(house), expired(house)
     plan = planned(house, expiry)

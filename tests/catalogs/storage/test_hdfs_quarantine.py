@@ -65,7 +65,7 @@ def test_a_file_that_is_replaced_at_the_last_moment_is_put_back(store: OnHdfs) -
 
 
 @pytest.mark.parametrize("happened", [True, False])
-def test_c1_whether_a_rename_happened_is_looked_for(store: OnHdfs, happened: bool) -> None:  # noqa: FBT001 - a case
+def test_c1_whether_a_rename_happened_is_looked_for(store: OnHdfs, *, happened: bool) -> None:
     expected = listed(store)
 
     def lose(do: Callable[[], Any]) -> Any:

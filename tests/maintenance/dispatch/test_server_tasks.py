@@ -251,7 +251,7 @@ def other_expiry(house: Lakehouse, task_id: str) -> None:
 
 
 @pytest.mark.parametrize("under_way", [False, True])
-def test_l8_what_somebody_else_expired_first_is_no_alarm(house: Lakehouse, under_way: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_l8_what_somebody_else_expired_first_is_no_alarm(house: Lakehouse, *, under_way: bool) -> None:
     house.catalog.set_ref(NAME, "v1", house.catalog.load(NAME).snapshots[-1].snapshot_id, kind=RefKind.TAG)
     task_id = queue(house)
     if under_way:

@@ -136,7 +136,7 @@ def test_a_later_attempt_that_ended_so_has_ended_so_when_no_commit_is_found(
 
 
 @pytest.mark.parametrize("recreated", [False, True])
-def test_a_doubt_about_a_table_that_is_gone_is_over(house: Lakehouse, recreated: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_a_doubt_about_a_table_that_is_gone_is_over(house: Lakehouse, *, recreated: bool) -> None:
     _, task = in_doubt(house, Worker(house))
     house.catalog.drop(NAME)
     if recreated:
@@ -226,7 +226,7 @@ def test_the_snapshot_that_counts_carries_the_task_whatever_the_report_says(hous
 
 
 @pytest.mark.parametrize("recreated", [False, True])
-def test_a_table_that_is_gone_cannot_be_verified(house: Lakehouse, recreated: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_a_table_that_is_gone_cannot_be_verified(house: Lakehouse, *, recreated: bool) -> None:
     task = Worker(house).carry_out()
     house.catalog.drop(NAME)
     if recreated:
@@ -246,7 +246,7 @@ def test_a_snapshot_without_its_parent_is_there_and_cannot_be_compared(house: La
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_renamed_table_is_verified_under_its_new_name(house: Lakehouse, replaced: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_a_renamed_table_is_verified_under_its_new_name(house: Lakehouse, *, replaced: bool) -> None:
     task = Worker(house).carry_out()
     renamed = TableName("lake", ("db",), "renamed")
     house.catalog.rename(NAME, renamed)
@@ -463,7 +463,7 @@ def test_every_part_that_attempts_at_a_task_committed_is_verified(lost_rows: int
 
 
 @pytest.mark.parametrize("leaves_one_out", [True, False])
-def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, leaves_one_out: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, *, leaves_one_out: bool) -> None:
     """As many files and rows as planned, of the same partition, but one of them is another one."""
     worker = Worker(house)
     spec = worker.claimed()
@@ -651,7 +651,9 @@ def tried_again(house: Lakehouse, task: Task) -> Task:
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_the_commit_of_the_attempt_counts_not_an_older_one_that_was_rolled_back(house: Lakehouse, told: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_the_commit_of_the_attempt_counts_not_an_older_one_that_was_rolled_back(
+    house: Lakehouse, *, told: bool
+) -> None:
     zombie, worker = Worker(house), Worker(house, "optimizer-b", lost_rows=3)
     slow, task = lost(house, zombie)
     tried_again(house, task)
@@ -668,7 +670,7 @@ def test_the_commit_of_the_attempt_counts_not_an_older_one_that_was_rolled_back(
 
 
 @pytest.mark.parametrize("rolls_back", [True, False])
-def test_what_an_earlier_attempt_committed_is_not_given_out_again(house: Lakehouse, rolls_back: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_what_an_earlier_attempt_committed_is_not_given_out_again(house: Lakehouse, *, rolls_back: bool) -> None:
     zombie = Worker(house)
     slow, task = lost(house, zombie)
     tried_again(house, task)

@@ -90,10 +90,7 @@ def meddled(store: OnS3, on_write: Act = as_it_is, on_read: Act = as_it_is) -> S
 @pytest.mark.parametrize("happened", [True, False])
 @pytest.mark.parametrize("call", range(5))
 def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
-    s3: S3Server,
-    versions: str | None,
-    call: int,
-    happened: bool,  # noqa: FBT001 - a case
+    s3: S3Server, versions: str | None, call: int, *, happened: bool
 ) -> None:
     """Calls are: two of the trial, its end, then the copy and the delete, or the delete alone."""
     store = on_s3(s3, versions)
@@ -131,10 +128,7 @@ def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
 @pytest.mark.parametrize("versions", VERSIONS)
 @pytest.mark.parametrize("call", range(2))
 def test_c1_a_lost_answer_on_the_way_back_is_found_too(
-    s3: S3Server,
-    versions: str | None,
-    call: int,
-    happened: bool,  # noqa: FBT001 - a case
+    s3: S3Server, versions: str | None, call: int, *, happened: bool
 ) -> None:
     store = on_s3(s3, versions)
     expected = listed(store)
@@ -207,11 +201,7 @@ def test_a_copy_that_is_not_the_same_lets_nothing_be_deleted(s3: S3Server) -> No
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_where_etags_are_no_digests_both_are_read(
-    s3: S3Server,
-    monkeypatch: pytest.MonkeyPatch,
-    same: bool,  # noqa: FBT001 - a case
-) -> None:
+def test_where_etags_are_no_digests_both_are_read(s3: S3Server, monkeypatch: pytest.MonkeyPatch, *, same: bool) -> None:
     store = on_s3(s3)
     monkeypatch.setattr(s3_quarantine, "_is_md5", lambda _etag, _head: False)
     monkeypatch.setattr(s3_quarantine, "_CHECKSUMS", ())

@@ -590,11 +590,7 @@ class TestBudget:
         ],
     )
     def test_i11_the_lesser_of_bytes_and_files(
-        self,
-        lake: OrphanLake,
-        table: LakeTable,
-        budget: OrphanBudget,
-        needs: bool,  # noqa: FBT001 - a case
+        self, lake: OrphanLake, table: LakeTable, budget: OrphanBudget, *, needs: bool
     ) -> None:
         grow(lake, table)
         policy = OrphanPolicy(budget=budget)

@@ -574,9 +574,7 @@ _CLIENT_RAISES = {
 @each_case("applied", [True, False])
 @each_case("lost", [{}, {1: "a delete"}], ids=["whole", "in part"])
 def test_c1_c2_the_result_is_true_of_the_table_in_every_cell(
-    answer: Answer,
-    applied: bool,  # noqa: FBT001 - a cell
-    lost: dict[int, str],
+    answer: Answer, lost: dict[int, str], *, applied: bool
 ) -> None:
     """As ``tests/spark/test_commit_outcomes.py`` has it on real Spark, in no time."""
     died = ConnectionResetError("the JVM is gone") if answer is Answer.KILLED else None
