@@ -14,18 +14,7 @@ from icewright.core.errors import NotAllowed, NotFound
 from icewright.model.actions.actions import ActionKind
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
-from icewright.model.work.admission import (
-    FREE,
-    Holding,
-    InLane,
-    Lane,
-    Line,
-    Refusal,
-    RefusalKind,
-    Terms,
-    Took,
-    Urgency,
-)
+from icewright.model.work.admission import FREE, Holding, InLane, Lane, Line, Refusal, RefusalKind, Terms, Took, Urgency
 from icewright.model.work.tasks import AttemptState, NewTask, Outcome, Task, TaskState
 from icewright.ports.store import Change, TaskStore
 from icewright.store.schema import state_is

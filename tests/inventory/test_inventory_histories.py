@@ -13,13 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from icewright.inventory.arithmetic import (
-    advance,
-    affected_partitions,
-    manifest_changes,
-    needing_remaining,
-    recompute,
-)
+from icewright.inventory.arithmetic import advance, affected_partitions, manifest_changes, needing_remaining, recompute
 from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.layouts import Run, runs_of

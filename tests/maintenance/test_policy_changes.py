@@ -360,10 +360,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Lakehouse, Callable[[]
     return read
 
 
-MORE = {
-    "icewright.expire-data.field": "at",
-    "icewright.expire-data.older-than": "P30D",
-}
+MORE = {"icewright.expire-data.field": "at", "icewright.expire-data.older-than": "P30D"}
 REQUESTS: tuple[PlanRequest, ...] = (
     ExpireSnapshotsRequest(),
     RewriteManifestsRequest(),

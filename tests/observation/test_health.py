@@ -168,11 +168,7 @@ def test_a_look_asks_for_no_merge_that_few_counted_queries_do_not_pay() -> None:
     assert many.action is not None
 
 
-@given(
-    figures(),
-    st.sampled_from(["delete_files", "deleted_records", "failures"]),
-    st.integers(0, 10_000),
-)
+@given(figures(), st.sampled_from(["delete_files", "deleted_records", "failures"]), st.integers(0, 10_000))
 def test_more_of_what_is_bad_never_raises_it(found: HealthFigures, field: str, more: int) -> None:
     worse = replace(found, **{field: getattr(found, field) + more})
     assert health_of(worse).score <= health_of(found).score

@@ -78,10 +78,7 @@ def test_filters_of_iceberg() -> None:
         ),
         (
             {"type": "or", "left": {"type": "eq", "term": "a", "value": 1}, "right": {"type": "is-null", "term": "b"}},
-            (
-                Filter("a", Operator.OTHER),
-                Filter("b", Operator.OTHER),
-            ),
+            (Filter("a", Operator.OTHER), Filter("b", Operator.OTHER)),
         ),
         (
             {"type": "eq", "term": {"type": "reference", "term": "a"}, "value": True},

@@ -12,11 +12,7 @@ from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, ExpireDa
 from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
 from icewright.model.plans.plans import Plan
-from icewright.model.work.jobs import (
-    CommitUnknown,
-    Conflicted,
-    TaskSpec,
-)
+from icewright.model.work.jobs import CommitUnknown, Conflicted, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from tests.actions.expire_snapshots.test_expiry_service import ended
 from tests.builders.lakehouse import HOUR_MS, MIB, NAME, Lakehouse

@@ -67,10 +67,7 @@ def taking(*more: int) -> ExpireSnapshots:
         (replace(SOUND, refs_seen=()), {"miscounted"}),
         (replace(SOUND, refs_removed=(RefAt("x", RefKind.TAG, 1),)), {"miscounted"}),
         (replace(SOUND, refs_removed=SOUND.refs_seen), {"ref-not-old"}),
-        (
-            replace(SOUND, snapshot_ids=(), retained_snapshot_ids=tuple(range(1, 9))),
-            {"nothing"},
-        ),
+        (replace(SOUND, snapshot_ids=(), retained_snapshot_ids=tuple(range(1, 9))), {"nothing"}),
         (replace(SOUND, rule=ExpiryRule(5 * DAY_MS, None)), {"retains-none"}),
         (replace(SOUND, rule=ExpiryRule(5 * DAY_MS, 0)), {"retains-none"}),
         (replace(SOUND, rule=ExpiryRule(-1, 1)), {"wrong-age"}),
@@ -141,9 +138,7 @@ def test_a_ref_goes_by_its_age_alone() -> None:
 
 def test_what_is_on_no_branch_is_as_old_as_the_rule_says() -> None:
     aside = replace(of(9, 4 * DAY_MS, 3), sequence_number=0)
-    metadata = replace(
-        line(20 * DAY_MS, 15 * DAY_MS, 10 * DAY_MS, 1 * DAY_MS, refs=()),
-    )
+    metadata = replace(line(20 * DAY_MS, 15 * DAY_MS, 10 * DAY_MS, 1 * DAY_MS, refs=()))
     metadata = replace(metadata, snapshots=(*metadata.snapshots, aside))
     metadata = replace(metadata, refs=(*metadata.refs, Ref("b", RefKind.BRANCH, 1, max_snapshot_age_ms=1)))
     action = planned(metadata)

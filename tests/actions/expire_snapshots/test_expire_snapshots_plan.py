@@ -17,19 +17,7 @@ from icewright.inventory.snapshot_retention import retained_refs, retained_snaps
 from icewright.model.actions.expire_snapshots import ExpiryRule, Hold, RefAt
 from icewright.model.iceberg.tables import LoggedMetadata, LoggedSnapshot, Ref, RefKind, TableMetadata
 from icewright.model.plans.plans import Reason
-from tests.builders.expiring import (
-    AGED,
-    DAYS,
-    EVERYTHING,
-    decided,
-    gone,
-    histories,
-    line,
-    logged,
-    of,
-    policy,
-    rules,
-)
+from tests.builders.expiring import AGED, DAYS, EVERYTHING, decided, gone, histories, line, logged, of, policy, rules
 from tests.builders.observations import DAY_MS, HOUR_MS, MINUTE_MS, NOW, table
 from tests.cases import each_case
 from tests.narrowing import not_none

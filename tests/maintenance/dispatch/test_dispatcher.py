@@ -12,15 +12,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode
 from icewright.model.work.breaker import FAILURES_MAX
-from icewright.model.work.jobs import (
-    PROTOCOL_VERSION,
-    Committed,
-    CommitUnknown,
-    Conflicted,
-    Failed,
-    Result,
-    TaskReport,
-)
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, Failed, Result, TaskReport
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.work.tasks.retry import BACKOFF_BASE_MS, BACKOFF_MAX_MS
 from tests.builders.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse

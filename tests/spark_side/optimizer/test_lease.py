@@ -10,14 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.core.errors import (
-    IcewrightError,
-    InvalidMessage,
-    LeaseLost,
-    Rejected,
-    ServerUnavailable,
-    Unavailable,
-)
+from icewright.core.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, ServerUnavailable, Unavailable
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import Progress
 from icewright_spark.optimizer.attempt_log import AttemptLog

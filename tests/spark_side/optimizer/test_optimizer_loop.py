@@ -691,7 +691,4 @@ def test_a_server_that_is_away_is_asked_less_often_and_told_of_once() -> None:
     assert optimizer.pauses[:4] == [1.0, 2.0, 4.0, 5.0]
     assert (max(optimizer.pauses), optimizer.pauses[-1]) == (5.0, 0.5)
     told = [(entry["log_level"], entry["event"], entry["failures"]) for entry in logs]
-    assert told == [
-        ("warning", "no tasks from the server", 1),
-        ("info", "the server answers again", 10),
-    ]
+    assert told == [("warning", "no tasks from the server", 1), ("info", "the server answers again", 10)]

@@ -205,8 +205,6 @@ def test_the_backlog_starts_what_claims_would_one_after_the_other(
         del left[turns[0].task_id]
         more = use_of(turns[0].lane, f"new-{number}", admission.holding)
         now_true = replace(
-            now_true,
-            uses=(*now_true.uses, more),
-            last={**now_true.last, turns[0].lane.tenant: 1_000 + number},
+            now_true, uses=(*now_true.uses, more), last={**now_true.last, turns[0].lane.tenant: 1_000 + number}
         )
     assert [task.task_id for task in chosen(terms, facts, tasks, 1_000)] == expected

@@ -557,13 +557,7 @@ _CLIENT_RAISES = {
         UNKNOWN,
     ),
     **dict.fromkeys(
-        (
-            Answer.RESET_BEFORE_SEND,
-            Answer.RESET_AFTER_SEND,
-            Answer.TIMEOUT,
-            Answer.TRUNCATED,
-            Answer.MALFORMED,
-        ),
+        (Answer.RESET_BEFORE_SEND, Answer.RESET_AFTER_SEND, Answer.TIMEOUT, Answer.TRUNCATED, Answer.MALFORMED),
         "org.apache.iceberg.exceptions.RESTException",
     ),
     Answer.KILLED: "",
