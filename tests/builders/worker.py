@@ -264,6 +264,12 @@ def claim(house: Lakehouse, asked: PlanRequest) -> TaskSpec:
     return Worker(house).claimed()
 
 
+def at_work(house: Lakehouse) -> tuple[Worker, TaskSpec]:
+    """An optimizer, and the task that it got: there is one."""
+    worker = Worker(house)
+    return worker, worker.claimed()
+
+
 def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
     """Say how an attempt ended."""
     said = TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)

@@ -36,8 +36,7 @@ def kept_up() -> Lakehouse:
 
 
 def test_asking_changes_nothing() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     record, tasks, plans = house.record(), house.all_tasks(), house.tables.plans(house.record().table_id, limit=9)
     ask(house)
@@ -75,8 +74,7 @@ def asked_expiry(house: Lakehouse) -> Task:
 
 
 def test_another_task_of_the_table_keeps_a_task_waiting() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     worker = Worker(house)
     worker.introduce()
@@ -90,8 +88,7 @@ def test_another_task_of_the_table_keeps_a_task_waiting() -> None:
 
 
 def test_a_queued_task_says_about_when_it_starts() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     Worker(house).introduce()
     start = not_none(of(ask(house)).expected.start)
@@ -102,8 +99,7 @@ def test_a_queued_task_says_about_when_it_starts() -> None:
 
 
 def test_a_task_that_its_owner_does_not_want_any_more_is_taken_back() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     Worker(house).introduce()
     house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
@@ -113,8 +109,7 @@ def test_a_task_that_its_owner_does_not_want_any_more_is_taken_back() -> None:
 
 
 def test_an_optimizer_that_fell_silent_or_reaches_another_catalog_takes_nothing() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     Worker(house).introduce("elsewhere")
     assert [wait.reason.code for wait in of(ask(house)).waits] == ["no-optimizer"]
@@ -125,8 +120,7 @@ def test_an_optimizer_that_fell_silent_or_reaches_another_catalog_takes_nothing(
 
 
 def test_a_task_that_waits_since_long_before_the_latest_ones_is_told() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     (waiting,) = house.all_tasks()
     for _ in range(TASKS_LOOKED_AT):
@@ -136,8 +130,7 @@ def test_a_task_that_waits_since_long_before_the_latest_ones_is_told() -> None:
 
 
 def test_a_name_that_leads_to_another_table_is_said_and_not_raised() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     record = house.record()
     house.catalog.drop(NAME)
@@ -148,8 +141,7 @@ def test_a_name_that_leads_to_another_table_is_said_and_not_raised() -> None:
 
 
 def test_the_answer_is_as_of_the_stores_clock() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     house.store_clock.ahead_ms = LEASE_MS
     assert ask(house).asked_at == house.clock.now() + LEASE_MS

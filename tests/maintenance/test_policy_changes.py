@@ -375,8 +375,7 @@ REQUESTS: tuple[PlanRequest, ...] = (
 def test_a_plan_reads_the_settings_of_its_kind_and_no_other(
     asked: PlanRequest, reading: Callable[[Lakehouse, Callable[[], object]], set[str]]
 ) -> None:
-    house = Lakehouse(rules=(PolicyRule("lake", (), {**AUTO, **MORE}),))
-    house.ready_table()
+    house = Lakehouse(rules=(PolicyRule("lake", (), {**AUTO, **MORE}),)).with_ready_table()
     house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])  # more is read where rows were removed lately
     found = reading(house, partial(house.control.maintainer.plan_asked, NAME, asked))
     assert found
@@ -384,8 +383,7 @@ def test_a_plan_reads_the_settings_of_its_kind_and_no_other(
 
 
 def test_a_rollback_reads_no_setting(reading: Callable[[Lakehouse, Callable[[], object]], set[str]]) -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     first = house.metadata().snapshots[0].snapshot_id
     planned = partial(house.control.maintainer.plan_asked, NAME, RollbackRequest(to_snapshot=first))
     assert reading(house, planned) <= READ_ANEW | {"ignore_other_optimizers"}  # as of a copy in which it is true
@@ -396,8 +394,7 @@ def test_work_on_data_files_reads_the_settings_of_its_kind_and_no_other(
     trigger: Trigger, reading: Callable[[Lakehouse, Callable[[], object]], set[str]]
 ) -> None:
     settings = {**AUTO, "icewright.trigger": trigger.value, "icewright.layout": "sort(city)"}
-    house = Lakehouse(rules=(PolicyRule("lake", (), settings),))
-    house.ready_table()
+    house = Lakehouse(rules=(PolicyRule("lake", (), settings),)).with_ready_table()
     house.pass_time(30 * MINUTE_MS)
     found = reading(house, partial(house.control.planner.plan, NAME))
     assert found <= settings_of(ActionKind.REWRITE_DATA_FILES) | READ_ANEW

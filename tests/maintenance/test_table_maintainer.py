@@ -27,7 +27,7 @@ from icewright.observation.sweep import INTERVAL_MAX_MS
 from icewright.plans.rejection import PlanRejected
 from icewright.work.tasks.retry import CONFLICT_BASE_MS
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, RETRYABLE, Worker
+from tests.builders.worker import FINAL, RETRYABLE, Worker, at_work
 from tests.narrowing import not_none
 
 WIDE = TableName("lake", ("db",), "wide")
@@ -35,9 +35,7 @@ WIDE = TableName("lake", ("db",), "wide")
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
-    return house
+    return Lakehouse().with_ready_table()
 
 
 def set_mode(house: Lakehouse, mode: str) -> None:
@@ -63,8 +61,7 @@ def test_a_second_look_changes_nothing(house: Lakehouse) -> None:
 
 @pytest.mark.parametrize("mode", ["observe", "approve"])
 def test_only_in_mode_auto_does_it_act_by_itself(mode: str) -> None:
-    house = Lakehouse()
-    house.ready_table(properties={"icewright.mode": mode})
+    house = Lakehouse().with_ready_table({"icewright.mode": mode})
     looked = house.control.maintainer.look(NAME)
     assert not looked.plan.is_empty
     assert looked.enqueued is None
@@ -72,8 +69,7 @@ def test_only_in_mode_auto_does_it_act_by_itself(mode: str) -> None:
 
 
 def test_without_any_setting_nothing_is_done() -> None:
-    house = Lakehouse(rules=())
-    house.ready_table(properties={"write.target-file-size-bytes": "67108864"})
+    house = Lakehouse(rules=()).with_ready_table({"write.target-file-size-bytes": "67108864"})
     looked = house.control.maintainer.look(NAME)
     assert not looked.plan.is_empty
     assert house.all_tasks() == []
@@ -163,8 +159,7 @@ def test_a_table_whose_task_runs_gets_no_second_one(house: Lakehouse) -> None:
 
 def test_what_came_while_a_task_ran_is_queued_when_it_has_ended(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.append(8)
     house.pass_time(LEASE_MS // 2)
     house.control.maintainer.look(NAME)
@@ -550,8 +545,7 @@ def test_a_table_of_ten_thousand_partitions(house: Lakehouse) -> None:
 
 
 def test_the_next_task_waits_longer_with_each_conflict_in_a_row_and_not_after_a_success() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer._chance = lambda: 0.5
     worker, waits = Worker(house), []
     for _ in range(3):
@@ -571,8 +565,7 @@ def come_to_nothing(house: Lakehouse, worker: Worker, times: int) -> None:
 
 
 def test_a_table_that_is_unparked_is_worked_on_at_once_and_forgets_what_was() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     worker = Worker(house)
     come_to_nothing(house, worker, FAILURES_MAX)
     assert house.control.maintainer.look(NAME, plan_anew=True).enqueued is None
@@ -586,8 +579,7 @@ def test_a_table_that_is_unparked_is_worked_on_at_once_and_forgets_what_was() ->
 
 
 def test_behind_its_time_the_next_task_has_one_try_which_opens_or_closes_the_breaker() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     worker = Worker(house)
     come_to_nothing(house, worker, FAILURES_MAX)
     house.pass_time(PARKED_MS)
@@ -607,8 +599,7 @@ def test_behind_its_time_the_next_task_has_one_try_which_opens_or_closes_the_bre
 
 
 def test_thresholds_are_the_owners() -> None:
-    house = Lakehouse()
-    house.ready_table(properties={"icewright.breaker.failures": "2", "icewright.breaker.conflicts": "1"})
+    house = Lakehouse().with_ready_table({"icewright.breaker.failures": "2", "icewright.breaker.conflicts": "1"})
     come_to_nothing(house, Worker(house), 2)
     assert house.control.maintainer.look(NAME, plan_anew=True).enqueued is None
 

@@ -21,7 +21,7 @@ from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
 from tests.builders.lakehouse import AUTO, BONN, HOUR_MS, MIB, MINUTE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, Worker
+from tests.builders.worker import FINAL, Worker, at_work
 from tests.cases import each_case
 from tests.narrowing import not_none
 
@@ -191,8 +191,7 @@ def test_work_on_files_comes_first_and_is_not_disturbed() -> None:
     house.append(12)
     house.pass_time(10 * MINUTE_MS)
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.pass_time(HOUR_MS // 60)
     for _ in range(3):
         house.control.loop.round()

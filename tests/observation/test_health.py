@@ -147,8 +147,7 @@ def test_files_that_the_trigger_does_not_merge_are_not_asked_for() -> None:
 
 
 def test_a_look_asks_for_no_merge_that_few_counted_queries_do_not_pay() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
 
     def seen(queries: int) -> PartHealth:
         house.control.planner.queries = CountedQueries(queries)
@@ -209,8 +208,7 @@ def _files_score(policy: Policy, sizes_mib: list[int]) -> int:
 
 
 def test_a_small_table_whose_small_files_are_merged_is_healthy() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     maintainer = house.control.maintainer
     maintainer.look(NAME)
     before = _health(house)
@@ -329,8 +327,7 @@ def _expirable(properties: dict[str, str]) -> int:
 
 
 def test_a_look_stores_the_health_and_explains_what_changed() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer.look(NAME)
     first = not_none(house.record().listed)
     assert first.health is not None

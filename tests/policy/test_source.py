@@ -28,9 +28,7 @@ def new(mode: str, pattern: str = "lake.**") -> NewRevision:
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse(rules=())
-    house.ready_table()
-    return house
+    return Lakehouse(rules=()).with_ready_table()
 
 
 def test_a_table_is_planned_anew_after_a_change_and_not_before(house: Lakehouse) -> None:

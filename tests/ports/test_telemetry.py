@@ -32,7 +32,7 @@ from icewright.work.launch.optimizer import settings_of
 from icewright.work.launch.submission import Submission
 from icewright_spark.optimizer.telemetry import attempting, configure_telemetry
 from tests.builders.lakehouse import Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, at_work
 from tests.narrowing import not_none
 
 SECRET = "s3cr3t-of-this-test"  # noqa: S105 - not one
@@ -66,11 +66,9 @@ def trace_of(span: ReadableSpan) -> int:
 def test_the_spans_of_a_task_are_in_one_trace_on_the_server_and_in_the_optimizer(
     exported: InMemorySpanExporter,
 ) -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     with attempting(spec):
         snapshot = worker.commit(spec)
     worker.report(spec, Committed(snapshot.snapshot_id))
@@ -132,11 +130,9 @@ def test_an_endpoint_without_the_libraries_is_told(monkeypatch: pytest.MonkeyPat
 
 def test_each_line_of_a_tasks_work_says_its_task_and_its_table(logged: pytest.CaptureFixture[str]) -> None:
     configure_logs("json", "info")
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     with attempting(spec):
         structlog.get_logger("icewright.optimizer").info("of an attempt")
     worker.report(spec, Committed(worker.commit(spec).snapshot_id))
@@ -151,8 +147,7 @@ def test_each_line_of_a_tasks_work_says_its_task_and_its_table(logged: pytest.Ca
 
 def test_what_is_bound_to_a_task_ends_with_it(logged: pytest.CaptureFixture[str]) -> None:
     configure_logs("json", "info")
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.loop.round()
     with attempting(Worker(house).claimed()):
         pass

@@ -25,7 +25,7 @@ from icewright.retention.pruning import PRUNING_INTERVAL_MS
 from icewright.server import loop as loop_module
 from icewright.server.loop import DISCOVERY_INTERVAL_MS, ROUND_MS_MAX
 from tests.builders.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, at_work
 from tests.contracts.samples import REASON, new_task
 from tests.narrowing import not_none
 
@@ -74,8 +74,7 @@ def test_a_round_is_idempotent(house: Lakehouse) -> None:
     once = state_of(house)
     house.control.loop.round()
     assert state_of(house) == once
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     for step in (lambda: worker.commit(spec), lambda: worker.commit_unknown(spec), lambda: house.pass_time(LEASE_MS)):
         step()
         house.control.loop.round()
@@ -110,8 +109,7 @@ def test_a_commit_that_nobody_reported_is_found_by_the_sweep(house: Lakehouse) -
 def test_a_conflict_tells_of_a_commit_that_nobody_reported(house: Lakehouse) -> None:
     house.ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
     worker.report(spec, worker.try_commit(spec))
     house.control.loop.round()
@@ -545,8 +543,7 @@ def test_a_step_that_fails_stops_no_other_step(house: Lakehouse, monkeypatch: py
 def test_an_expired_lease_whose_report_is_faster(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     house.ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     stale = house.only_task()
     worker.report(spec, worker.try_commit(spec))
     monkeypatch.setattr(house.tasks, "expired", lambda _limit: [stale])

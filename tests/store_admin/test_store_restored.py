@@ -48,7 +48,7 @@ from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import at_work
 from tests.cases import ROOT
 from tests.contracts.samples import REASON, new_task, of_kind, record
 from tests.lakes.stores import new_store, next_version
@@ -362,8 +362,7 @@ def test_q9_c1_what_was_committed_after_the_backup_is_found_in_its_table_and_don
     house = sql_house(engine)
     house.ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     with closing(sqlite3.connect(tmp_path / "store.db")) as source, closing(sqlite3.connect(tmp_path / "b.db")) as to:
         source.backup(to)
     snapshot = worker.commit(spec)
@@ -383,8 +382,7 @@ def test_q9_c1_what_was_committed_after_the_backup_is_found_in_its_table_and_don
 
 def test_a_person_begins_anew_what_expires_by_itself_after_a_restore() -> None:
     """What somebody took back since the backup, nobody knows any more."""
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     task = replace(house.let_expire_once(), state=TaskState.SUCCEEDED)
     first_runs = house.control.maintainer._first_runs
     latest = lambda kind: [task] if kind is task.kind else []  # noqa: E731 - of this test

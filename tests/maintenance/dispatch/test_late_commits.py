@@ -9,7 +9,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from tests.builders.lakehouse import HOUR_MS, LEASE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, STOPPED, Worker
+from tests.builders.worker import FINAL, STOPPED, Worker, at_work
 from tests.maintenance.dispatch.test_verifier import two_groups
 from tests.narrowing import not_none
 
@@ -18,8 +18,7 @@ OTHER = TableName("lake", ("db",), "other")
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer.look(NAME)
     return house
 
@@ -30,8 +29,7 @@ def history(house: Lakehouse, task: Task) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("end", ["superseded", "failed", "cancelled"])
 def test_a_commit_after_the_end_is_verified_and_told(house: Lakehouse, end: str) -> None:
-    zombie = Worker(house)
-    spec = zombie.claimed()
+    zombie, spec = at_work(house)
     if end == "superseded":
         task = zombie.commit_unknown(spec)
         house.pass_time(LEASE_MS)
@@ -98,8 +96,7 @@ def test_an_alarm_is_raised_once(house: Lakehouse) -> None:
 
 
 def test_task_ids_that_an_owner_made_up_or_copied_concern_nobody(house: Lakehouse) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     worker.report(spec, FINAL)
     house.create(OTHER)
     for task_id in (spec.task_id, "task-of-nobody"):

@@ -39,8 +39,7 @@ def house(request: pytest.FixtureRequest) -> Lakehouse:
         found = stores_on("sqlite", request, clock)
         return found.tables(), found.tasks()
 
-    house = Lakehouse(stores=None if request.param == "memory" else stores)
-    house.ready_table()
+    house = Lakehouse(stores=None if request.param == "memory" else stores).with_ready_table()
     house.rounds(1)
     return house
 
@@ -129,8 +128,7 @@ def test_why_tells_slots_by_the_rows_of_the_queue_as_claims_do(request: pytest.F
         found.append(tasks)
         return both.tables(), tasks
 
-    house = Lakehouse(stores=stores)
-    house.ready_table()
+    house = Lakehouse(stores=stores).with_ready_table()
     house.rounds(1)
     statistics = ask_for_statistics(house)
     with writing(found[0]._engine) as connection:

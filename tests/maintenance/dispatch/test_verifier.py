@@ -18,7 +18,7 @@ from icewright.model.work.jobs import Committed, CommitUnknown, Result, TaskSpec
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.plans.evidence.service import Changes, _fewest_files, changes_between, committed_part, problem_of
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, STOPPED, Worker
+from tests.builders.worker import FINAL, STOPPED, Worker, at_work
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 from tests.narrowing import not_none
@@ -26,8 +26,7 @@ from tests.narrowing import not_none
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer.look(NAME)
     return house
 
@@ -217,8 +216,7 @@ def test_w7_a_report_of_a_commit_that_is_not_there_is_not_believed(house: Lakeho
 
 
 def test_the_snapshot_that_counts_carries_the_task_whatever_the_report_says(house: Lakehouse) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     snapshot = worker.commit(spec)
     task = house.control.verifier.verify(worker.report(spec, Committed(1)))
     assert task.state is TaskState.SUCCEEDED
@@ -304,8 +302,7 @@ def test_a_catalog_that_is_away_is_waited_for(house: Lakehouse) -> None:
 
 def test_what_a_commit_did_to_other_partitions_is_noticed(house: Lakehouse) -> None:
     """Rows moved from one partition to another: the sum is right, the table is not."""
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.append(1, KYOTO)
     paths = [file.path for group in spec.rewrite.groups for file in group.files]
     moved = [MemoryFile("bonn", BONN, 1, 79), MemoryFile("kyoto", KYOTO, 1, 1)]
@@ -375,8 +372,7 @@ def two_groups() -> tuple[Lakehouse, Worker, TaskSpec]:
     house.catalog.append(NAME, files)
     house.pass_time(HOUR_MS)
     assert house.control.maintainer.look(NAME).enqueued is not None
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     assert [group.partition for group in spec.rewrite.groups] == [BONN, KYOTO]
     delete = MemoryFile("d", KYOTO, 100, 1, content=FileContent.POSITION_DELETES, referenced_data_file=files[0].path)
     house.catalog.overwrite(NAME, add=[delete], remove=[])
@@ -465,8 +461,7 @@ def test_every_part_that_attempts_at_a_task_committed_is_verified(lost_rows: int
 @pytest.mark.parametrize("leaves_one_out", [True, False])
 def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, *, leaves_one_out: bool) -> None:
     """As many files and rows as planned, of the same partition, but one of them is another one."""
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.append(1)
     stranger = next(f.path for f in house.catalog.live_files(NAME) if f.path not in _inputs(spec))
     paths = sorted(_inputs(spec))
@@ -625,8 +620,7 @@ def test_w5_equality_deletes_of_all_partitions_must_not_go_while_they_apply() ->
 
 
 def test_an_optimizer_that_cannot_tell_is_not_asked_twice(house: Lakehouse) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     worker.commit(spec)
     task = worker.report(spec, CommitUnknown("timeout"))
     house.pass_time(LEASE_MS)

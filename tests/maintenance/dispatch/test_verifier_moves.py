@@ -14,7 +14,7 @@ from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.evidence.service import Changes, Delta, changes_between, problem_of
 from tests.builders import worker as worker_module
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, at_work
 from tests.narrowing import not_none
 
 MIGRATE = "icewright.rewrite-data-files.migrate-spec"
@@ -25,8 +25,7 @@ BY_BUCKET = (PartitionField(1, 1001, "id_bucket", "bucket[2]"),)
 @pytest.fixture
 def house() -> Lakehouse:
     """Eight files in Bonn and two in Kyoto of the older spec, and small ones of the current one."""
-    house = Lakehouse()
-    house.ready_table(properties={MIGRATE: "all"})
+    house = Lakehouse().with_ready_table({MIGRATE: "all"})
     house.append(2, KYOTO)
     spec_id = house.catalog.set_spec(NAME, BY_BUCKET)
     house.append(8, Partition(spec_id, "[1]"))
@@ -63,8 +62,7 @@ def test_rows_that_end_up_in_the_old_spec_are_an_alarm(
 
 def test_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     worker.lost_rows = 1
     task = house.control.verifier.verify(worker.report(spec, Committed(worker.commit(spec).snapshot_id)))
     assert task.state is TaskState.FAILED
@@ -73,8 +71,7 @@ def test_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
 def moved(house: Lakehouse) -> tuple[RewriteDataFiles, Snapshot, Changes]:
     """What a right commit says and does."""
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     snapshot = worker.commit(spec)
     parent = not_none(house.metadata().snapshot(snapshot.parent_id))
     return spec.rewrite, snapshot, changes_between(house.catalog, house.metadata(), parent, snapshot, spec.rewrite)
