@@ -82,6 +82,22 @@ def claim(
     )
 
 
+def taken_at_once(stores: Stores) -> list[Task]:
+    """What eight optimizers get that claim at once from two servers, until nothing is left."""
+    barrier = threading.Barrier(8)
+    several = [stores.tasks() for _ in range(2)]
+
+    def pull(worker: int) -> list[Task]:
+        barrier.wait()
+        taken = []
+        while (task := claim(several[worker % 2], f"optimizer-{worker}")) is not None:
+            taken.append(task)
+        return taken
+
+    with ThreadPoolExecutor(8) as pool:
+        return [task for tasks in pool.map(pull, range(8)) for task in tasks]
+
+
 def sized(task_id: str, size_bytes: int, *executors: Executor, table: int = 1) -> NewTask:
     """A task of one file of that size for each executor; a merge if there is none."""
     new = new_task(task_id, table=table)
@@ -411,19 +427,7 @@ class TestClaim:
         for number in range(12):
             for kind in kinds:
                 first.enqueue(of_kind(f"task-{number:02d}-{kind}", kind, table=number))
-        barrier = threading.Barrier(8)
-        several = [stores.tasks() for _ in range(2)]
-
-        def pull(worker: int) -> list[Task]:
-            mine = several[worker % 2]
-            barrier.wait()
-            taken = []
-            while (task := claim(mine, f"optimizer-{worker}")) is not None:
-                taken.append(task)
-            return taken
-
-        with ThreadPoolExecutor(8) as pool:
-            taken = [task for tasks in pool.map(pull, range(8)) for task in tasks]
+        taken = taken_at_once(stores)
         held = {table_id(number): set[TableSlot]() for number in range(12)}
         for task in taken:
             others, slot = held[task.table_id], task.kind.traits.slot
@@ -510,19 +514,7 @@ class TestClaim:
                 task = not_none(claim(first))
                 move(first, task, TaskState.FAILED)
         waiting = first.counts()[TaskState.QUEUED]
-        barrier = threading.Barrier(8)
-        several = [stores.tasks() for _ in range(2)]
-
-        def pull(worker: int) -> list[Task]:
-            mine = several[worker % 2]
-            barrier.wait()
-            taken = []
-            while (task := claim(mine, f"optimizer-{worker}")) is not None:
-                taken.append(task)
-            return taken
-
-        with ThreadPoolExecutor(8) as pool:
-            taken = [task for tasks in pool.map(pull, range(8)) for task in tasks]
+        taken = taken_at_once(stores)
         assert waiting > 0
         assert len(taken) == waiting
         assert max(Counter(task.task_id for task in taken).values()) == 1

@@ -86,15 +86,8 @@ def meddled(store: OnS3, on_write: Act = as_it_is, on_read: Act = as_it_is) -> S
     return S3Quarantine(Meddled(store.server, on_write, on_read), [store.at(HELD)])
 
 
-@pytest.mark.parametrize("versions", VERSIONS)
-@pytest.mark.parametrize("happened", [True, False])
-@pytest.mark.parametrize("call", range(5))
-def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
-    s3: S3Server, versions: str | None, call: int, *, happened: bool
-) -> None:
-    """Calls are: two of the trial, its end, then the copy and the delete, or the delete alone."""
-    store = on_s3(s3, versions)
-    expected, left, made = listed(store), [call], list[str]()
+def losing(left: list[int], made: list[str], *, happened: bool) -> Act:
+    """The answer behind so many calls is lost, to one that had its effect or not; all calls are noted."""
 
     def lose(name: str, _asked: dict[str, Any], do: Callable[[], Any]) -> Any:
         left[0] -= 1
@@ -105,7 +98,19 @@ def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
             raise ConnectionClosedError(endpoint_url="http://s3")
         return do()
 
-    quarantine = meddled(store, lose)
+    return lose
+
+
+@pytest.mark.parametrize("versions", VERSIONS)
+@pytest.mark.parametrize("happened", [True, False])
+@pytest.mark.parametrize("call", range(5))
+def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
+    s3: S3Server, versions: str | None, call: int, *, happened: bool
+) -> None:
+    """Calls are: two of the trial, its end, then the copy and the delete, or the delete alone."""
+    store = on_s3(s3, versions)
+    expected, left, made = listed(store), [call], list[str]()
+    quarantine = meddled(store, losing(left, made, happened=happened))
     intent = Intent(RUN, 0, expected, 1, IntentState.UNKNOWN, 1, 1, Step.QUARANTINE)
     try:
         held = quarantine.quarantine(RUN, expected)
@@ -133,17 +138,7 @@ def test_c1_a_lost_answer_on_the_way_back_is_found_too(
     store = on_s3(s3, versions)
     expected = listed(store)
     held = store.quarantine.quarantine(RUN, expected)
-    left = [call]
-
-    def lose(_name: str, _asked: dict[str, Any], do: Callable[[], Any]) -> Any:
-        left[0] -= 1
-        if left[0] == -1:
-            if happened:
-                do()
-            raise ConnectionClosedError(endpoint_url="http://s3")
-        return do()
-
-    quarantine = meddled(store, lose)
+    quarantine = meddled(store, losing([call], [], happened=happened))
     intent = Intent(RUN, 0, expected, 1, IntentState.UNKNOWN, 1, 1, Step.RESTORE, held=held)
     try:
         quarantine.restore(RUN, expected, held)
