@@ -14,11 +14,6 @@ from tests.builders.served import EVENTS, V1, Served, problem
 from tests.identity.test_api_identities import entries, expiry, given, wait
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def waiting(served: Served) -> list[str]:
     return [one["plan_id"] for one in served.get("/plans/waiting")["items"]]
 

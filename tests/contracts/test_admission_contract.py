@@ -34,11 +34,6 @@ TWO_CORES = Terms(ETL, Holding(2, 8))
 LARGE = Lane(Queue.LARGE)
 
 
-@pytest.fixture
-def store(stores: Stores) -> TaskStore:
-    return stores.tasks()
-
-
 def put(store: TaskStore, task_id: str, table: int, lane: Lane | None = None, *, priority: int = 0) -> None:
     store.enqueue(waiting(task_id, table, lane, priority=priority))
 

@@ -24,11 +24,6 @@ KIND = ActionKind.REWRITE_DATA_FILES.value
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture
-def store(stores: Stores) -> TaskStore:
-    return stores.tasks()
-
-
 def claim(store: TaskStore) -> Task:
     return not_none(store.claim("o", resource_group="default", catalogs=frozenset({"lake"}), lease_ms=60_000))
 

@@ -23,11 +23,6 @@ LAKE = frozenset({"lake"})
 
 
 @pytest.fixture
-def store(stores: Stores) -> TaskStore:
-    return stores.tasks()
-
-
-@pytest.fixture
 def feed(store: TaskStore) -> Feed:
     return store.feed
 

@@ -61,11 +61,6 @@ ENDS = {
 }
 
 
-@pytest.fixture
-def store(stores: Stores) -> TaskStore:
-    return stores.tasks()
-
-
 def claim(
     store: TaskStore,
     optimizer_id: str = "optimizer-1",

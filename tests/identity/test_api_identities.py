@@ -19,11 +19,6 @@ from tests.builders.served import EVENTS, V1, Served, problem
 DAY_MS = 24 * 3_600_000
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def given(served: Served, name: str, *roles: Role, scopes: tuple[str, ...] = ("*",), days: int = 1) -> TestClient:
     """A client with a token of its own."""
     answer = served.post("/tokens", NewToken(name, roles, scopes, days * DAY_MS))

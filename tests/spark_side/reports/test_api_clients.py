@@ -20,11 +20,6 @@ from tests.work.tasks.test_api_tasks import carry_out, report
 
 
 @pytest.fixture
-def served() -> Served:
-    return Served()
-
-
-@pytest.fixture
 def client(served: Served) -> Iterator[Client]:
     with Client(f"http://{HOST}", TOKEN, transport=served.http._transport) as client:
         yield client
