@@ -11,3 +11,9 @@ def not_none(value: T | None) -> T:
     """The value, which is there."""
     assert value is not None
     return value
+
+
+def of_type(kind: type[T], value: object) -> T:
+    """The value, which is of that type."""
+    assert isinstance(value, kind)
+    return value

@@ -76,8 +76,7 @@ def test_what_others_saw_is_taken_over_at_the_end_of_a_round_and_before_a_place_
     world.leader.keep()
     assert world.leader.claim(U) is not None
     world.pond.drop(AGAIN)
-    known = world.leader.place_now(world.lake.load(T))
-    assert isinstance(known, Complete)
+    assert isinstance(world.leader.place_now(world.lake.load(T)), Complete)
 
 
 def test_the_only_server_of_a_store_asks_for_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

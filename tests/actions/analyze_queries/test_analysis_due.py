@@ -30,7 +30,7 @@ from icewright.ports.store import TaskFilter
 from tests.builders.queries import equal, leave, query, read_of
 from tests.builders.served import EVENTS, HOUR_MS, Served, hello
 from tests.cases import each_case
-from tests.narrowing import not_none
+from tests.narrowing import not_none, of_type
 
 DAY_MS = 24 * HOUR_MS
 LOG = TableName("lake", ("icewright",), "queries")
@@ -240,8 +240,7 @@ def week(column: str, queries: int, first_at: int, last_at: int) -> TemplateWeek
 def test_drift_is_the_share_of_queries_that_the_analysis_did_not_see(
     weeks: list[TemplateWeek], queries: int, share: float
 ) -> None:
-    found = drift_since(weeks, analyzed_at=10)
-    assert isinstance(found, Drift)
+    found = of_type(Drift, drift_since(weeks, analyzed_at=10))
     assert (found.queries, found.share) == (queries, share)
 
 

@@ -28,7 +28,7 @@ from icewright.ports.store import TaskFilter
 from tests.builders.lakehouse import ALL_AUTO, AUTO, BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.builders.worker import Worker, claim, report
 from tests.cases import each_case
-from tests.narrowing import not_none
+from tests.narrowing import not_none, of_type
 
 ASKED = ComputeStatisticsRequest()
 BY_ITSELF = PolicyRule("lake", (), {**AUTO, "icewright.compute-statistics.enabled": "true"})
@@ -55,8 +55,7 @@ def action_of(spec: TaskSpec) -> ComputeStatistics:
 def compute(house: Lakehouse, spec: TaskSpec, ndv: int = 7, path: str = "s1") -> None:
     """What a job commits."""
     action = action_of(spec)
-    of = house.metadata().snapshot(action.base_snapshot_id)
-    assert isinstance(of, Snapshot)
+    of = of_type(Snapshot, house.metadata().snapshot(action.base_snapshot_id))
     blobs = tuple(
         StatisticsBlob(THETA_SKETCH, of.snapshot_id, of.sequence_number, (column.field_id,), {NDV_KEY: str(ndv)})
         for column in action.columns

@@ -67,7 +67,7 @@ from tests.doubles.clock import ManualClock
 from tests.doubles.deletion_store import MemoryDeletionStore
 from tests.doubles.objects import MemoryObjects
 from tests.doubles.quarantine import AFTER, BEFORE, MemoryQuarantine
-from tests.narrowing import not_none
+from tests.narrowing import not_none, of_type
 
 CAREFREE = DeleteSettings(
     orphan_grace_ms=0, expired_grace_ms=0, window_ms=0, budget_files=10**9, files_per_minute=10**9
@@ -303,8 +303,7 @@ class TestGuards:
         plan = world.plan(paths)
         needs, asked = world.needs, list[int]()
         moved: list[CanonicalPath] = []
-        quarantine = world.quarantine
-        assert isinstance(quarantine, MemoryQuarantine)
+        quarantine = of_type(MemoryQuarantine, world.quarantine)
         quarantine.trouble = lambda _step, _when, path: moved.append(path)
         world.deleter().begin(plan, "run-1")
 
@@ -650,8 +649,7 @@ class TestPlans:
     def test_a_plan_is_of_what_is_left_when_all_that_is_needed_is_subtracted(self, world: World) -> None:
         live, garbage = next(iter(world.refs)), world.garbage(1)[0]
         listed = {path: stored.listed for path, stored in world.storage.objects.items()}
-        known = world.needs(NAME, [live, garbage])
-        assert isinstance(known, Complete)
+        known = of_type(Complete, world.needs(NAME, [live, garbage]))
         for paths in ([live], [garbage, live], [garbage, garbage], [at("live1")]):
             with pytest.raises(NotAllowed):
                 plan_deletes(

@@ -38,7 +38,7 @@ from tests.builders.observations import (
     table,
 )
 from tests.cases import each_case
-from tests.narrowing import not_none
+from tests.narrowing import not_none, of_type
 
 FILES = days([40, 50], each=2)
 EXPIRY, _ = planned(decide(FILES, aging([*days(range(29), each=2), *FILES])))
@@ -55,9 +55,7 @@ def now(snapshots: Sequence[Snapshot] = (snapshot(1), MADE, SINCE), tag: Ref | N
 
 
 def frame(**changes: Any) -> UndoExpireData:
-    found = frame_of("task-1", EXPIRY, MADE, now(**changes))
-    assert isinstance(found, UndoExpireData)
-    return found
+    return of_type(UndoExpireData, frame_of("task-1", EXPIRY, MADE, now(**changes)))
 
 
 def undone(
@@ -212,16 +210,13 @@ class TestRefusals:
         assert obstacle(snapshots=(snapshot(1), MADE, undo, after)) == ""
 
     def test_i5_without_the_snapshot_right_before_nobody_knows_what_was_deleted(self) -> None:
-        found = frame_of("task-1", EXPIRY, MADE, now((MADE, SINCE)))
-        assert isinstance(found, Reason)
-        assert found.code == "base-gone"
+        assert of_type(Reason, frame_of("task-1", EXPIRY, MADE, now((MADE, SINCE)))).code == "base-gone"
 
 
 def obstacle_of_schema(fields: tuple[Json, ...]) -> str:
     """The code and text of what stands in the way where these are the columns by now."""
     metadata = now(schemas=(Schema(0, COLUMNS), Schema(1, fields)), current_schema_id=1)
-    frame = frame_of("task-1", EXPIRY, MADE, metadata)
-    assert isinstance(frame, UndoExpireData)
+    frame = of_type(UndoExpireData, frame_of("task-1", EXPIRY, MADE, metadata))
     found = data_undo_obstacle(frame, metadata, rules())
     return "" if found is None else f"{found.code}: {found.text}"
 

@@ -28,7 +28,7 @@ from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import BONN, NAME, SECOND_MS, Lakehouse
 from tests.builders.worker import Worker
 from tests.contracts.stores import stores_on
-from tests.narrowing import not_none
+from tests.narrowing import not_none, of_type
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -123,8 +123,7 @@ def test_why_tells_slots_by_the_rows_of_the_queue_as_claims_do(request: pytest.F
 
     def stores(clock: Clock) -> tuple[TableStore, TaskStore]:
         both = stores_on("sqlite", request, clock)
-        tasks = both.tasks()
-        assert isinstance(tasks, SqlTaskStore)
+        tasks = of_type(SqlTaskStore, both.tasks())
         found.append(tasks)
         return both.tables(), tasks
 

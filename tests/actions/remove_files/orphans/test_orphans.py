@@ -19,7 +19,7 @@ from icewright.model.iceberg.reachable_files import FileClass, NamedFile
 from icewright.model.iceberg.tables import PartitionField
 from icewright.plans.rejection import PlanRejected
 from tests.builders.orphan_lake import ALL, DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, complete, owns, planned
-from tests.narrowing import not_none
+from tests.narrowing import not_none, of_type
 
 
 @pytest.fixture
@@ -253,8 +253,7 @@ def test_o5_where_not_all_tables_are_known_nobody_owns_a_place(lake: OrphanLake,
     gaps = Gaps()
     gaps.add(Gap("lake.db.u", Reason("unclaimed", "not looked at yet")))
     known = gaps.judge(owns(table.root))
-    refused = lake.finder(table).look(table.name, lambda _metadata: known, ALL)
-    assert isinstance(refused, OrphansRefused)
+    refused = of_type(OrphansRefused, lake.finder(table).look(table.name, lambda _metadata: known, ALL))
     assert (refused.reason.code, refused.gaps[0].what) == ("place-unknown", "lake.db.u")
 
 
