@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from tests.doubles.clock import ManualClock
 from tests.narrowing import not_none
 from tests.servers.kafka import kafka_broker
 from tests.servers.mock_kafka import mock_kafka, send
+from tests.waiting import until
 
 SAMPLES = (Path(__file__).parent / "samples" / "trino_476_events.jsonl").read_bytes().splitlines()
 NOW = 1_795_800_000_000
@@ -83,13 +83,6 @@ def reading(brokers: str, name: str, log: QueryLog) -> Iterator[None]:
         stop.set()
         thread.join(WAIT_S)
         assert not thread.is_alive()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline_s, "it never held"
-        time.sleep(0.02)
 
 
 def committed(brokers: str, name: str) -> int:

@@ -12,7 +12,7 @@ from icewright.core.errors import OutcomeUnknown, StoreUnavailable
 from icewright.store import group_commit as together
 from icewright.store.group_commit import GroupCommit
 from tests.cases import each_case
-from tests.store.test_sql_write_lock import until
+from tests.waiting import until
 
 CALLERS = 6
 

@@ -132,8 +132,7 @@ def test_o13_i8_nothing_goes_while_not_all_tables_are_known(world: Gone) -> None
 def test_nothing_is_ever_put_back_and_much_goes_request_by_request() -> None:
     world = Gone()
     paths = world.garbage(GONE_BATCHES * 100 + 50)
-    world.deleter().begin(world.plan(paths), "run-1")
-    world.run_to_its_end()
+    world.carry_out(world.plan(paths))
     world.clock.advance(WINDOW_FLOOR_MS)
     world.is_there = False
     assert not world.purge().is_done

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,16 +33,9 @@ from tests.lakes.sqlite import make_lake
 from tests.lakes.stores import new_store
 from tests.narrowing import not_none
 from tests.servers.zookeeper import PASSWORD, USER, ZooKeeperServer
+from tests.waiting import until
 
-WAIT_S = 60.0
 SESSION_S = 2.0
-
-
-def soon(holds: Callable[[], object]) -> None:
-    until_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
 
 
 class OwnTime:
@@ -174,8 +166,8 @@ class TestLeader:
         old = not_none(first.election.lead())
         assert second.election.lead() is None
         led.server.kill()
-        soon(lambda: first.zookeeper.link.state is not LinkState.CONNECTED)
-        soon(lambda: second.zookeeper.link.state is not LinkState.CONNECTED)
+        until(lambda: first.zookeeper.link.state is not LinkState.CONNECTED)
+        until(lambda: second.zookeeper.link.state is not LinkState.CONNECTED)
         for _ in range(3):
             led.time_s.now_s += 2 * DEPOSE_S
             first.election.check()
@@ -186,7 +178,7 @@ class TestLeader:
         assert second.election.lead() is None
         led.server.start()
         led.time_s.now_s += 1.0
-        soon(second.election.lead)
+        until(second.election.lead)
         second.election.check()
         assert first.election.lead() is None
 
@@ -233,7 +225,7 @@ class TestAssignment:
         held = second.coordinator.held(other)[0]
         town.time_s.now_s += SESSION_S + 0.1
         town.server.kill()
-        soon(lambda: first.coordinator.link.state is not LinkState.CONNECTED)
+        until(lambda: first.coordinator.link.state is not LinkState.CONNECTED)
         assert first.coordinator.assign(town.engine, own) == {}
         assert second.coordinator.beat(other, 0)
         with holding(Held(other, held.bucket, held.epoch)), writing(town.engine):
@@ -242,7 +234,7 @@ class TestAssignment:
         assert first.coordinator.assign(town.engine, own) == {}
         assert owners(first.coordinator) == {own: 64, None: 64}
         town.server.start()
-        soon(lambda: first.coordinator.assign(town.engine, own) == {LEFT: 64})
+        until(lambda: first.coordinator.assign(town.engine, own) == {LEFT: 64})
         assert owners(first.coordinator) == {own: BUCKETS}
 
     def test_people_read_who_has_which_buckets(self, town: Town) -> None:

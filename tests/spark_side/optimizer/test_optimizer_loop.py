@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -47,6 +47,7 @@ from icewright_spark.optimizer.batch import Batch, BatchMember
 from icewright_spark.optimizer.optimizer import Optimizer
 from tests.builders.specs import report_of, settings_of, spec_of
 from tests.cases import each_case
+from tests.waiting import until
 
 
 class Server:
@@ -198,14 +199,6 @@ class Clock:
 
 def tasks(count: int) -> list[TaskSpec]:
     return [spec_of(f"task-{number}") for number in range(count)]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    for _ in range(20_000):
-        if condition():
-            return
-        time.sleep(0.001)
-    raise AssertionError("waited in vain")
 
 
 @contextmanager

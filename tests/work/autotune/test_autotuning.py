@@ -33,6 +33,7 @@ from icewright.work.launch.resident import ResidentApplication, ResidentLauncher
 from tests.builders.served import BY_CITY, HOUR_MS, TOKEN, Served, at_a_port, hello
 from tests.cases import each_case
 from tests.narrowing import not_none
+from tests.waiting import until
 
 MINUTE_MS = 60_000
 TABLES = [TableName("lake", ("db",), f"t{number}") for number in range(5)]
@@ -173,13 +174,6 @@ class Tuned:
 
     def said(self) -> list[tuple[Queue | None, Move, DecisionState]]:
         return [(one.new.queue, one.new.move, one.state) for one in self.decisions()]
-
-
-def until(condition: Callable[[], bool], timeout_s: float = 30) -> None:
-    end_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end_s, "it does not come"
-        time.sleep(0.01)
 
 
 def configured(folder: Path, mode: str, more: str = "") -> Path:
