@@ -9,22 +9,17 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.tasks import Task
-from icewright.model.work.why import Stance, Why, WhyKind
+from icewright.model.work.why import Stance, Why
 from tests.builders.lakehouse import AUTO, BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import Worker
+from tests.explain.test_why_plan import EXPIRE, of
 from tests.narrowing import not_none
 
-REWRITE, EXPIRE = ActionKind.REWRITE_DATA_FILES, ActionKind.EXPIRE_SNAPSHOTS
 KEPT_UP = {**AUTO, "icewright.expire-snapshots.enabled": "true", "icewright.rewrite-manifests.enabled": "true"}
 
 
 def ask(house: Lakehouse) -> Why:
     return house.control.explainer.why(house.record())
-
-
-def of(found: Why, kind: ActionKind = REWRITE) -> WhyKind:
-    (one,) = [each for each in found.kinds if each.kind is kind]
-    return one
 
 
 def kept_up() -> Lakehouse:

@@ -410,3 +410,21 @@ def test_a_table_under_two_names_is_planned_under_both(tmp_path: Path, monkeypat
         "lake.db.first": None,
         "lake.db.second": None,
     }
+
+
+@each_case(
+    "options",
+    [
+        ("--action", "compute-statistics", "--older-than", "P5D"),
+        ("--action", "compute-statistics", "--migrate", "all"),
+        ("--action", "expire-data", "--retain-last", "3"),
+        ("--action", "remove-dangling-deletes", "--migrate", "all"),
+        ("--action", "rewrite-manifests", "--migrate", "all"),
+        ("--action", "rewrite-position-delete-files", "--migrate", "all"),
+        ("--columns", "id"),
+    ],
+)
+def test_a_plan_is_for_one_thing(options: tuple[str, ...]) -> None:
+    said = icewright("plan", "lake.db.events", *options)
+    assert said.status != 0
+    assert "these options cannot be combined" in said.err
