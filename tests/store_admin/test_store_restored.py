@@ -48,7 +48,7 @@ from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import Lakehouse
-from tests.builders.worker import at_work
+from tests.builders.worker import at_work, succeeded
 from tests.cases import ROOT
 from tests.contracts.samples import REASON, new_task, of_kind, record
 from tests.lakes.stores import new_store, next_version
@@ -374,8 +374,7 @@ def test_q9_c1_what_was_committed_after_the_backup_is_found_in_its_table_and_don
     house.restart()
     house.rounds(90)
     task = house.tasks.get(spec.task_id)
-    assert task.state is TaskState.SUCCEEDED
-    assert not_none(task.outcome).snapshot_id == snapshot.snapshot_id
+    assert succeeded(task).snapshot_id == snapshot.snapshot_id
     assert [one.task_id for one in house.metadata().ancestors() if one.task_id] == [spec.task_id]
     engine.dispose()
 

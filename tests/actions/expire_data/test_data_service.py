@@ -16,7 +16,7 @@ from icewright.model.work.jobs import CommitUnknown, Conflicted, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from tests.actions.expire_snapshots.test_expiry_service import ended
 from tests.builders.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
-from tests.builders.worker import Worker, report, verified
+from tests.builders.worker import Worker, report, succeeded, verified
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 from tests.narrowing import not_none
@@ -186,8 +186,7 @@ class TestConcurrency:
         house.pass_time(HOUR_MS)
         house.rounds(2)
         (task,) = house.all_tasks()
-        assert task.state is TaskState.SUCCEEDED, task.outcome
-        assert not_none(task.outcome).snapshot_id == snapshot.snapshot_id
+        assert succeeded(task).snapshot_id == snapshot.snapshot_id
 
     def test_a_conflict_is_planned_again_by_a_person(self, house: Lakehouse) -> None:
         spec = claim(house)

@@ -15,7 +15,7 @@ from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, 
 from icewright.model.work.jobs import CommitUnknown, TaskSpec
 from icewright.model.work.tasks import TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
-from tests.builders.worker import claim, report, verified
+from tests.builders.worker import claim, report, succeeded, verified
 from tests.narrowing import not_none
 
 ASKED = RemoveDanglingDeletesRequest()
@@ -52,9 +52,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
     assert isinstance(spec.action, RemoveDanglingDeletes)
     assert [delete.path for delete in spec.action.deletes] == ["d0.parquet", "d1.parquet"]
     task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet"))
-    assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert task.outcome is not None
-    assert task.outcome.reason.text.startswith("2 delete files that applied to no data file were removed")
+    assert succeeded(task).reason.text.startswith("2 delete files that applied to no data file were removed")
     again = house.control.maintainer.plan_asked(NAME, ASKED)
     assert again.reason.code == "none-dangling"
     with pytest.raises(NotAllowed):
@@ -75,8 +73,7 @@ def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse)
     house.pass_time(HOUR_MS)
     house.rounds(2)
     (task,) = house.all_tasks()
-    assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert not_none(task.outcome).snapshot_id == snapshot.snapshot_id
+    assert succeeded(task).snapshot_id == snapshot.snapshot_id
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, 
 from icewright.model.work.jobs import TaskSpec
 from icewright.model.work.tasks import TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
-from tests.builders.worker import claim, verified
+from tests.builders.worker import claim, succeeded, verified
 from tests.doubles.lake import MemoryFile
 from tests.narrowing import not_none
 
@@ -66,9 +66,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
         ("f00002.parquet", 5),
     ]
     task = verified(house, spec, commit(house, spec))
-    assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert task.outcome is not None
-    assert task.outcome.reason.text == (
+    assert succeeded(task).reason.text == (
         "4 position delete files became 2, and delete the same rows; a scan of their partitions opens 3 delete files "
         "instead of 6"
     )

@@ -9,7 +9,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from tests.builders.lakehouse import HOUR_MS, LEASE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, STOPPED, Worker, at_work
+from tests.builders.worker import FINAL, STOPPED, Worker, at_work, succeeded
 from tests.maintenance.dispatch.test_verifier import two_groups
 from tests.narrowing import not_none
 
@@ -46,8 +46,7 @@ def test_a_commit_after_the_end_is_verified_and_told(house: Lakehouse, end: str)
         house.rounds(2)
 
     task = house.tasks.get(spec.task_id)
-    assert task.state is TaskState.SUCCEEDED
-    assert not_none(task.outcome).snapshot_id == snapshot.snapshot_id
+    assert succeeded(task).snapshot_id == snapshot.snapshot_id
     assert history(house, task)[-3:-1] == [(end, history(house, task)[-3][1]), ("committed", "found-late")]
     assert house.tasks.attempts(spec.task_id)[-1].state is AttemptState.COMMITTED
     assert [log for log in logs if log["event"] == "commit of a task that had ended"] != []

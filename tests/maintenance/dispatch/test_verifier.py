@@ -18,7 +18,7 @@ from icewright.model.work.jobs import Committed, CommitUnknown, Result, TaskSpec
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.plans.evidence.service import Changes, _fewest_files, changes_between, committed_part, problem_of
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, STOPPED, Worker, at_work
+from tests.builders.worker import FINAL, STOPPED, Worker, at_work, succeeded
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 from tests.narrowing import not_none
@@ -219,8 +219,7 @@ def test_the_snapshot_that_counts_carries_the_task_whatever_the_report_says(hous
     worker, spec = at_work(house)
     snapshot = worker.commit(spec)
     task = house.control.verifier.verify(worker.report(spec, Committed(1)))
-    assert task.state is TaskState.SUCCEEDED
-    assert not_none(task.outcome).snapshot_id == snapshot.snapshot_id
+    assert succeeded(task).snapshot_id == snapshot.snapshot_id
 
 
 @pytest.mark.parametrize("recreated", [False, True])
