@@ -198,8 +198,7 @@ def test_w11_a_server_that_dies_at_any_step_goes_on_and_registers_once(
 def test_c1_an_answer_that_was_lost_is_looked_for(
     house: Lakehouse, at: int, error: IcewrightError, attempts: int
 ) -> None:
-    expiry = expired(house)
-    plan = planned(house, expiry)
+    plan = planned(house, expired(house))
     door = dying(house, at, behind=True, error=error)
     task = undone(house, plan)
     assert (task.state, code(task), task.attempt) == (TaskState.SUCCEEDED, "verified", attempts)
@@ -228,8 +227,7 @@ class TestRefusals:
         assert state(house) == seen
 
     def test_the_name_may_be_taken_in_the_last_moment(self, house: Lakehouse) -> None:
-        expiry = expired(house)
-        plan = planned(house, expiry)
+        plan = planned(house, expired(house))
         door = dying(house)
 
         class Late(MemorySecondTables):
@@ -274,8 +272,7 @@ class TestRefusals:
         assert (task.state, last in said(task)) == (TaskState.SUPERSEDED, True)
 
     def test_l6_a_third_name_refuses_it(self, house: Lakehouse) -> None:
-        expiry = expired(house)
-        plan = planned(house, expiry)
+        plan = planned(house, expired(house))
         house.catalog.register(replace(NAME, name="other"), table(house).metadata_log[-1].location)
         house.control.registry.saw(house.catalog.load(replace(NAME, name="other")))
         task = undone(house, plan)
@@ -293,8 +290,7 @@ class TestRefusals:
         assert house.catalog.load(second_of(plans[1])).snapshots == before.snapshots
 
     def test_the_undo_itself_is_taken_back_by_dropping_the_second(self, house: Lakehouse) -> None:
-        expiry = expired(house)
-        plan = planned(house, expiry)
+        plan = planned(house, expired(house))
         task = undone(house, plan)
         with pytest.raises(NotAllowed, match="it was an undo") as refused:
             house.control.undoer.plan(task.task_id)
@@ -311,8 +307,7 @@ class TestVerifying:
     @pytest.fixture
     def reported(self, house: Lakehouse) -> tuple[Lakehouse, Task, TableName]:
         """It is reported, and not verified yet."""
-        expiry = expired(house)
-        plan = planned(house, expiry)
+        plan = planned(house, expired(house))
         task = house.control.dispatcher.apply(plan.plan_id)
         house.control.loop._keep_house()
         assert house.tasks.get(task.task_id).state is TaskState.COMMITTED

@@ -126,6 +126,14 @@ class Machine:
         return self.leadership.led is not None
 
 
+@contextmanager
+def leading(machine: Machine) -> Iterator[None]:
+    """It has begun, and leads."""
+    with machine.leadership:
+        until(lambda: machine.leads)
+        yield
+
+
 @pytest.fixture
 def machines() -> tuple[Machine, Machine]:
     store, book = Store(), SqlServers(new_store())
@@ -134,8 +142,7 @@ def machines() -> tuple[Machine, Machine]:
 
 def test_one_leads_and_when_it_ends_in_order_the_other_one_does(machines: tuple[Machine, Machine]) -> None:
     first, second = machines
-    with first.leadership:
-        until(lambda: first.leads)
+    with leading(first):
         led = not_none(first.leadership.led)
         until(lambda: led.loop.round_ended_at is not None)
         with second.leadership:
@@ -164,12 +171,10 @@ def test_who_loses_the_lead_follows_and_may_lead_again_with_nothing_remembered(
     machines: tuple[Machine, Machine],
 ) -> None:
     first, second = machines
-    with first.leadership:
-        until(lambda: first.leads)
+    with leading(first):
         remembered = first.leadership.led
         first.election.is_robbed()
-        with second.leadership:
-            until(lambda: second.leads)
+        with leading(second):
             until(lambda: not first.leads)
             until(lambda: first.beside == ["begun", "ended"])
             until(lambda: first.election.epoch is None)
@@ -193,8 +198,7 @@ def test_a_leader_that_hangs_gives_the_lead_to_another_server_and_not_to_process
         nonlocal checks
         checks += 1
 
-    with first.leadership:
-        until(lambda: first.leads)
+    with leading(first):
         monkeypatch.setattr(Loop, "silent_s", 1e9)
         monkeypatch.setattr(first.election, "check", check)
         until(lambda: checks > 3 or not first.leads)
@@ -205,8 +209,7 @@ def test_a_leader_that_hangs_gives_the_lead_to_another_server_and_not_to_process
 
 def test_a_leader_whose_store_is_away_leads_on_until_it_can_be_told(machines: tuple[Machine, Machine]) -> None:
     first, _ = machines
-    with first.leadership:
-        until(lambda: first.leads)
+    with leading(first):
         first.election.trouble = StoreUnavailable("for a while")
         until(lambda: first.leads)
         first.election.trouble = None
@@ -244,20 +247,18 @@ def test_a_store_that_is_away_is_told_of_once_in_each_outage(
 def test_a_server_that_may_be_none_any_more_ends(machines: tuple[Machine, Machine]) -> None:
     first, second = machines
     gone = RuntimeError("the schema is a newer one")
-    with first.leadership:
-        until(lambda: first.leads)
+    with leading(first):
         first.election.trouble = gone
         assert first.ended.wait(WAIT_S)
     assert first.leadership.failure is gone
     assert first.beside == ["begun", "ended"]
-    with second.leadership:
-        until(lambda: second.leads)
+    with leading(second):
+        pass
 
 
 def test_a_server_whose_loop_ends_by_itself_ends_as_well(machines: tuple[Machine, Machine]) -> None:
     first, _ = machines
-    with first.leadership:
-        until(lambda: first.leads)
+    with leading(first):
         led = not_none(first.leadership.led)
         led.loop.stop()
         assert first.ended.wait(WAIT_S)
@@ -276,8 +277,8 @@ def test_what_cannot_be_begun_is_tried_again(machines: tuple[Machine, Machine]) 
         return build(engine, part)
 
     first.leadership._build = fails_once
-    with first.leadership:
-        until(lambda: first.leads)
+    with leading(first):
+        pass
     assert len(tries) == 2
 
 
@@ -319,8 +320,7 @@ def sharers() -> tuple[Sharer, Sharer]:
 
 def test_each_server_looks_at_its_share_and_who_is_left_at_all_of_it(sharers: tuple[Sharer, Sharer]) -> None:
     first, second = sharers
-    with first.leadership:
-        until(lambda: first.leads)
+    with leading(first):
         assert len(first.share.buckets) == 128, "it assigns before its loop turns"
         with second.leadership:
             until(lambda: (len(first.share.buckets), len(second.share.buckets)) == (64, 64))
@@ -378,22 +378,19 @@ def test_the_leader_says_once_which_servers_have_another_configuration() -> None
 
 def test_a_server_that_was_declared_dead_begins_anew(sharers: tuple[Sharer, Sharer]) -> None:
     first, second = sharers
-    with first.leadership:
-        until(lambda: first.leads)
-        with second.leadership:
-            until(lambda: second.parts)
-            before = not_none(second.leadership._looking)
-            first.share.coordinator.leave(before.session)
-            second.share._told = None  # its next heartbeat is now
-            until(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)
-            assert second.share.session != before.session
-            until(lambda: not before.thread.is_alive())
+    with leading(first), second.leadership:
+        until(lambda: second.parts)
+        before = not_none(second.leadership._looking)
+        first.share.coordinator.leave(before.session)
+        second.share._told = None  # its next heartbeat is now
+        until(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)
+        assert second.share.session != before.session
+        until(lambda: not before.thread.is_alive())
 
 
 def test_a_leader_that_was_declared_dead_leads_anew(sharers: tuple[Sharer, Sharer]) -> None:
     first, _ = sharers
-    with first.leadership:
-        until(lambda: first.leads)
+    with leading(first):
         led, session = first.leadership.led, first.share.session
         first.share.coordinator.leave(session or 0)
         first.share._told = None
@@ -408,51 +405,47 @@ def test_a_table_at_which_a_loop_hangs_is_looked_at_by_the_leader_that_its_serve
     first, second = sharers
     monkeypatch.setattr(leadership, "LOOK_END_S", 0.01)
     hangs, goes_on = threading.Event(), threading.Event()
-    with first.leadership:
-        until(lambda: first.leads)
-        with second.leadership:
-            until(lambda: second.parts and len(second.share.buckets) == 64)
-            looking, session = second.leadership._looking, second.share.session
-            assert looking is not None
-            name = next(one for one in NAMES if bucket_of(one) in second.share.buckets)
+    with leading(first), second.leadership:
+        until(lambda: second.parts and len(second.share.buckets) == 64)
+        looking, session = second.leadership._looking, second.share.session
+        assert looking is not None
+        name = next(one for one in NAMES if bucket_of(one) in second.share.buckets)
 
-            def hang() -> None:
-                with second.parts[0].working(name) as is_ours:
-                    assert is_ours
-                    hangs.set()
-                    goes_on.wait(WAIT_S)
-
-            monkeypatch.setattr(looking.control.loop, "turn", hang)
-            assert hangs.wait(WAIT_S)
-            first.leadership.__exit__()
-            until(lambda: second.leads and len(second.share.buckets) == 128)
-            part = not_none(second.share._present)
-            with part.working(name) as is_ours:
+        def hang() -> None:
+            with second.parts[0].working(name) as is_ours:
                 assert is_ours
-            assert second.share.session != session
-            goes_on.set()
+                hangs.set()
+                goes_on.wait(WAIT_S)
+
+        monkeypatch.setattr(looking.control.loop, "turn", hang)
+        assert hangs.wait(WAIT_S)
+        first.leadership.__exit__()
+        until(lambda: second.leads and len(second.share.buckets) == 128)
+        part = not_none(second.share._present)
+        with part.working(name) as is_ours:
+            assert is_ours
+        assert second.share.session != session
+        goes_on.set()
 
 
 def test_a_loop_that_hangs_gives_its_tables_away(
     sharers: tuple[Sharer, Sharer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = sharers
-    with first.leadership:
-        until(lambda: first.leads)
-        with second.leadership:
-            until(lambda: second.parts and len(second.share.buckets) == 64)
-            looking = not_none(second.leadership._looking)
-            hangs, goes_on = threading.Event(), threading.Event()
+    with leading(first), second.leadership:
+        until(lambda: second.parts and len(second.share.buckets) == 64)
+        looking = not_none(second.leadership._looking)
+        hangs, goes_on = threading.Event(), threading.Event()
 
-            def hang() -> None:
-                hangs.set()
-                goes_on.wait(WAIT_S)
+        def hang() -> None:
+            hangs.set()
+            goes_on.wait(WAIT_S)
 
-            monkeypatch.setattr(looking.control.loop, "turn", hang)
-            assert hangs.wait(WAIT_S)
-            monkeypatch.setattr(Loop, "silent_s", property(lambda loop: 1e9 * (loop is looking.control.loop)))
-            until(lambda: second.leadership.is_stuck and len(first.share.buckets) == 128)
-            assert len(second.parts) == 1
-            goes_on.set()
-            looking.control.loop.stop()
-            until(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)
+        monkeypatch.setattr(looking.control.loop, "turn", hang)
+        assert hangs.wait(WAIT_S)
+        monkeypatch.setattr(Loop, "silent_s", property(lambda loop: 1e9 * (loop is looking.control.loop)))
+        until(lambda: second.leadership.is_stuck and len(first.share.buckets) == 128)
+        assert len(second.parts) == 1
+        goes_on.set()
+        looking.control.loop.stop()
+        until(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)
