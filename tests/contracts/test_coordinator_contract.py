@@ -472,23 +472,16 @@ class TestShares:
             tables.save_record(record(number, name=name, listed=listed(90) if number >= 5 else None))
         return stores
 
-    @pytest.mark.parametrize("has_new", [False, True])
-    def test_each_table_is_due_in_its_bucket_alone_once_its_first_look_is_over(
-        self, known: Stores, *, has_new: bool
-    ) -> None:
+    def test_each_table_is_due_in_its_bucket_alone_from_its_first_look_on(self, known: Stores) -> None:
         due = partial(known.tables().due, 2**60, 99)
         for bucket in range(BUCKETS):
-            expected = {name for name in NAMES[5:] if bucket_of(name) == bucket} | set(NAMES[:5] if has_new else [])
-            found = due(share=TableShare(frozenset({bucket}), has_new=has_new))
-            assert {one.name for one in found} == expected
-        everything = TableShare(frozenset(range(BUCKETS)), has_new=has_new)
-        assert {one.name for one in due(share=everything)} == set(NAMES[0 if has_new else 5 :])
-        assert {one.name for one in due(share=TableShare(frozenset(), has_new=has_new))} == set(
-            NAMES[:5] if has_new else []
-        )
+            expected = {name for name in NAMES if bucket_of(name) == bucket}
+            assert {one.name for one in due(share=TableShare(frozenset({bucket})))} == expected
+        assert {one.name for one in due(share=TableShare(frozenset(range(BUCKETS))))} == set(NAMES)
+        assert due(share=TableShare(frozenset())) == []
 
     @pytest.mark.parametrize("tried", [False, True])
-    def test_each_event_is_of_the_owner_of_its_table_and_of_names_without_a_record_the_leaders(
+    def test_each_event_is_of_the_owner_of_its_bucket_whether_the_table_is_known_or_not(
         self, known: Stores, clock: ManualClock, *, tried: bool
     ) -> None:
         tables, strange = known.tables(), TableName("lake", ("db",), "strange")
@@ -498,11 +491,12 @@ class TestShares:
             clock.advance(10**9)
         whole = frozenset(range(BUCKETS))
         told = partial(tables.reported_tables, 99, tried=tried)
-        assert set(told(share=TableShare(whole))) == set(NAMES[5:])
-        assert set(told(share=TableShare(whole, has_new=True))) == {*NAMES, strange}
-        assert set(told(share=TableShare(frozenset(), has_new=True))) == {*NAMES[:5], strange}
-        assert set(told(share=TableShare(whole, has_new=True), known=True)) == set(NAMES)
+        assert set(told(share=TableShare(whole))) == {*NAMES, strange}
+        assert set(told(share=TableShare(whole), known=True)) == set(NAMES)
         assert told(share=TableShare(frozenset())) == []
+        home = TableShare(frozenset({bucket_of(strange)}))
+        assert told(share=home, known=False) == [strange]
+        assert told(share=TableShare(whole - home.buckets), known=False) == []
         for bucket in sorted({bucket_of(name) for name in NAMES}):
-            mine = {name for name in NAMES[5:] if bucket_of(name) == bucket}
+            mine = {name for name in NAMES if bucket_of(name) == bucket}
             assert set(told(share=TableShare(frozenset({bucket})), known=True)) == mine

@@ -138,10 +138,9 @@ class SaidConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class TableShare:
-    """The tables in ``buckets`` whose first look is over; with ``has_new`` also all whose first look is not."""
+    """The tables in ``buckets``, those among them that nobody has looked at yet."""
 
     buckets: frozenset[int]
-    has_new: bool = False
 
 
 def bucket_of_digest(digest: str) -> int:
