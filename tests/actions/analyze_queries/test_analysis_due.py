@@ -192,8 +192,7 @@ def test_the_policy_switches_it_off_also_for_what_waits() -> None:
     assert len(analyses(served)) == 1
 
 
-def test_a_server_without_a_table_of_queries_says_nothing_of_analyses() -> None:
-    served = Served()
+def test_a_server_without_a_table_of_queries_says_nothing_of_analyses(served: Served) -> None:
     served.table(mode="observe")
     record = not_none(served.control.tables.record_by_name(EVENTS))
     assert record.considered == ()
