@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pytest
@@ -13,7 +13,16 @@ from sqlalchemy import Connection, Engine, text, update
 
 from icewright.core.errors import BucketLost, CoordinatorUnavailable, InvalidConfiguration, NameTaken, StoreTaken
 from icewright.core.reasons import Reason
-from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, LinkState, SaidConfiguration, TableShare
+from icewright.core.servers import (
+    BUCKETS,
+    CLUSTER_DEAD_MS,
+    FILES,
+    SERVERS_KEPT_MS,
+    TABLES,
+    LinkState,
+    SaidConfiguration,
+    TableShare,
+)
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import DIED, FIRST, GONE_S, JOINED, LEFT, SILENT, Bucket, SqlCoordinator
@@ -52,11 +61,12 @@ class Servers:
         self.engine = self.stores.engine
         self.coordinator: Coordinator = self.one_more()
 
-    def one_more(self, said: SaidConfiguration | None = None) -> Coordinator:
+    def one_more(self, said: SaidConfiguration | None = None, balance: str = TABLES) -> Coordinator:
         engine, clock, monotonic_s = self.engine, self.clock, lambda: self.seconds[0]
         if self.zookeeper is None:
-            return SqlCoordinator(engine, clock, monotonic_s=monotonic_s, said=said)
-        return ZooKeeperCoordinator(engine, self.zookeeper(), clock, monotonic_s=monotonic_s, said=said)
+            return SqlCoordinator(engine, clock, monotonic_s=monotonic_s, said=said, balance=balance)
+        zookeeper = self.zookeeper()
+        return ZooKeeperCoordinator(engine, zookeeper, clock, monotonic_s=monotonic_s, said=said, balance=balance)
 
     def of_another_kind(self) -> Coordinator:
         """One that hears of others as none of these does."""
@@ -460,6 +470,28 @@ def test_the_server_with_most_tables_gives_the_bucket_with_most_away(servers: Se
     servers.hand_over(first)
     found = Counter(one.session for name in NAMES for one in servers.buckets if one.bucket == bucket_of(name))
     assert abs(found[first] - found[second]) <= max(assigned.tables.values())
+
+
+@pytest.mark.parametrize("balance", [TABLES, FILES])
+def test_shares_are_balanced_by_tables_or_by_their_files(servers: Servers, balance: str) -> None:
+    """One bucket has a table of many files, another one two small tables: who has both gives the heavier one away."""
+    names = [TableName("lake", ("db",), f"n{number}") for number in range(200)]
+    of_buckets = {bucket: [name for name in names if bucket_of(name) == bucket] for bucket in map(bucket_of, names)}
+    two = next(bucket for bucket, its in of_buckets.items() if len(its) > 1)
+    one = next(bucket for bucket in of_buckets if bucket != two)
+    files = {of_buckets[one][0]: 10_000, of_buckets[two][0]: 1, of_buckets[two][1]: 1}
+    for number, (name, count) in enumerate(files.items()):
+        like = listed(90)
+        found = replace(like, figures=replace(like.figures, data_files=count))
+        servers.stores.tables().save_record(record(number, name=name, listed=found))
+    servers.coordinator = servers.one_more(balance=balance)
+    first = servers.join("server-1")
+    servers.assign(first)
+    second = servers.join("server-2")
+    servers.assign(first)
+    servers.hand_over(first)
+    owners = {found.bucket: found.session for found in servers.buckets}
+    assert (owners[one], owners[two]) == ((first, second) if balance == TABLES else (second, first))
 
 
 class TestShares:
