@@ -19,7 +19,6 @@ class MemoryFeed:
         self._last = self._forgotten = 0
 
     def tell(self, fact: Fact, key: str) -> bool:
-        """See the port."""
         with self._lock:
             if any(other == key for _, other in self._told):
                 return False
@@ -32,24 +31,20 @@ class MemoryFeed:
             self._append(fact, None)
 
     def after(self, sequence: int, limit: int, only: FeedFilter) -> FeedPage:
-        """See the port."""
         with self._lock:
             found = [one for one, _ in self._told if one.sequence > sequence and only.lets(one.fact)][:limit]
             through = found[-1].sequence if len(found) == limit else max(self._last, sequence)
             return FeedPage(tuple(found), through)
 
     def last(self) -> int:
-        """See the port."""
         with self._lock:
             return self._last
 
     def forgotten_through(self) -> int:
-        """See the port."""
         with self._lock:
             return self._forgotten
 
     def forget(self, told_before: Instant, limit: int) -> int:
-        """See the port."""
         with self._lock:
             old = [one for one, _ in self._told[:limit] if one.at < told_before]
             if old:
