@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -207,4 +208,6 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    # Whoever ends a long run by SIGTERM ends its servers as well, and leaves no lake behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())
