@@ -559,6 +559,8 @@ class TestInbox:
         name, now = self.EVENT.table_name, clock.now()
         assert store.reported_commits(name, (4, 5, 6), now) == ReportedCommits({5: Channel.KAFKA})
         assert store.reported_commits(TableName("lake", ("ns",), "other"), (5,), now) == ReportedCommits({})
+        store.receive(CommitEvent(name), channel=Channel.LISTING)
+        assert store.reported_commits(name, (), now) == ReportedCommits({}), "it tells that the table is there"
         store.receive(CommitEvent(name), channel=Channel.HIVE)
         assert store.reported_commits(name, (), now) == ReportedCommits({}, Channel.HIVE)
         assert store.reported_commits(name, (), now + 1) == ReportedCommits({})

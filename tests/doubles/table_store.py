@@ -58,11 +58,6 @@ class _StoredInventory:
     runs: dict[int, Run] = field(default_factory=dict)
 
 
-def _is_in(share: TableShare, name: TableName, record: TableRecord | None) -> bool:
-    is_new = record is None or record.listed is None
-    return share.has_new if is_new else bucket_of(name) in share.buckets
-
-
 class MemoryTableStore(MemoryFindings):
     """What the services need of a :class:`~icewright.ports.store.TableStore`; one lock makes it thread-safe.
 
@@ -185,7 +180,7 @@ class MemoryTableStore(MemoryFindings):
         """See the port."""
         with self._lock:
             found = [r for r in self._records.values() if r.dropped_at is None and r.next_look_at <= now]
-            found = [r for r in found if share is None or _is_in(share, r.name, r)]
+            found = [r for r in found if share is None or bucket_of(r.name) in share.buckets]
             return sorted(found, key=lambda record: (record.next_look_at, record.table_id))[:limit]
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
@@ -376,10 +371,10 @@ class MemoryTableStore(MemoryFindings):
     ) -> Sequence[TableName]:
         """See the port."""
         with self._lock:
-            names = {record.name: record for record in self._records.values() if record.dropped_at is None}
+            names = {record.name for record in self._records.values() if record.dropped_at is None}
             told = self._inbox.reported_tables(self._clock.now(), tried=tried)
             found = [name for name in told if known is None or (name in names) is known]
-            found = [name for name in found if share is None or _is_in(share, name, names.get(name))]
+            found = [name for name in found if share is None or bucket_of(name) in share.buckets]
             return [name for name in found if name.catalog not in without][:limit]
 
     def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:

@@ -23,7 +23,8 @@ from icewright.ports.store import AT_ONCE
 from icewright.retention import pruning as pruning_module
 from icewright.retention.pruning import PRUNING_INTERVAL_MS
 from icewright.server import loop as loop_module
-from icewright.server.loop import DISCOVERY_INTERVAL_MS, ROUND_MS_MAX
+from icewright.server.discovery import INTERVAL_MS as DISCOVERY_INTERVAL_MS
+from icewright.server.loop import ROUND_MS_MAX
 from tests.builders.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.builders.worker import Worker
 from tests.contracts.samples import REASON, new_task

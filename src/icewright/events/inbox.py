@@ -60,9 +60,7 @@ class InboxWorker:
         self._failed.clear()
         away = self._away()
         known = self._inbox.reported_tables(most, known=True, without=away, share=share)
-        others: Sequence[TableName] = ()
-        if share is None or share.has_new:
-            others = self._inbox.reported_tables(UNKNOWN_MAX, known=False, without=away)
+        others = self._inbox.reported_tables(UNKNOWN_MAX, known=False, without=away, share=share)
         strange = frozenset(others)
         for name in for_a_while((*known, *others)):
             self._answer(name, doubtful=name in strange)

@@ -3,7 +3,10 @@
 1. Candidates are the ends of what filters ask for: ``x >= 5 AND x <= 9`` may cut at ``x < 5`` and at ``x <= 9``.
 2. A cut gains the rows that queries need not read because they ask for the other side alone. It counts in the
    partitions where both sides have half a file at least: only there files follow it.
-3. The cut of all leaves that gains most is made next, until none gains or the tree is as large as it may be.
+3. Where older partitions are asked for other columns than newer ones, one tree for all would have files follow cuts
+   that nobody asks of them. So partitions are divided into ranges where the best cuts of both ranges gain clearly more
+   than the best cut of all: a division costs no files, and each range gets cuts of its own.
+4. The cut of all leaves that gains most is made next, until none gains or the tree is as large as it may be.
 
 Queries are held to read a side where its range of the cut column has what they ask for, as readers judge by bounds.
 """
@@ -24,7 +27,16 @@ from icewright.model.iceberg.predicates.cuts import COLUMNS_MAX, CUTS_MAX, DEPTH
 from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operator
 from icewright_spark.executors.sort.cut_cells import FILE_SHARE_MIN, threshold_of
 from icewright_spark.executors.sort.literals import as_cut
-from icewright_spark.trials.predicates import IN_LITERALS_MAX, Codes, ColumnBounds, Flags, Path, files_that_may_match
+from icewright_spark.trials.predicates import (
+    IN_LITERALS_MAX,
+    UNKNOWN_HIGH,
+    UNKNOWN_LOW,
+    Codes,
+    ColumnBounds,
+    Flags,
+    Path,
+    files_that_may_match,
+)
 from icewright_spark.trials.simulation import Amounts, Simulation
 from icewright_spark.trials.table_sample import CodedColumn
 from icewright_spark.trials.workload import Unit, Workload
@@ -37,6 +49,10 @@ CANDIDATES_MAX: Final = 256
 """Cuts of a column, those of most queries first."""
 PARTITIONS_MAX: Final = 64
 """Partitions, the largest first: one tree is for all of them."""
+DIVISION_GAIN_MIN: Final = 1.2
+"""What the best cuts of two ranges of partitions gain over the best cut of both: less may be chance."""
+DIVISION_SHARE_MIN: Final = 0.05
+"""Of what the first cut of the tree gains: what a division gains at least beyond the best cut."""
 
 _BELOW: Final = frozenset({Operator.LT, Operator.GT_EQ})
 _UP_TO: Final = frozenset({Operator.LT_EQ, Operator.GT})
@@ -57,7 +73,8 @@ def cut_tree(
     axes = [axis for path in named if (axis := _axis(path, columns[path], some, rows)) is not None]
     if not axes or not len(rows):
         return None
-    return _Growth(axes, some, partitions, files).tree()
+    read = _partitions_read(some, columns, rows, partitions, len(files))
+    return _Growth(axes, some, partitions, files, read).tree()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +108,27 @@ class _Leaf:
 
 @dataclass(slots=True)
 class _Growth:
-    """Grows one tree. ``partitions`` are those of the rows, ``files`` how many each of them has."""
+    """Grows one tree.
+
+    ``partitions`` are those of the rows, ``files`` how many each of them has, ``read`` which of them each query reads.
+    """
 
     axes: Sequence[_Axis]
     units: Sequence[Unit]
     partitions: Codes
     files: Codes
+    read: Flags
     weights: Amounts = field(init=False)
     floors: Amounts = field(init=False)
+    first: float = 0.0
+    """What the best cut of all rows gains."""
 
     def tree(self) -> CutTree | None:
         count = len(self.files)
         sizes = np.bincount(self.partitions, minlength=count)
         self.weights = np.array([unit.weight for unit in self.units], np.float64)
         self.floors = FILE_SHARE_MIN * sizes / self.files
-        root = _Leaf(np.arange(len(self.partitions)), np.ones((len(self.units), count), np.bool_))
+        root = _Leaf(np.arange(len(self.partitions)), self.read)
         heap: list[tuple[float, int, _Leaf]] = []
         self._offer(heap, root, 0)
         made, length = 0, _ENVELOPE
@@ -126,17 +149,46 @@ class _Growth:
         """Put a leaf among those to be cut, by what its best cut gains; numbers of leaves differ and never tie."""
         if leaf.depth == DEPTH_MAX or not leaf.read.any():
             return
+        gains = [self._gains(leaf, axis) for axis in self.axes]
         best = 0.0
-        for place, axis in enumerate(self.axes):
-            gains = self._gains(leaf, axis)
-            found = int(np.argmax(gains))
-            if gains[found] > best:
-                best, leaf.cut = float(gains[found]), (place, found)
+        for place, found in enumerate(gains):
+            of_all = found.sum(axis=1)
+            cut = int(np.argmax(of_all))
+            if of_all[cut] > best:
+                best, leaf.cut = float(of_all[cut]), (place, cut)
         if best > 0:
+            divided = self._division(leaf, np.concatenate(gains))
+            self.first = self.first or best
+            if divided is not None and divided[0] >= max(
+                DIVISION_GAIN_MIN * best, best + DIVISION_SHARE_MIN * self.first
+            ):
+                best, leaf.cut = divided
             heapq.heappush(heap, (-best, number, leaf))
 
+    def _division(self, leaf: _Leaf, gains: Amounts) -> tuple[float, tuple[int, int]] | None:
+        """The cut between partitions after which the best cut of either side gains most, and what both gain.
+
+        ``gains`` are those of all cuts of all axes, by partition. Partitions that a cut goes through count on no side.
+        """
+        best: tuple[float, tuple[int, int]] | None = None
+        there = np.bincount(self.partitions[leaf.rows], minlength=len(self.files)) > 0
+        for place, axis in enumerate(self.axes):
+            low, high = np.full(len(there), len(axis.thresholds) + 1), np.full(len(there), -1)
+            np.minimum.at(low, self.partitions[leaf.rows], axis.bins[leaf.rows])
+            np.maximum.at(high, self.partitions[leaf.rows], axis.bins[leaf.rows])
+            cuts = np.arange(len(axis.thresholds))[:, None]
+            below, above = (high <= cuts) & there, (low > cuts) & there
+            kinds = np.unique(np.stack([below.sum(axis=1), above.sum(axis=1)]), axis=1, return_index=True)[1]
+            kinds = kinds[below[kinds].any(axis=1) & above[kinds].any(axis=1)]
+            if len(kinds):
+                of_both = (gains @ below[kinds].T).max(axis=0) + (gains @ above[kinds].T).max(axis=0)
+                found = int(np.argmax(of_both))
+                if best is None or of_both[found] > best[0]:
+                    best = float(of_both[found]), (place, int(kinds[found]))
+        return best
+
     def _gains(self, leaf: _Leaf, axis: _Axis) -> Amounts:
-        """By cut: the rows that queries need not read because of it, as often as the queries ran."""
+        """By cut and partition: the rows that queries need not read because of it, as often as the queries ran."""
         count, cuts = len(self.files), len(axis.thresholds)
         bins = axis.bins[leaf.rows] * count + self.partitions[leaf.rows]
         found = np.bincount(bins, minlength=(cuts + 1) * count).reshape(cuts + 1, count)
@@ -145,7 +197,7 @@ class _Growth:
         follows = (below >= self.floors) & (above >= self.floors) & (below > 0) & (above > 0)
         read = self.weights[:, None] * leaf.read
         spared = ((~axis.left).T @ read) * below + ((~axis.right).T @ read) * above
-        return np.asarray((spared * follows).sum(axis=1), np.float64)
+        return np.asarray(spared * follows, np.float64)
 
     def _sides(self, leaf: _Leaf, cut: tuple[int, int]) -> tuple[_Leaf, _Leaf]:
         axis, place = self.axes[cut[0]], cut[1]
@@ -201,6 +253,31 @@ def _rows(simulation: Simulation) -> tuple[Codes, Codes, Codes]:
     rows = np.flatnonzero(numbers[of_rows] >= 0)
     rows = rows[np.linspace(0, max(len(rows) - 1, 0), min(len(rows), ROWS_MAX)).astype(np.int64)] if len(rows) else rows
     return rows, numbers[of_rows[rows]], files[largest]
+
+
+def _partitions_read(
+    units: Sequence[Unit], columns: Mapping[Path, CodedColumn], rows: Codes, partitions: Codes, count: int
+) -> Flags:
+    """Of each query and partition whether the bounds that the sample has of it leave the query something to read."""
+    asked = {condition.column for unit in units for condition in unit.conditions or ()}
+    bounds = {path: _of_partitions(columns[path], rows, partitions, count) for path in asked if columns[path].bounded}
+    read = np.ones((len(units), count), np.bool_)
+    for number, unit in enumerate(units):
+        for condition in unit.conditions or ():
+            if condition.column in bounds:
+                read[number] &= files_that_may_match(condition, bounds[condition.column])
+    return read
+
+
+def _of_partitions(column: CodedColumn, rows: Codes, partitions: Codes, count: int) -> ColumnBounds:
+    """Bounds of a column in each partition; unknown where the sample has no value of it there."""
+    ranks, low, high = column.ranks[rows], np.full(count, column.distinct), np.full(count, -1)
+    valid = ranks >= 0
+    np.minimum.at(low, partitions[valid], ranks[valid])
+    np.maximum.at(high, partitions[valid], ranks[valid])
+    no: npt.NDArray[np.bool_] = np.zeros(count, np.bool_)
+    lower = np.where(high >= 0, column.lower[low + 1], UNKNOWN_LOW)
+    return ColumnBounds(lower, np.where(high >= 0, column.upper[high + 1], UNKNOWN_HIGH), no, no, ~no)
 
 
 def _axis(path: Path, column: CodedColumn, units: Sequence[Unit], rows: Codes) -> _Axis | None:

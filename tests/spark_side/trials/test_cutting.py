@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from icewright.model.iceberg.layouts import Curve, LayoutExpression
+from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
 from icewright.model.iceberg.predicates.comparisons import LiteralKind, Operator
-from icewright.model.iceberg.predicates.cuts import CUTS_MAX, TEXT_LENGTH_MAX, CutTree, check_cuts, parse_cuts
+from icewright.model.iceberg.predicates.cuts import CUTS_MAX, TEXT_LENGTH_MAX, Cut, CutTree, check_cuts, parse_cuts
 from icewright.model.queries.queries import Filter, QueryRecord
 from icewright.model.queries.recommendations import LayoutChange, Recommendation
 from icewright_spark.trials.cutting import cut_tree
@@ -158,14 +158,15 @@ def test_cuts_are_where_filters_begin_and_end() -> None:
 
 
 def test_a_cut_that_partitions_make_already_gains_nothing() -> None:
-    """All queries ask for days, each of which is a partition; within them only y tells rows apart."""
+    """All queries ask for days, each of which is a partition; within them only y tells rows apart, all days alike."""
     rng = np.random.default_rng(2)
     day = np.repeat(np.arange(8), ROWS // 8)
     made = in_files({"day": day, "y": rng.integers(0, 1_000, ROWS)}, FILES)
     partitions = [f"day={file // 4}" for file in range(FILES)]
 
     def filters(place: int) -> Sequence[Filter]:
-        return [equals("day", number(place % 8)), *between("y", place * 7 % 900, place * 7 % 900 + 99)]
+        low = place // 8 * 70 % 900
+        return [equals("day", number(place % 8)), *between("y", low, low + 99)]
 
     tree = tree_of(made, queries(100, filters), partitions)
     assert tree is not None
@@ -173,6 +174,87 @@ def test_a_cut_that_partitions_make_already_gains_nothing() -> None:
     without = tree_of(made, queries(100, filters))
     assert without is not None
     assert ("day",) in without.columns
+
+
+DAYS = 16
+DAYS_OF_FILES = [f"day={file // 4}" for file in range(4 * DAYS)]
+
+
+def of_days(seed: int) -> Made:
+    """A partition a day, of four files each; customers and devices on every day."""
+    rng = np.random.default_rng(seed)
+    columns = {"customer": rng.integers(0, 1_000, 2 * ROWS), "device": rng.integers(0, 1_000, 2 * ROWS)}
+    return in_files({"day": np.repeat(np.arange(DAYS), 2 * ROWS // DAYS), **columns}, 4 * DAYS)
+
+
+def changed_habits(first_new: int) -> Callable[[int], Sequence[Filter]]:
+    """Queries of days before ``first_new`` ask for customers, those of later days for devices."""
+    chance = np.random.default_rng(7)
+
+    def filters(place: int) -> Sequence[Filter]:
+        low = int(chance.integers(0, 90)) * 10
+        if place % 2:
+            return [Filter("day", Operator.LT, (number(first_new),)), *between("customer", low, low + 99)]
+        return [Filter("day", Operator.GT_EQ, (number(first_new),)), *between("device", low, low + 99)]
+
+    return filters
+
+
+@pytest.mark.parametrize("first_new", [4, 8, 13])
+def test_ranges_of_partitions_that_are_asked_for_other_columns_get_cuts_of_their_own(
+    first_new: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, filters = of_days(first_new), changed_habits(first_new)
+    table = sampled(made, partitions=DAYS_OF_FILES)
+    asked, later = workload(table, queries(200, filters)), workload(table, queries(200, filters, first=200))
+    tree = cut_tree(asked, table.columns, Simulation(table), list(table.columns))
+    assert tree is not None
+    check_cuts(tree)
+    root = tree.cuts[0]
+    assert root is not None
+    assert (tree.columns[root.column], root.operator, root.literal) == (("day",), Operator.LT, number(first_new))
+    of_sides = [{tree.columns[cut.column] for cut in side if cut is not None} for side in sides(tree)]
+    assert of_sides == [{("customer",)}, {("device",)}]
+    with monkeypatch.context() as undivided:
+        undivided.setattr("icewright_spark.trials.cutting.DIVISION_GAIN_MIN", np.inf)
+        for_all = cut_tree(asked, table.columns, Simulation(table), list(table.columns))
+    assert for_all is not None
+    others = [LayoutExpression.by_cuts(for_all), *(sorted_by(name) for name in ("customer", "device"))]
+    best = min(share_read(table, layout, later) for layout in others)
+    assert share_read(table, LayoutExpression.by_cuts(tree), later) < 0.8 * best
+
+
+def sides(tree: CutTree) -> tuple[Sequence[Cut | None], Sequence[Cut | None]]:
+    """The subtrees of the root."""
+    wanted, place = 1, 1
+    while wanted:
+        wanted += -1 if tree.cuts[place] is None else 1
+        place += 1
+    return tree.cuts[1:place], tree.cuts[place:]
+
+
+def sorted_by(name: str) -> LayoutExpression:
+    return LayoutExpression(Curve.SORT, (LayoutColumn((name,)),))
+
+
+def test_partitions_are_not_divided_where_all_are_asked_for_the_same() -> None:
+    made, filters = of_days(1), changed_habits(8)
+    mixed = [
+        replace(one, tables=tuple(replace(it, filters=it.filters[1:]) for it in one.tables))
+        for one in queries(200, filters)
+    ]
+    tree = tree_of(made, mixed, DAYS_OF_FILES)
+    assert tree is not None
+    assert set(tree.columns) == {("customer",), ("device",)}
+
+
+def test_two_ranges_of_partitions_are_recommended_as_one_layout() -> None:
+    made = of_days(3)
+    found = recommend(TABLE, made.sample(100), made.listed(DAYS_OF_FILES), queries(400, changed_habits(8)))
+    assert isinstance(found.candidate, LayoutChange)
+    tree = found.candidate.layout.cuts
+    assert tree is not None, found.candidate
+    assert {("day",), ("customer",), ("device",)} == set(tree.columns)
 
 
 def test_values_that_share_what_bounds_have_of_them_are_not_told_apart() -> None:
