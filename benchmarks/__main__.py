@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b2, b3, b3_written, b4, b7, b9, b11, b12, b13, b14, first_minutes, queue
+from benchmarks import b1, b2, b3, b3_written, b4, b7, b7_full, b9, b11, b12, b13, b14, first_minutes, queue
 from benchmarks.machine import load_now
 from benchmarks.render import render
 from benchmarks.results import Load, Result, loads, save, table
@@ -26,6 +27,7 @@ from icewright_spark.session.session import build_session
 _ROOT: Final = Path(__file__).parent.parent
 _RESULTS: Final = _ROOT / "benchmarks" / "results"
 _PAGE: Final = _ROOT / "docs" / "benchmarks.md"
+_PARTIAL: Final = "partial"
 _SEED: Final = 1
 
 Spark: TypeAlias = Callable[[], SparkSession]
@@ -40,14 +42,17 @@ class Form(StrEnum):
     FULL = "full"
 
 
-Benchmark: TypeAlias = Callable[[Spark, Path, int, Form], Result]
+Keep: TypeAlias = Callable[[Result], None]
+"""What long benchmarks have found so far is given to it, so that one that is broken off was not in vain."""
+
+Benchmark: TypeAlias = Callable[[Spark, Path, int, Form, Keep], Result]
 
 
-def _b1(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b1(spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     return b1.run(spark(), folder, b1.short(seed) if form is Form.SHORT else b1.full(seed), _say)
 
 
-def _b2(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b2(spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     if form is Form.SHORT:
         return b2.run(b2.constants(_RESULTS, {ICEWRIGHT: 0.5, PEER: 0.5}), b2.short(seed), _say)
     tiny = b2.measured(spark(), folder, seed, _say)
@@ -56,55 +61,56 @@ def _b2(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return replace(result, benchmark=f"{b2.NAME}-full") if form is Form.FULL else result
 
 
-def _b3(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b3(spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     return b3.run(spark(), folder, b3.short(seed) if form is Form.SHORT else b3.full(seed), _say)
 
 
-def _b3_written(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b3_written(spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     options = {Form.SHORT: b3_written.short, Form.USUAL: b3_written.usual, Form.FULL: b3_written.full}[form]
     return b3_written.run(spark(), folder, options(seed), _say)
 
 
-def _b4(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b4(_spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     return b4.run(folder, b4.short(seed) if form is Form.SHORT else b4.full(seed), _say)
 
 
-def _b7(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
-    options = {Form.SHORT: b7.short, Form.USUAL: b7.usual, Form.FULL: b7.full}[form]
-    return b7.run(folder, options(seed), _say)
+def _b7(_spark: Spark, folder: Path, seed: int, form: Form, keep: Keep) -> Result:
+    if form is Form.FULL:
+        return b7_full.run(folder, b7_full.full(seed), _say, keep)
+    return b7.run(folder, b7.short(seed) if form is Form.SHORT else b7.usual(seed), _say)
 
 
-def _b9(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b9(spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     options = {Form.SHORT: b9.short, Form.USUAL: b9.usual, Form.FULL: b9.full}[form]
     return b9.run(spark(), folder, options(seed), _say)
 
 
-def _b11(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b11(spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     options = {Form.SHORT: b11.short, Form.USUAL: b11.usual, Form.FULL: b11.full}[form]
     return b11.run(spark(), folder, options(seed), _say)
 
 
-def _b12(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b12(_spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     options = {Form.SHORT: b12.short, Form.USUAL: b12.usual, Form.FULL: b12.full}[form]
     return b12.run(folder, options(seed), _say)
 
 
-def _b13(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b13(_spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     options = {Form.SHORT: b13.short, Form.USUAL: b13.usual, Form.FULL: b13.full}[form]
     return b13.run(folder, options(seed), _say)
 
 
-def _b14(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _b14(_spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     return b14.run(folder, b14.short(seed) if form is Form.SHORT else b14.usual(seed), _say)
 
 
-def _first(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _first(_spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     return first_minutes.run(
         folder, first_minutes.short(seed) if form is Form.SHORT else first_minutes.usual(seed), _say
     )
 
 
-def _queue(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+def _queue(_spark: Spark, folder: Path, seed: int, form: Form, _keep: Keep) -> Result:
     return queue.run(folder, queue.short(seed) if form is Form.SHORT else queue.usual(seed), _say)
 
 
@@ -135,7 +141,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     forms.add_argument(
         "--full",
         action="store_true",
-        help="B2: three traces of each writer; B7: 100,000 tables and an hour of commits; "
+        help="B2: three traces of each writer; "
+        "B7: 100,000 tables, an hour of commits, half with three servers and half with one (some 130 minutes on two "
+        f"cores; what is there after each phase is kept in the folder {_PARTIAL} of the results); "
         "B9: 5,000,000 files and 10,000 snapshots; B11: a month; "
         "B3-written: 32 tables; B12: an hour; B13: 500 tables; saved as B7-full and so on",
     )
@@ -159,6 +167,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measure(names: Sequence[str], seed: int, form: Form, results: Path, driver_memory: str) -> None:
     done: list[Result] = []
+
+    def keep(found: Result) -> None:
+        _say(f"kept {save(found, results / _PARTIAL)}")
+
     with ExitStack() as stack:
 
         @cache
@@ -171,11 +183,12 @@ def _measure(names: Sequence[str], seed: int, form: Form, results: Path, driver_
             _say(f"{name}, seed {seed}")
             load_at_start = load_now()
             with tempfile.TemporaryDirectory(prefix="icewright-benchmark-") as folder:
-                result = _BENCHMARKS[name](spark, Path(folder), seed, form)
+                result = _BENCHMARKS[name](spark, Path(folder), seed, form, keep)
             result = replace(result, load=Load(load_at_start, load_now()))
             done.append(result)
             if form is not Form.SHORT:
                 _say(f"saved {save(result, results)}")
+                (results / _PARTIAL / f"{result.benchmark}.json").unlink(missing_ok=True)
         for result in done:
             _say(f"\n{result.benchmark}: {result.title}\n{table(result)}")
 
@@ -195,4 +208,6 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    # Whoever ends a long run by SIGTERM ends its servers as well, and leaves no lake behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

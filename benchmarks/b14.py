@@ -18,32 +18,21 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-
-import psutil
-from sqlalchemy import Engine, func, make_url, select
+from typing import Final
 
 from benchmarks import machine
-from benchmarks.lake import Mismatch
+from benchmarks.cluster import DEFAULT_HEARTBEATS_MS, Cluster, await_answer, lasting_postgres, moved
 from benchmarks.many_tables import Kind, ManyTables
-from benchmarks.measure import ProcessTree
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount
-from icewright.api_client.client import Client
-from icewright.core.errors import IcewrightError
 from icewright.core.servers import BUCKETS
 from icewright.core.system_clock import SystemClock
-from icewright.events.schema import inbox
 from icewright.model.events.events import CommitEvent
-from icewright.model.iceberg.tables import Json
-from icewright.store.engine import open_store
-from icewright.store.schema import tables
 from icewright.store.scope_filters import bucket_of
 from icewright.work.store.table_store import SqlTableStore
-from tests.e2e.processes import Processes, several_servers
-from tests.servers.postgres import PostgresServer, find_programs, postgres_server
+from tests.servers.postgres import PostgresServer
 from tests.servers.relay import Relay
 
 NAME: Final = "B14"
@@ -57,9 +46,6 @@ _FIRST_PASS_DELAY_MS: Final = 5.0
 _FIRST_PASS_SERVERS: Final = 4
 _FLEET: Final = 100_000
 _FAST_MS: Final = (1_000, 3_000)
-_DEFAULT_MS: Final = (30_000, 90_000)
-_POLL_S: Final = 0.1
-_WAIT_S: Final = 1_200.0
 _KIND: Final = Kind("12 files", 1, 4, 3)
 
 Say = Callable[[str], None]
@@ -86,97 +72,43 @@ def short(seed: int) -> Options:
 
 def usual(seed: int) -> Options:
     """The options of the published result."""
-    return Options(600, 3, (1, 2, 4), (_FAST_MS, _DEFAULT_MS), seed)
+    return Options(600, 3, (1, 2, 4), (_FAST_MS, DEFAULT_HEARTBEATS_MS), seed)
 
 
-class Cluster:
-    """Servers over one store, the longer way to it, and a look into it that goes straight."""
+class _DistantCluster(Cluster):
+    """Servers whose way to the database is longer."""
 
-    def __init__(self, folder: Path, lake: ManyTables, server: PostgresServer, heartbeats: tuple[int, int]) -> None:
-        self._folder, self._lake, self._postgres, self._heartbeats = folder, lake, server, heartbeats
-        self.names = [lake.name(number) for number in range(lake.tables)]
-        self._stack, self._database = ExitStack(), server.new_database()
+    def __init__(self, folder: Path, lake: ManyTables, server: PostgresServer, heartbeats_ms: tuple[int, int]) -> None:
         self.relay = Relay(server.port)
-        self._engine: Engine = open_store(self._database)
-        away = make_url(self._database).set(port=self.relay.port).render_as_string(hide_password=False)
-        self._make = self._stack.enter_context(several_servers(folder, lake.entry("icewright"), away))
-        self.machines: list[Processes] = []
-        self._database_tree = ProcessTree(_postmaster(server.port))
-        self._store = SqlTableStore(self._engine, SystemClock())
+        super().__init__(folder, lake, server, heartbeats_ms=heartbeats_ms, port=self.relay.port)
+        self.names = [lake.name(number) for number in range(lake.tables)]
+        self._store = SqlTableStore(self.engine, SystemClock())
 
     def close(self) -> None:
-        """End all servers."""
-        self._stack.close()
-        self._engine.dispose()
+        """See the base."""
+        super().close()
         self.relay.cut()
-        self._postgres.drop(self._database)
-
-    def begin(self, count: int) -> None:
-        """Start further servers, until there are so many."""
-        heartbeat_ms, dead_ms = self._heartbeats
-        while len(self.machines) < count:
-            made = self._make(f"server-{len(self.machines)}")
-            cluster = f"\n[cluster]\nheartbeat_ms = {heartbeat_ms}\ndead_ms = {dead_ms}\n"
-            made.configuration.write_text(made.configuration.read_text() + cluster)
-            made.start("serve")
-            self.machines.append(made)
-
-    def client(self) -> Client:
-        """Of the first server."""
-        return self.machines[0].client()
-
-    def await_shares(self, count: int) -> Json:
-        """The cluster once so many servers have all buckets, as even as can be, and none is on its way."""
-
-        def settled() -> Json | None:
-            try:
-                found = self.client().cluster()
-            except IcewrightError:
-                return None
-            live = [one["buckets"] for one in found["servers"] if one["session"] is not None]
-            moves = any(one["coming"] for one in found["servers"])
-            even = len(live) == count and sum(live) == BUCKETS and not moves and max(live) - min(live) <= 1
-            return found if even else None
-
-        found: Json = _await(settled, f"{count} servers have all buckets")
-        return found
-
-    def known(self) -> int:
-        """Tables that were looked at."""
-        with self._engine.connect() as connection:
-            return connection.execute(select(func.count()).where(tables.c.listed.is_not(None))).scalar_one()
 
     def report(self) -> None:
         """An event for each table, past the servers."""
         self._store.receive(*[CommitEvent(name) for name in self.names], share_max=10**6)
 
-    def waiting(self, buckets: frozenset[int] | None = None) -> int:
-        """Events that are not done; of the tables of some buckets, where that is asked."""
-        if buckets is None:
-            with self._engine.connect() as connection:
-                return connection.execute(select(func.count()).where(inbox.c.done_at.is_(None))).scalar_one()
+    def waiting_in(self, buckets: frozenset[int]) -> int:
+        """Events that are not done, of the tables of some buckets."""
         return sum(bucket_of(one.event.table_name) in buckets for one in self._store.inbox(len(self.names)))
-
-    def cpu_s(self) -> float:
-        """Of all servers, and of the database."""
-        found = [ProcessTree(psutil.Process(one.running["serve"].pid)) for one in self.machines]
-        return sum(tree.cpu_s() for tree in found) + self._database_tree.cpu_s()
 
 
 def run(folder: Path, options: Options, say: Say) -> Result:
     """Measure all four. Raises :class:`Mismatch` where servers do not do what they should."""
-    programs = find_programs()
-    if programs is None:
-        raise RuntimeError("PostgreSQL's programs are not installed: scripts/install_programs.py says how")
     before, cases = machine.description(), list[Case]()
     lake = ManyTables(folder, [_KIND], options.tables, options.seed)
     lake.write(["icewright"])
-    with postgres_server(programs, settings=("shared_buffers=128MB", "max_connections=300")) as server:
+    with lasting_postgres() as server:
 
         @contextmanager
-        def cluster(name: str, heartbeats: tuple[int, int] = _FAST_MS) -> Iterator[Cluster]:
+        def cluster(name: str, heartbeats: tuple[int, int] = _FAST_MS) -> Iterator[_DistantCluster]:
             (folder / name).mkdir()
-            made = Cluster(folder / name, lake, server, heartbeats)
+            made = _DistantCluster(folder / name, lake, server, heartbeats)
             try:
                 yield made
             finally:
@@ -203,27 +135,29 @@ def run(folder: Path, options: Options, say: Say) -> Result:
     )
 
 
-def _first_pass(found: Cluster, options: Options, say: Say) -> Case:
+def _first_pass(found: _DistantCluster, options: Options, say: Say) -> Case:
     """How long the later half of the tables takes: all servers have started by then."""
     found.relay.delay_s = _FIRST_PASS_DELAY_MS / 1000
     found.begin(_FIRST_PASS_SERVERS)
-    half = _await(lambda: (count := found.known()) >= options.tables // 2 and count, "half of the tables are looked at")
+    half = await_answer(
+        lambda: (count := found.known()) >= options.tables // 2 and count, "half of the tables are looked at"
+    )
     began_s = time.monotonic()
-    _await(lambda: found.known() == options.tables, "all tables are looked at")
+    await_answer(lambda: found.known() == options.tables, "all tables are looked at")
     rate = (options.tables - half) / (time.monotonic() - began_s)
     say(f"first pass over {options.tables:,} tables by {_FIRST_PASS_SERVERS} servers: {rate:.1f} a second")
     figure = Figure(f"{_FIRST_PASS_SERVERS} servers", 1, 1, _FLEET / rate / 60)
     return amount("first pass, 5 ms to the database", f"minutes for {_FLEET:,} tables", [figure], FIRST_PASS)
 
 
-def _looks(found: Cluster, options: Options, say: Say) -> list[Case]:
+def _looks(found: _DistantCluster, options: Options, say: Say) -> list[Case]:
     near, far = dict[int, list[Figure]](), dict[int, list[Figure]]()
     delay_ms = 0.0
     for servers in options.servers:
         found.relay.delay_s = 0.0
         found.begin(servers)
         found.await_shares(servers)
-        _await(lambda: found.known() == options.tables, "all tables are looked at")
+        await_answer(lambda: found.known() == options.tables, "all tables are looked at")
         near[servers] = [_round(found, servers, number, say) for number in range(1, options.rounds + 1)]
         if servers == options.servers[0]:
             delay_ms = _far_enough(found, say)
@@ -243,7 +177,7 @@ def _looks(found: Cluster, options: Options, say: Say) -> list[Case]:
     return cases
 
 
-def _far_enough(found: Cluster, say: Say) -> float:
+def _far_enough(found: _DistantCluster, say: Say) -> float:
     """The delay at which a server and its database use a small share of one core, ms."""
     delay_ms = 1.0
     while True:
@@ -257,21 +191,21 @@ def _far_enough(found: Cluster, say: Say) -> float:
         delay_ms *= 2
 
 
-def _round(found: Cluster, servers: int, number: int, say: Say) -> Figure:
+def _round(found: _DistantCluster, servers: int, number: int, say: Say) -> Figure:
     """Looks a second while each table is looked at once."""
     found.report()
     began_s = time.monotonic()
-    _await(lambda: found.waiting() == 0, "all events are done")
+    await_answer(lambda: found.waiting() == 0, "all events are done")
     rate = len(found.names) / (time.monotonic() - began_s)
     say(f"{servers} servers, {found.relay.delay_s * 1000:g} ms: {rate:.1f} looks a second")
     return Figure(f"{servers} servers", number, 1, rate)
 
 
-def _take_over(found: Cluster, heartbeats: tuple[int, int], say: Say) -> Case:
+def _take_over(found: _DistantCluster, heartbeats: tuple[int, int], say: Say) -> Case:
     """Seconds from kill -9 of one of three servers to the first event of its tables that another one has done."""
     found.begin(3)
     shared = found.await_shares(3)
-    _await(lambda: found.known() == len(found.names), "all tables are looked at")
+    await_answer(lambda: found.known() == len(found.names), "all tables are looked at")
     victim, url = found.machines[2], found.machines[2].client().url
     server_id = next(one["server_id"] for one in shared["servers"] if one["url"] == url)
     lost = frozenset(one["bucket"] for one in shared["buckets"] if one["server_id"] == server_id)
@@ -280,48 +214,27 @@ def _take_over(found: Cluster, heartbeats: tuple[int, int], say: Say) -> Case:
     killed_s = time.monotonic()
     found.report()
     expected = sum(bucket_of(name) in lost for name in found.names)
-    _await(lambda: found.waiting(lost) < expected, "another server looks at a table of the killed one")
+    await_answer(lambda: found.waiting_in(lost) < expected, "another server looks at a table of the killed one")
     took_s = time.monotonic() - killed_s
     say(f"taken over after {took_s:.1f} s with heartbeats of {heartbeats[0]} ms, dead after {heartbeats[1]} ms")
-    _await(lambda: found.waiting() == 0, "all events are done")
+    await_answer(lambda: found.waiting() == 0, "all events are done")
     case = f"take-over, heartbeat {heartbeats[0] / 1000:g} s, dead after {heartbeats[1] / 1000:g} s"
     return amount(case, "seconds to the first look", [Figure("3 servers", 1, 1, took_s)])
 
 
-def _moves(found: Cluster, say: Say) -> list[Case]:
+def _moves(found: _DistantCluster, say: Say) -> list[Case]:
     """A third server comes and goes: two are left of the take-over."""
     before = found.await_shares(2)
     found.begin(len(found.machines) + 1)
     joined = found.await_shares(3)
-    found.machines[-1].running["serve"].terminate()
-    found.machines[-1].running.pop("serve").wait()
+    found.end(found.machines[-1])
     left = found.await_shares(2)
     third = {one["server_id"] for one in joined["buckets"]} - {one["server_id"] for one in before["buckets"]}
     held = sum(one["server_id"] in third for one in joined["buckets"])
     cases = []
     steps = (("a third server joins", before, joined, BUCKETS // 3), ("it leaves", joined, left, held))
     for what, earlier, later, fewest in steps:
-        pairs = zip(earlier["buckets"], later["buckets"], strict=True)
-        moved = sum(one["server_id"] != other["server_id"] for one, other in pairs)
-        say(f"{what}: {moved} buckets moved, {fewest} at least")
-        cases.append(amount(what, "moves to the fewest possible", [Figure("moves", 1, 1, moved / fewest)], FEWEST))
+        count = moved(earlier, later)
+        say(f"{what}: {count} buckets moved, {fewest} at least")
+        cases.append(amount(what, "moves to the fewest possible", [Figure("moves", 1, 1, count / fewest)], FEWEST))
     return cases
-
-
-def _postmaster(port: int) -> psutil.Process:
-    """The server's first process. Raises :class:`Mismatch` where there is none."""
-    for process in psutil.process_iter(["name", "cmdline"]):
-        words = process.info["cmdline"] or ()
-        if process.info["name"] == "postgres" and "-p" in words and str(port) in words:
-            return process
-    raise Mismatch(f"no PostgreSQL listens at port {port}")
-
-
-def _await(look: Callable[[], Any], what: str) -> Any:
-    until_s = time.monotonic() + _WAIT_S
-    while time.monotonic() < until_s:
-        found = look()
-        if found:
-            return found
-        time.sleep(_POLL_S)
-    raise Mismatch(f"waited {_WAIT_S:g} s in vain: {what}")

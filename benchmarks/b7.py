@@ -3,6 +3,7 @@
 icewright is the real server with its SQLite store, told of each commit over HTTP; what it costs includes taking in
 the event, moving the inventory forward, planning in mode ``observe`` and its sweeps. The peer is told for nothing
 which table changed, loads it and inspects it; what finding that out by itself would cost it stands beside it.
+The full form, with several servers, is :mod:`benchmarks.b7_full`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final
@@ -32,7 +33,7 @@ NAME: Final = "B7"
 TITLE: Final = "inventory of many tables while commits arrive, against PyIceberg's inspect"
 
 ICEWRIGHT: Final = "icewright"
-_PEER: Final = "peer"
+PEER: Final = "peer"
 PARTITIONS: Final = "peer, inspect.partitions"
 FILES: Final = "peer, inspect.files"
 LOAD: Final = "peer, load_table"
@@ -41,10 +42,10 @@ CPU_TARGET: Final = Target(AT_LEAST, 100)
 LAG_TARGET: Final = Target(AT_MOST, 5)
 MEMORY_TARGET: Final = Target(AT_MOST, 4)
 
-_ALL: Final = "all"
-_HOW: Final[Mapping[str, str]] = {PARTITIONS: "partitions", FILES: "files", LOAD: "load"}
-_PACKAGES: Final = ("icewright", "pyiceberg", "pyarrow", "sqlalchemy", "fastapi")
-_GIB: Final = 1 << 30
+ALL: Final = "all"
+HOW: Final[Mapping[str, str]] = {PARTITIONS: "partitions", FILES: "files", LOAD: "load"}
+PACKAGES: Final = ("icewright", "pyiceberg", "pyarrow", "sqlalchemy", "fastapi")
+GIB: Final = 1 << 30
 
 KINDS: Final = (Kind("100 files", 6, 4, 25), Kind("2,000 files", 3, 40, 50), Kind("20,000 files", 1, 200, 100))
 SHORT_KINDS: Final = (Kind("4 files", 1, 2, 2), Kind("12 files", 1, 4, 3))
@@ -59,7 +60,6 @@ class Options:
     server is watched with nothing to do.
     """
 
-    name: str
     kinds: Sequence[Kind]
     tables: int
     seed: int
@@ -74,17 +74,12 @@ class Options:
 
 def short(seed: int) -> Options:
     """The options that only show that everything works."""
-    return Options(NAME, SHORT_KINDS, 6, seed, 1, 1, 6, 40.0, 2, 3, 0.1)
+    return Options(SHORT_KINDS, 6, seed, 1, 1, 6, 40.0, 2, 3, 0.1)
 
 
 def usual(seed: int) -> Options:
     """2,000 tables and a minute of commits at the full rate, beside the rounds that do not count."""
-    return Options(NAME, KINDS, 2_000, seed, 1, 5, 88, 22.0, 12, 10, 20.0)
-
-
-def full(seed: int) -> Options:
-    """100,000 tables and an hour of commits; its result stands beside the other."""
-    return replace(usual(seed), name=f"{NAME}-full", tables=100_000, commits=5_280, idle_s=300.0)
+    return Options(KINDS, 2_000, seed, 1, 5, 88, 22.0, 12, 10, 20.0)
 
 
 def run(folder: Path, options: Options, say: Callable[[str], None]) -> Result:
@@ -94,18 +89,18 @@ def run(folder: Path, options: Options, say: Callable[[str], None]) -> Result:
     """
     where = machine.description()
     lake = ManyTables(folder, options.kinds, options.tables, options.seed)
-    lake.write([ICEWRIGHT, _PEER])
+    lake.write([ICEWRIGHT, PEER])
     say(f"{options.tables:,} tables")
     with (
         closing(Server(folder, lake.entry(ICEWRIGHT))) as server,
-        closing(Poller(folder, lake.entry(_PEER))) as poller,
+        closing(Poller(folder, lake.entry(PEER))) as poller,
     ):
         cases = _Watch(lake, server, poller, options, say).hold()
     return Result(
-        benchmark=options.name,
+        benchmark=NAME,
         title=f"{TITLE}: {options.tables:,} tables, {options.per_s:g} commits a second",
         measured_at=machine.today(),
-        versions=machine.versions(_PACKAGES),
+        versions=machine.versions(PACKAGES),
         cores=machine.cores(),
         machine=where,
         seed=options.seed,
@@ -133,15 +128,16 @@ class _Watch:
         with Meter(self.server.tree) as idle:
             time.sleep(options.idle_s)
         for kind in options.kinds:
-            self._compare(kind, chance)
+            compare(self.lake, kind, options.compared, chance, self.server.partitions)
+            self.say(f" {kind.name}: what the server tells of its tables is what PyIceberg counts")
         ours = [run for of_kind in runs.values() for run in of_kind if run.contestant == ICEWRIGHT]
-        peaks = [Figure(r.contestant, r.round, r.position, r.cost.peak_memory_bytes / _GIB) for r in ours]
+        peaks = [Figure(r.contestant, r.round, r.position, r.cost.peak_memory_bytes / GIB) for r in ours]
         return [
             *self._cpu_cases({kind: self._per_commit_ms(of_kind) for kind, of_kind in runs.items()}),
-            *_lag_cases(lags_s),
-            amount(_ALL, "memory of our server, GiB", peaks, MEMORY_TARGET),
-            _single("our CPU for the first look at a table, ms", first.cost.cpu_s * 1000 / options.tables),
-            _single("our CPU with nothing to do, share of a core", idle.cost.cpu_s / idle.cost.wall_s),
+            *lag_cases(ALL, lags_s),
+            amount(ALL, "memory of our server, GiB", peaks, MEMORY_TARGET),
+            single(ALL, "our CPU for the first look at a table, ms", first.cost.cpu_s * 1000 / options.tables),
+            single(ALL, "our CPU with nothing to do, share of a core", idle.cost.cpu_s / idle.cost.wall_s),
         ]
 
     def _contest(self, kind: Kind, chance: random.Random, lags_s: list[float]) -> list[Run]:
@@ -155,7 +151,7 @@ class _Watch:
         """The contest over new commits, of which each contestant has those of each round once."""
         commits = [self.lake.commits(kind, self.options.commits) for _ in range(rounds)]
         inspected = [chance.sample(of_round, self.options.inspected) for of_round in commits]
-        contestants = [self._ours(commits, lags_s), *(self._peers(name, how, inspected) for name, how in _HOW.items())]
+        contestants = [self._ours(commits, lags_s), *peers(self.poller, inspected)]
         return hold(contestants, rounds=rounds, chance=chance, tree=self.server.tree, say=self.say)
 
     def _ours(self, commits: Sequence[Sequence[Commit]], lags_s: list[float]) -> Contestant:
@@ -165,14 +161,6 @@ class _Watch:
             lags_s.extend(self.server.replay(next(rounds), self.options.per_s))
 
         return Contestant(ICEWRIGHT, _nothing, work, _nothing, self.server.tree)
-
-    def _peers(self, name: str, how: str, commits: Sequence[Sequence[Commit]]) -> Contestant:
-        rounds = iter(commits)
-
-        def work(_meter: Meter) -> None:
-            self.poller.inspect(how, next(rounds))
-
-        return Contestant(name, _nothing, work, _nothing, self.poller.tree)
 
     def _per_commit_ms(self, runs: Sequence[Run]) -> list[Figure]:
         commits = {ICEWRIGHT: self.options.commits}
@@ -188,24 +176,39 @@ class _Watch:
 
     def _cpu_cases(self, per_commit_ms: Mapping[Kind, list[Figure]]) -> list[Case]:
         cases = [
-            *_ratios(_ALL, _together(per_commit_ms), CPU_TARGET),
-            *(case for kind, figures in per_commit_ms.items() for case in _ratios(kind.name, figures)),
+            *ratios(ALL, together(per_commit_ms), CPU_TARGET),
+            *(case for kind, figures in per_commit_ms.items() for case in ratios(kind.name, figures)),
         ]
         for kind, figures in per_commit_ms.items():
-            for who in (ICEWRIGHT, *_HOW):
+            for who in (ICEWRIGHT, *HOW):
                 own = [figure for figure in figures if figure.contestant == who]
                 cases.append(amount(kind.name, f"CPU a commit, ms: {who}", own))
         return cases
 
-    def _compare(self, kind: Kind, chance: random.Random) -> None:
-        """Tables of a kind, by :func:`check_inventory`."""
-        entry = self.lake.entry(ICEWRIGHT)
-        catalog = SqlCatalog(entry.name, **entry.pyiceberg_properties())
-        touched = self.lake.touched(kind)
-        for name in chance.sample(touched, min(self.options.compared, len(touched))):
-            counted = catalog.load_table((NAMESPACE, name.name)).inspect.partitions().to_pylist()
-            check_inventory(name, self.server.partitions(name), counted)
-        self.say(f" {kind.name}: what the server tells of its tables is what PyIceberg counts")
+
+def peers(poller: Poller, commits: Sequence[Sequence[Commit]]) -> list[Contestant]:
+    """PyIceberg in each way that it is measured, over the commits of each round."""
+
+    def contestant(name: str, how: str) -> Contestant:
+        rounds = iter(commits)
+
+        def work(_meter: Meter) -> None:
+            poller.inspect(how, next(rounds))
+
+        return Contestant(name, _nothing, work, _nothing, poller.tree)
+
+    return [contestant(name, how) for name, how in HOW.items()]
+
+
+def compare(
+    lake: ManyTables, kind: Kind, count: int, chance: random.Random, told: Callable[[TableName], Sequence[Json]]
+) -> None:
+    """So many tables of a kind that have commits, by :func:`check_inventory`; ``told`` asks a server."""
+    entry = lake.entry(ICEWRIGHT)
+    catalog = SqlCatalog(entry.name, **entry.pyiceberg_properties())
+    touched = lake.touched(kind)
+    for name in chance.sample(touched, min(count, len(touched))):
+        check_inventory(name, told(name), catalog.load_table((NAMESPACE, name.name)).inspect.partitions().to_pylist())
 
 
 def check_inventory(name: TableName, told: Sequence[Json], counted: Sequence[Mapping[str, Any]]) -> None:
@@ -230,14 +233,15 @@ def check_inventory(name: TableName, told: Sequence[Json], counted: Sequence[Map
         )
 
 
-def _ratios(case: str, figures: Sequence[Figure], target: Target | None = None) -> list[Case]:
+def ratios(case: str, figures: Sequence[Figure], target: Target | None = None) -> list[Case]:
+    """The peer's CPU over ours, however it takes the inventory."""
     return [
         ratio(case, "cpu_ratio", figures, over=PARTITIONS, under=ICEWRIGHT, target=target),
         ratio(case, "cpu_ratio to inspect.files", figures, over=FILES, under=ICEWRIGHT),
     ]
 
 
-def _together(per_commit_ms: Mapping[Kind, Sequence[Figure]]) -> list[Figure]:
+def together(per_commit_ms: Mapping[Kind, Sequence[Figure]]) -> list[Figure]:
     """The mean over kinds, by their share of the tables, round by round."""
     sums: dict[tuple[str, int], float] = {}
     for kind, figures in per_commit_ms.items():
@@ -248,17 +252,19 @@ def _together(per_commit_ms: Mapping[Kind, Sequence[Figure]]) -> list[Figure]:
     return [Figure(who, number, 0, value / tenths) for (who, number), value in sums.items()]
 
 
-def _lag_cases(lags_s: Sequence[float]) -> list[Case]:
+def lag_cases(case: str, lags_s: Sequence[float]) -> list[Case]:
+    """From the swap of a pointer until the commit is in the inventory; the range is that of all."""
     cuts = quantiles(lags_s, n=100)
     low, high = min(lags_s), max(lags_s)
     return [
-        Case(_ALL, "lag p50, s", cuts[49], low, high, None, None, ()),
-        Case(_ALL, "lag p99, s", cuts[98], low, high, LAG_TARGET.text, LAG_TARGET.met(cuts[98]), ()),
+        Case(case, "lag p50, s", cuts[49], low, high, None, None, ()),
+        Case(case, "lag p99, s", cuts[98], low, high, LAG_TARGET.text, LAG_TARGET.met(cuts[98]), ()),
     ]
 
 
-def _single(metric: str, value: float) -> Case:
-    return Case(_ALL, metric, value, value, value, None, None, ())
+def single(case: str, metric: str, value: float) -> Case:
+    """A figure for information that was measured once."""
+    return Case(case, metric, value, value, value, None, None, ())
 
 
 def _nothing() -> None:

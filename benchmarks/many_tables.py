@@ -11,7 +11,7 @@ import json
 import random
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,7 +129,16 @@ class ManyTables:
     def commits(self, kind: Kind, count: int) -> list[Commit]:
         """So many commits to tables of a kind, each upon the one before; nine appends for one that removes files."""
         numbers = [number for number in range(self.tables) if self._kind(number) is kind]
-        return [self._commit(self._chance.choice(numbers)) for _ in range(count)]
+        return [self._commit(self._chance.choice(numbers), self._started_at) for _ in range(count)]
+
+    def mixed(self, count: int) -> Iterator[Commit]:
+        """So many commits to tables of all kinds, as many to each table; each is written when it is asked for."""
+        for _ in range(count):
+            yield self._commit(self._chance.randrange(self.tables), int(time.time() * 1000))
+
+    def kind_of(self, name: TableName) -> Kind:
+        """The kind of a table."""
+        return self._kind(int(name.name[1:]))
 
     def _kind(self, number: int) -> Kind:
         return self._kind_of[number % len(self._kind_of)]
@@ -162,7 +171,7 @@ class ManyTables:
     def _history_at(self, number: int) -> int:
         return self._started_at - (HISTORY + 1 - number) * COMMIT_INTERVAL_MS
 
-    def _commit(self, number: int) -> Commit:
+    def _commit(self, number: int, at: int) -> Commit:
         table = self._changed.setdefault(number, self._table(number))
         table.sequence_number += 1
         folder = self._table_folder(number)
@@ -180,7 +189,7 @@ class ManyTables:
         manifest_list = folder / f"list{table.sequence_number}.avro"
         write_list(manifest_list, table.manifests)
         operation = "overwrite" if removes else "append"
-        at = max(self._started_at, table.snapshots[-1]["timestamp-ms"] + 1)
+        at = max(at, table.snapshots[-1]["timestamp-ms"] + 1)
         files = sum((m.added_files_count or 0) + (m.existing_files_count or 0) for m in table.manifests)
         table.snapshots.append(self._snapshot(table.sequence_number, str(manifest_list), operation, files, at))
         location = self._write_metadata(table, table.sequence_number - HISTORY)

@@ -22,6 +22,7 @@ many tables, it is the median of their ratios. Figures without a target are for 
 | B4 | no | predictions from samples, judged by all rows placed in memory, without writing files |
 | B2 | no | replayed in virtual time, at costs that B1 and B7 measured; judged by writers that chose no default |
 | B7 | yes | the same inventory by PyIceberg; each table once |
+| B7-full | no | on PostgreSQL, half of the commits to three servers and half to one; the peer inspects some between |
 | B11 | yes | the table as written, and the same table as optimized; there is no peer |
 | B10 | no | icewright alone, while it is killed |
 | B12, QUEUE | no | icewright alone, under a load |

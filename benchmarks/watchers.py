@@ -121,16 +121,8 @@ class Server:
             return dict(store.execute("SELECT state, count(*) FROM tasks GROUP BY state"))
 
     def partitions(self, name: TableName) -> list[Json]:
-        """The inventory of a table, as the server tells it."""
-        uuid = str(self.client.table(name)["uuid"])
-        found: list[Json] = []
-        cursor: str | None = None
-        while True:
-            page = self.client.partitions(uuid, name.catalog, limit=_PAGE, cursor=cursor)
-            found += page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
+        """See :func:`told_partitions`."""
+        return told_partitions(self.client, name)
 
     def close(self) -> None:
         """End the process."""
@@ -160,6 +152,19 @@ class Server:
 
     def _said(self) -> str:
         return (self._folder / "serve.log").read_text(errors="replace")[-2000:]
+
+
+def told_partitions(client: Client, name: TableName) -> list[Json]:
+    """The inventory of a table, as a server tells it."""
+    uuid = str(client.table(name)["uuid"])
+    found: list[Json] = []
+    cursor: str | None = None
+    while True:
+        page = client.partitions(uuid, name.catalog, limit=_PAGE, cursor=cursor)
+        found += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
 
 
 class Optimizer:
