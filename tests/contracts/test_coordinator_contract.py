@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pytest
@@ -13,7 +13,16 @@ from sqlalchemy import Connection, Engine, text, update
 
 from icewright.core.errors import BucketLost, CoordinatorUnavailable, InvalidConfiguration, NameTaken, StoreTaken
 from icewright.core.reasons import Reason
-from icewright.core.servers import BUCKETS, CLUSTER_DEAD_MS, SERVERS_KEPT_MS, LinkState, SaidConfiguration, TableShare
+from icewright.core.servers import (
+    BUCKETS,
+    CLUSTER_DEAD_MS,
+    FILES,
+    SERVERS_KEPT_MS,
+    TABLES,
+    LinkState,
+    SaidConfiguration,
+    TableShare,
+)
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.server.cluster.coordinator import DIED, FIRST, GONE_S, JOINED, LEFT, SILENT, Bucket, SqlCoordinator
@@ -52,11 +61,12 @@ class Servers:
         self.engine = self.stores.engine
         self.coordinator: Coordinator = self.one_more()
 
-    def one_more(self, said: SaidConfiguration | None = None) -> Coordinator:
+    def one_more(self, said: SaidConfiguration | None = None, balance: str = TABLES) -> Coordinator:
         engine, clock, monotonic_s = self.engine, self.clock, lambda: self.seconds[0]
         if self.zookeeper is None:
-            return SqlCoordinator(engine, clock, monotonic_s=monotonic_s, said=said)
-        return ZooKeeperCoordinator(engine, self.zookeeper(), clock, monotonic_s=monotonic_s, said=said)
+            return SqlCoordinator(engine, clock, monotonic_s=monotonic_s, said=said, balance=balance)
+        zookeeper = self.zookeeper()
+        return ZooKeeperCoordinator(engine, zookeeper, clock, monotonic_s=monotonic_s, said=said, balance=balance)
 
     def of_another_kind(self) -> Coordinator:
         """One that hears of others as none of these does."""
@@ -462,6 +472,28 @@ def test_the_server_with_most_tables_gives_the_bucket_with_most_away(servers: Se
     assert abs(found[first] - found[second]) <= max(assigned.tables.values())
 
 
+@pytest.mark.parametrize("balance", [TABLES, FILES])
+def test_shares_are_balanced_by_tables_or_by_their_files(servers: Servers, balance: str) -> None:
+    """One bucket has a table of many files, another one two small tables: who has both gives the heavier one away."""
+    names = [TableName("lake", ("db",), f"n{number}") for number in range(200)]
+    of_buckets = {bucket: [name for name in names if bucket_of(name) == bucket] for bucket in map(bucket_of, names)}
+    two = next(bucket for bucket, its in of_buckets.items() if len(its) > 1)
+    one = next(bucket for bucket in of_buckets if bucket != two)
+    files = {of_buckets[one][0]: 10_000, of_buckets[two][0]: 1, of_buckets[two][1]: 1}
+    for number, (name, count) in enumerate(files.items()):
+        like = listed(90)
+        found = replace(like, figures=replace(like.figures, data_files=count))
+        servers.stores.tables().save_record(record(number, name=name, listed=found))
+    servers.coordinator = servers.one_more(balance=balance)
+    first = servers.join("server-1")
+    servers.assign(first)
+    second = servers.join("server-2")
+    servers.assign(first)
+    servers.hand_over(first)
+    owners = {found.bucket: found.session for found in servers.buckets}
+    assert (owners[one], owners[two]) == ((first, second) if balance == TABLES else (second, first))
+
+
 class TestShares:
     """Which tables are whose, asked of the store."""
 
@@ -472,23 +504,16 @@ class TestShares:
             tables.save_record(record(number, name=name, listed=listed(90) if number >= 5 else None))
         return stores
 
-    @pytest.mark.parametrize("has_new", [False, True])
-    def test_each_table_is_due_in_its_bucket_alone_once_its_first_look_is_over(
-        self, known: Stores, *, has_new: bool
-    ) -> None:
+    def test_each_table_is_due_in_its_bucket_alone_from_its_first_look_on(self, known: Stores) -> None:
         due = partial(known.tables().due, 2**60, 99)
         for bucket in range(BUCKETS):
-            expected = {name for name in NAMES[5:] if bucket_of(name) == bucket} | set(NAMES[:5] if has_new else [])
-            found = due(share=TableShare(frozenset({bucket}), has_new=has_new))
-            assert {one.name for one in found} == expected
-        everything = TableShare(frozenset(range(BUCKETS)), has_new=has_new)
-        assert {one.name for one in due(share=everything)} == set(NAMES[0 if has_new else 5 :])
-        assert {one.name for one in due(share=TableShare(frozenset(), has_new=has_new))} == set(
-            NAMES[:5] if has_new else []
-        )
+            expected = {name for name in NAMES if bucket_of(name) == bucket}
+            assert {one.name for one in due(share=TableShare(frozenset({bucket})))} == expected
+        assert {one.name for one in due(share=TableShare(frozenset(range(BUCKETS))))} == set(NAMES)
+        assert due(share=TableShare(frozenset())) == []
 
     @pytest.mark.parametrize("tried", [False, True])
-    def test_each_event_is_of_the_owner_of_its_table_and_of_names_without_a_record_the_leaders(
+    def test_each_event_is_of_the_owner_of_its_bucket_whether_the_table_is_known_or_not(
         self, known: Stores, clock: ManualClock, *, tried: bool
     ) -> None:
         tables, strange = known.tables(), TableName("lake", ("db",), "strange")
@@ -498,11 +523,12 @@ class TestShares:
             clock.advance(10**9)
         whole = frozenset(range(BUCKETS))
         told = partial(tables.reported_tables, 99, tried=tried)
-        assert set(told(share=TableShare(whole))) == set(NAMES[5:])
-        assert set(told(share=TableShare(whole, has_new=True))) == {*NAMES, strange}
-        assert set(told(share=TableShare(frozenset(), has_new=True))) == {*NAMES[:5], strange}
-        assert set(told(share=TableShare(whole, has_new=True), known=True)) == set(NAMES)
+        assert set(told(share=TableShare(whole))) == {*NAMES, strange}
+        assert set(told(share=TableShare(whole), known=True)) == set(NAMES)
         assert told(share=TableShare(frozenset())) == []
+        home = TableShare(frozenset({bucket_of(strange)}))
+        assert told(share=home, known=False) == [strange]
+        assert told(share=TableShare(whole - home.buckets), known=False) == []
         for bucket in sorted({bucket_of(name) for name in NAMES}):
-            mine = {name for name in NAMES[5:] if bucket_of(name) == bucket}
+            mine = {name for name in NAMES if bucket_of(name) == bucket}
             assert set(told(share=TableShare(frozenset({bucket})), known=True)) == mine

@@ -146,6 +146,7 @@ class MemoryInbox:
             stored.channel
             for stored in self._events.values()
             if stored.event.table_name == name and stored.event.snapshot_id is None and stored.received_at >= since
+            if stored.channel is not Channel.LISTING
         )
         return ReportedCommits(found, next(alone, None))
 

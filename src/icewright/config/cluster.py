@@ -12,7 +12,9 @@ from icewright.core.servers import (
     CLUSTER_DEAD_MS,
     CLUSTER_HEARTBEAT_MS,
     CLUSTER_HEARTBEAT_MS_MIN,
+    FILES,
     STORE,
+    TABLES,
     ZOOKEEPER,
     ZOOKEEPER_ROOT,
     ZOOKEEPER_SESSION_MS,
@@ -53,6 +55,15 @@ CLUSTER = (
         default=CLUSTER_DEAD_MS,
         allowed=f"twice heartbeat_ms or more, and {2 * CLUSTER_HEARTBEAT_MS_MIN} or more",
         accepts=lambda value: value >= 2 * CLUSTER_HEARTBEAT_MS_MIN,
+    ),
+    Setting(
+        "balance",
+        Kind.TEXT,
+        "Of several servers: each has as many buckets as the others, or one more; which ones is chosen so that they "
+        "have about as many of these as well.",
+        default=TABLES,
+        allowed=f"{TABLES}, {FILES} (the data files of the tables)",
+        accepts=lambda value: value in (TABLES, FILES),
     ),
     Setting(
         "coordinator",

@@ -14,6 +14,7 @@ from icewright.core.servers import (
     CLUSTER_HEARTBEAT_MS,
     LEADER_LEASE_MS,
     STORE,
+    TABLES,
     ZOOKEEPER_ROOT,
     ZOOKEEPER_SESSION_MS,
 )
@@ -255,6 +256,7 @@ class ClusterConfig:
 
     heartbeat_ms: int = CLUSTER_HEARTBEAT_MS
     dead_ms: int = CLUSTER_DEAD_MS
+    balance: str = TABLES
     coordinator: str = STORE
     zookeeper_hosts: tuple[str, ...] = ()
     zookeeper_root: str = ZOOKEEPER_ROOT

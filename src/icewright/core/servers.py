@@ -29,6 +29,9 @@ CLUSTER_DEAD_MS: Final = 90_000
 STORE: Final = "store"
 ZOOKEEPER: Final = "zookeeper"
 """The coordinators: what says which servers are there, and elects the one that leads."""
+TABLES: Final = "tables"
+FILES: Final = "files"
+"""What the shares of servers are balanced by, beside the number of their buckets."""
 ZOOKEEPER_ROOT: Final = "/icewright"
 ZOOKEEPER_SESSION_MS: Final = 10_000
 SERVERS_KEPT_MS: Final = 24 * 3_600_000
@@ -138,10 +141,9 @@ class SaidConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class TableShare:
-    """The tables in ``buckets`` whose first look is over; with ``has_new`` also all whose first look is not."""
+    """The tables in ``buckets``, those among them that nobody has looked at yet."""
 
     buckets: frozenset[int]
-    has_new: bool = False
 
 
 def bucket_of_digest(digest: str) -> int:

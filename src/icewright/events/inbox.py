@@ -60,9 +60,7 @@ class InboxWorker:
         self._failed.clear()
         away = self._away()
         known = self._inbox.reported_tables(most, known=True, without=away, share=share)
-        others: Sequence[TableName] = ()
-        if share is None or share.has_new:
-            others = self._inbox.reported_tables(UNKNOWN_MAX, known=False, without=away)
+        others = self._inbox.reported_tables(UNKNOWN_MAX, known=False, without=away, share=share)
         strange = frozenset(others)
         for name in for_a_while((*known, *others)):
             self._answer(name, doubtful=name in strange)
@@ -77,9 +75,10 @@ class InboxWorker:
     def _answer(self, name: TableName, *, doubtful: bool) -> None:
         with self._working(name) as may:
             if may:
-                self._answer_here(name, doubtful=doubtful)
+                self.answer(name, doubtful=doubtful)
 
-    def _answer_here(self, name: TableName, *, doubtful: bool) -> None:
+    def answer(self, name: TableName, *, doubtful: bool = False) -> None:
+        """Look at a table that may be worked on, and answer all that was told of it."""
         told = self._inbox.reported_by_name(name)
         seen = self._look(name, doubtful)
         if seen.trouble is not None:

@@ -46,7 +46,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.ports.inbox import EventFilter
 from icewright.store.documents import digest, dump, load, load_optional
 from icewright.store.schema import tables
-from icewright.store.scope_filters import FIRST_DIGITS, records_in
+from icewright.store.scope_filters import DIGITS, records_in
 from icewright.store.table_rows import is_one_of
 
 K = TypeVar("K")
@@ -62,6 +62,8 @@ _DONE: Final = (
 """One event after the other, in the order of their ids: two may be at the same ones at once."""
 _KEYS_AT_ONCE: Final = 400
 """Keys that one query asks for: every database allows two parameters for each."""
+_FIRST_DIGITS: Final = func.substr(inbox.c.name_digest, 1, DIGITS)
+"""They say the bucket of the table that an event is of."""
 _IN_STATE: Final[Mapping[EventState, ColumnElement[bool]]] = {
     EventState.WAITING: WAITS,
     EventState.PARKED: and_(inbox.c.done_at.is_(None), inbox.c.parked_at.is_not(None)),
@@ -127,8 +129,7 @@ def reported_tables(
     share: TableShare | None,
 ) -> Sequence[TableName]:
     """See the port."""
-    has_new = None if share is None else share.has_new
-    query = _reported_tables(known=known, tried=tried, leaves_out=bool(without), has_new=has_new)
+    query = _reported_tables(known=known, tried=tried, leaves_out=bool(without), shared=share is not None)
     values: dict[str, Any] = {"most": limit}
     if tried:
         values |= {_before(tries): now - after_ms for tries, after_ms in enumerate(RETRY_AFTER_MS, start=1)}
@@ -141,10 +142,8 @@ def reported_tables(
 
 
 @cache
-def _reported_tables(*, known: bool | None, tried: bool, leaves_out: bool, has_new: bool | None) -> Select[Any]:
+def _reported_tables(*, known: bool | None, tried: bool, leaves_out: bool, shared: bool) -> Select[Any]:
     """One pass over an index of what waits, however many events there are of a table.
-
-    ``has_new`` is None where there is no share.
 
     Made once for each kind of question: a server asks in every round, and the query takes longer to make than to run.
     """
@@ -158,17 +157,15 @@ def _reported_tables(*, known: bool | None, tried: bool, leaves_out: bool, has_n
     query = query.where(WAITS, due if tried else inbox.c.tries == 0)
     if leaves_out:
         query = query.where(inbox.c.catalog.not_in(bindparam("without", expanding=True)))
+    if shared:
+        query = query.where(_FIRST_DIGITS.in_(bindparam("beginnings", expanding=True)))
     told = query.group_by(inbox.c.reporter, inbox.c.name_digest).subquery()
     chosen = select(
         told.c.first, func.row_number().over(partition_by=told.c.reporter, order_by=told.c.first).label("turn")
     )
-    same = exists().where(tables.c.name_digest == told.c.name_digest, tables.c.dropped_at.is_(None))
     if known is not None:
+        same = exists().where(tables.c.name_digest == told.c.name_digest, tables.c.dropped_at.is_(None))
         chosen = chosen.where(same if known else ~same)
-    if has_new is not None:
-        over = same.where(tables.c.listed.is_not(None))
-        own = over.where(FIRST_DIGITS.in_(bindparam("beginnings", expanding=True)))
-        chosen = chosen.where(or_(own, ~over) if has_new else own)
     turns = chosen.subquery()
     rows = select(inbox.c.event).join(turns, inbox.c.event_id == turns.c.first)
     return rows.order_by(turns.c.turn, turns.c.first).limit(bindparam("most"))
@@ -248,7 +245,8 @@ def reported_commits(
             select(inbox.c.snapshot_id, inbox.c.channel).where(same, inbox.c.snapshot_id.in_(ids))
         )
         found.update({snapshot_id: Channel(channel) for snapshot_id, channel in rows})
-    query = select(inbox.c.channel).where(same, inbox.c.snapshot_id.is_(None), inbox.c.received_at >= since)
+    alone = inbox.c.snapshot_id.is_(None), inbox.c.channel != Channel.LISTING.value, inbox.c.received_at >= since
+    query = select(inbox.c.channel).where(same, *alone)
     channel = connection.scalar(query.order_by(inbox.c.event_id).limit(1))
     return ReportedCommits(found, None if channel is None else Channel(channel))
 

@@ -61,7 +61,8 @@ def open_coordination(config: Config, environ: Mapping[str, str], opened: Opened
         yield Coordination(opened, opened.election, None)
     elif cluster.coordinator != ZOOKEEPER:
         said = said_configuration(config)
-        yield Coordination(opened, opened.election, SqlCoordinator(opened.engine, dead_ms=cluster.dead_ms, said=said))
+        own = SqlCoordinator(opened.engine, dead_ms=cluster.dead_ms, said=said, balance=cluster.balance)
+        yield Coordination(opened, opened.election, own)
     else:
         with _open_zookeeper(config, environ, opened) as found:
             yield found
@@ -99,7 +100,9 @@ def _open_zookeeper(config: Config, environ: Mapping[str, str], opened: Opened) 
     identity, patience_s = store_identity(opened.engine), config.server.leader_lease_ms / 1000
     with ZooKeeper(settings, SystemClock(), store=identity, patience_s=patience_s) as zookeeper:
         said = said_configuration(config)
-        coordinator = ZooKeeperCoordinator(opened.engine, zookeeper, dead_ms=cluster.dead_ms, said=said)
+        coordinator = ZooKeeperCoordinator(
+            opened.engine, zookeeper, dead_ms=cluster.dead_ms, said=said, balance=cluster.balance
+        )
         yield Coordination(opened, ZooKeeperElection(store, zookeeper), coordinator)
 
 

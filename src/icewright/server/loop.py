@@ -7,7 +7,6 @@ task or one catalog that makes trouble never stops the others; the only broad ``
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
@@ -46,6 +45,7 @@ from icewright.ownership.registry import Registry
 from icewright.ports.store import AT_ONCE, TableStore, TaskStore
 from icewright.retention.pruning import Pruner
 from icewright.server.cluster.share import ALL_TABLES, Part
+from icewright.server.discovery import Discovery
 from icewright.server.failed_steps import FailedSteps
 from icewright.server.liveness import Doing, Liveness
 from icewright.server.task_checks import TaskChecks
@@ -59,10 +59,6 @@ BATCH_MAX: Final = 200
 LOOKING_MS_MAX: Final = 2_000
 """How long a round looks at tables of which nobody said that anything has happened: at those that are due, and at new
 ones of each catalog. A look takes some 50 ms, at a large table seconds; whatever is told meanwhile waits for it."""
-DISCOVERY_INTERVAL_MS: Final = 10_000
-"""How soon a catalog is asked again, at the soonest, for tables that nobody told us of."""
-DISCOVERY_REST: Final = 20
-"""How much longer than its listing took a catalog is then left alone: listing is at most a twentieth of its time."""
 _HOUSE_PAUSE_S_MIN: Final = 0.05
 HOUSEKEEPER_TIMEOUT_S: Final = 10
 """How long the end of the server waits for what it is carrying out itself."""
@@ -100,9 +96,7 @@ class Loop:
         self._maintainer, self._dispatcher, self._housekeeper = maintainer, dispatcher, housekeeper
         self._registry, self._removals, self._pulse = registry, removals, pulse
         self._wake, self._stop = threading.Event(), threading.Event()
-        # All by the wall clock, which may be set back: what was noted later than now was noted before that.
-        self._listed: dict[str, tuple[Instant, int]] = {}
-        self._found: dict[str, deque[TableName]] = {}
+        self._discovery = Discovery(tables, clock, part)
         self._outages = Outages(clock)
         self._inbox = InboxWorker(
             tables,
@@ -271,15 +265,14 @@ class Loop:
             self._look(name)
 
     def _discover(self) -> None:
-        now = self._clock.now()
         for catalog in self._catalogs.values():
             if self._is_paused(catalog.name):
                 continue
             with self._going_on("discover", catalog.name):
-                listed_at, rest_ms = self._listed.get(catalog.name, (None, 0))
-                if not self._found.get(catalog.name) and not _within(rest_ms, listed_at, now):
+                if self._discovery.is_due(catalog.name):
                     self._list(catalog)
                 self._look_at_found(catalog.name)
+                self._discovery.send(catalog.name)
 
     def _list(self, catalog: Catalog) -> None:
         asked_at = self._clock.now()
@@ -291,23 +284,17 @@ class Loop:
         self._registry.listed(catalog.name, names, asked_at)
         self._tidings.answers(catalog.name)
         self._outages.answered(catalog.name)
-        for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
-            self.unreadable.pop(name, None)
-        try:
-            self._found[catalog.name] = deque(sorted(self._tables.unknown(catalog.name, names)))
-        finally:  # a store that does not answer is no reason to ask the catalog again and again
-            listing_ms = max(0, self._clock.now() - asked_at)
-            self._listed[catalog.name] = asked_at, max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
+        unknown = self._discovery.listed(catalog.name, names, asked_at)
+        for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in unknown]:
+            self.unreadable.pop(name, None)  # it is gone, or another server has read it
 
     def _look_at_found(self, catalog: str) -> None:
-        found = self._found.get(catalog, deque())
-        for _ in self._for_a_while(range(min(BATCH_MAX, len(found)))):
-            if self._is_paused(catalog):
-                return  # the others are found again
-            name = found.popleft()
+        for _ in self._for_a_while(range(BATCH_MAX)):
+            if self._is_paused(catalog) or (name := self._discovery.next(catalog)) is None:
+                return  # what is left is found again
             with self._part.working(name) as is_ours:
                 if is_ours and self._tables.record_by_name(name) is None:
-                    self._look(name)
+                    self._inbox.answer(name)  # or what its owner cannot look at would use up the share for ever
 
     def _for_a_while(self, due: Iterable[_Due]) -> Iterator[_Due]:
         """One at least; what is left when the time is over is due in the next round, which follows at once."""
@@ -395,7 +382,7 @@ class Loop:
 
     def _set_aside(self, name: TableName, reason: Reason) -> None:
         self._registry.failed(name, reason)
-        if self._tables.record_by_name(name) is None:
+        if self._part.leads and self._tables.record_by_name(name) is None:  # others are not asked for it
             self.unreadable[name] = lasting(reason, self.unreadable.get(name), self._clock.now())
         _log.warning("table put aside", table=str(name), code=reason.code, detail=reason.text)
 
@@ -433,10 +420,6 @@ class Loop:
             _log.info("changed meanwhile", step=step, what=what, detail=error.message)
         except Exception:  # noqa: BLE001 - the service's loop: the trouble of one is logged and never stops the rest
             _log.exception("step failed", step=step, what=what)
-
-
-def _within(span_ms: int, since: Instant | None, now: Instant) -> bool:
-    return since is not None and since <= now < since + span_ms
 
 
 def _reason(error: IcewrightError) -> Reason:

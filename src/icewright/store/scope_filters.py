@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Select, Table, and_, exists, false, func, or_, select
+from sqlalchemy import Column, ColumnElement, Select, Table, exists, false, func, or_, select
 
 from icewright.core.servers import BUCKETS, TableShare, beginnings, bucket_of_digest
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes
@@ -54,7 +54,6 @@ def _begins(scope: Scope) -> ColumnElement[bool]:
 DIGITS: Final = 2
 FIRST_DIGITS: Final = func.substr(tables.c.name_digest, 1, DIGITS)
 """Of the digest of a table's name: they say its bucket."""
-_FIRST_LOOK_IS_OVER: Final = tables.c.listed.is_not(None)
 
 
 def bucket_of(name: TableName) -> int:
@@ -64,9 +63,6 @@ def bucket_of(name: TableName) -> int:
 
 def in_share(share: TableShare | None) -> tuple[ColumnElement[bool], ...]:
     """The condition that a row of ``tables`` is in a share; none where there is none: all tables are."""
-    if share is None:
+    if share is None or len(share.buckets) == BUCKETS:
         return ()
-    if len(share.buckets) == BUCKETS:
-        return () if share.has_new else (_FIRST_LOOK_IS_OVER,)
-    own = and_(FIRST_DIGITS.in_(beginnings(share.buckets)), _FIRST_LOOK_IS_OVER)
-    return (or_(own, ~_FIRST_LOOK_IS_OVER) if share.has_new else own,)
+    return (FIRST_DIGITS.in_(beginnings(share.buckets)),)

@@ -107,7 +107,7 @@ def test_a_leader_takes_tables_of_others_until_their_first_look_is_over(pair: tu
     first, second = pair
     new: set[TableName] = set()
     part = first.part(leads=True, is_new=new.__contains__)
-    assert part.tables == TableShare(first.buckets, has_new=True)
+    assert part.tables == TableShare(first.buckets)
     with part.working(of(second)) as may:
         assert not may
     new.add(of(second))

@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from icewright.core.errors import Unavailable
+from icewright.core.errors import InboxFull, Unavailable, Unreadable
 from icewright.core.servers import TableShare
 from icewright.feed.publisher import OUTAGE_REPORTED_MS
+from icewright.maintenance.table_maintainer import Looked
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
+from icewright.model.events.events import Channel
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.tasks import TaskState
@@ -20,6 +22,7 @@ from icewright.ports.store import AT_ONCE, TableRecord
 from icewright.recommendations.policy_acceptance import PolicyAcceptance
 from icewright.server.cluster.share import Part
 from icewright.server.control import ControlPlane
+from icewright.server.discovery import INTERVAL_MS, LEFT_TO_OTHERS_MS
 from icewright.server.others_tables import WALK_MS
 from icewright.store.scope_filters import bucket_of
 from tests.builders.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
@@ -36,15 +39,14 @@ class Own(Part):
 
     @property
     def tables(self) -> TableShare | None:
-        return TableShare(frozenset(map(bucket_of, self.names)), has_new=self.leads)
+        return TableShare(frozenset(map(bucket_of, self.names)))
 
     def owns(self, name: TableName) -> bool:
         return name in self.names
 
     def working(self, name: TableName) -> AbstractContextManager[bool]:
-        record = self.house.tables.record_by_name(name)
-        is_new = record is None or record.listed is None
-        return nullcontext(name in self.names or (self.leads and is_new))
+        is_new = self.leads and self.house.tables.record_by_name(name) is None
+        return nullcontext(name in self.names or is_new)
 
 
 @pytest.fixture
@@ -57,6 +59,14 @@ def server(house: Lakehouse, *names: TableName, leads: bool = False) -> ControlP
     return house.restart()
 
 
+def two_servers(house: Lakehouse, *names: TableName) -> tuple[ControlPlane, ControlPlane]:
+    """A leader without tables, and who follows it and has looked at all of them once."""
+    leader, follower = server(house, leads=True), server(house, *(names or (NAME,)))
+    leader.loop.turn()
+    follower.loop.turn()
+    return leader, follower
+
+
 def looked_at(house: Lakehouse, name: TableName) -> int:
     return house.record(name).observed_at
 
@@ -65,15 +75,21 @@ def test_the_buckets_of_these_tests_differ() -> None:
     assert bucket_of(NAME) != bucket_of(OTHER)
 
 
-def test_the_first_look_is_the_leaders_whoevers_the_bucket_is_and_the_next_ones_are_the_owners(
-    house: Lakehouse,
-) -> None:
+def test_all_looks_are_the_owners_and_the_leader_tells_it_of_tables_that_the_catalog_lists(house: Lakehouse) -> None:
     house.ready_table()
     leader, follower = server(house, leads=True), server(house, NAME)
     follower.loop.round()
-    assert house.tables.record_by_name(NAME) is None
+    assert house.tables.record_by_name(NAME) is None, "nobody told it"
     leader.loop.round()
+    assert house.tables.record_by_name(NAME) is None, "it is not the leader's"
+    (told,) = house.tables.inbox(9)
+    assert (told.event.table_name, told.channel) == (NAME, Channel.LISTING)
+    house.pass_time(INTERVAL_MS)
+    leader.loop.round()
+    assert house.tables.inbox(9) == [told], "once"
+    follower.loop.round()
     first = looked_at(house, NAME)
+    assert house.tables.inbox(9) == []
     house.pass_time(2 * HOUR_MS)
     leader.loop.round()
     assert looked_at(house, NAME) == first
@@ -81,11 +97,174 @@ def test_the_first_look_is_the_leaders_whoevers_the_bucket_is_and_the_next_ones_
     assert looked_at(house, NAME) > first
 
 
-def test_events_are_worked_on_by_the_owner_of_the_table_and_of_unknown_names_by_the_leader(house: Lakehouse) -> None:
+def test_what_its_owner_cannot_look_at_the_leader_looks_at_as_well(house: Lakehouse) -> None:
+    house.ready_table()
+    leader = server(house, leads=True)
+    leader.loop.round()
+    house.pass_time(LEFT_TO_OTHERS_MS - 1)
+    leader.loop.round()
+    assert house.tables.record_by_name(NAME) is None
+    house.pass_time(INTERVAL_MS)
+    leader.loop.round()
+    assert looked_at(house, NAME)
+
+
+def test_an_unreadable_table_is_told_of_by_the_leader_whoevers_it_is(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.ready_table()
+    leader, follower = server(house, leads=True), server(house, NAME)
+
+    def broken(_name: TableName) -> None:
+        raise Unreadable("its metadata is cut off")
+
+    monkeypatch.setattr(house.catalog, "load", broken)
+    leader.loop.round()
+    follower.loop.round()
+    assert (follower.loop.unreadable, leader.loop.unreadable) == ({}, {})
+    house.pass_time(LEFT_TO_OTHERS_MS)
+    leader.loop.round()
+    assert set(leader.loop.unreadable) == {NAME}
+
+
+def test_tables_that_the_leader_has_lost_since_it_read_the_list_go_to_their_owner(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins alone, with all buckets: what others get of these is theirs at once, not when it has looked at all."""
+    names = [NAME, OTHER, TableName("lake", ("db",), "third")]
+    for name in names:
+        house.ready_table(name)
+    leader = server(house, *names, leads=True)
+    part, own_look = house.part, leader.maintainer.look
+    assert isinstance(part, Own)
+
+    def looks_at_one(name: TableName, *, plan_anew: bool = False) -> Looked:
+        part.names = {name}
+        return own_look(name, plan_anew=plan_anew)
+
+    monkeypatch.setattr(leader.loop._maintainer, "look", looks_at_one)
+    leader.loop.round()
+    leader.loop.round()
+    (own,) = [name for name in names if house.tables.record_by_name(name) is not None]
+    assert {one.event.table_name for one in house.tables.inbox(9)} == set(names) - {own}
+
+
+def test_others_are_told_of_so_many_tables_as_they_have_looked_at(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [TableName("lake", ("db",), f"t{number}") for number in range(7)]
+    for name in names:
+        house.ready_table(name)
+    monkeypatch.setattr("icewright.server.discovery.WAITING_MAX", 4)
+    monkeypatch.setattr("icewright.server.discovery.SENT_AT_ONCE", 2)
+    leader, follower = server(house, leads=True), server(house, *names)
+    for expected in (4, 4):
+        leader.loop.round()
+        assert len(house.tables.inbox(9)) == expected
+    follower.loop.round()
+    leader.loop.round()
+    follower.loop.round()
+    assert all(house.tables.record_by_name(name) for name in names)
+
+
+def test_tables_that_their_owner_does_not_answer_for_are_looked_at_by_the_leader_however_many_they_are(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner may be the only server that a catalog does not answer: what it was told of would fill its share."""
+    names = [TableName("lake", ("db",), f"t{number}") for number in range(5)]
+    for name in names:
+        house.ready_table(name)
+    monkeypatch.setattr("icewright.server.discovery.WAITING_MAX", 2)
+    monkeypatch.setattr("icewright.server.discovery.SENT_AT_ONCE", 1)
+    leader = server(house, leads=True)
+    for known in (0, 2, 4, 5):
+        leader.loop.round()
+        assert sum(house.tables.record_by_name(name) is not None for name in names) == known
+        house.pass_time(LEFT_TO_OTHERS_MS)
+    assert house.tables.inbox(9) == []
+
+
+def test_the_leader_finds_its_own_new_tables_while_those_of_others_wait(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("icewright.server.discovery.WAITING_MAX", 0)
+    house.ready_table(OTHER)
+    leader = server(house, NAME, leads=True)
+    leader.loop.round()
+    house.ready_table(NAME)
+    house.pass_time(INTERVAL_MS)
+    leader.loop.round()
+    assert house.tables.record_by_name(NAME) is not None
+    assert house.tables.record_by_name(OTHER) is None
+
+
+def test_tables_of_a_catalog_that_others_cannot_reach_keep_nobody_from_telling_of_those_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house = Lakehouse(others=("pond",))
+    names = [NAME, OTHER, TableName("pond", ("db",), "orders")]
+    for name in names:
+        house.ready_table(name)
+    monkeypatch.setattr("icewright.server.discovery.WAITING_MAX", 1)
+    monkeypatch.setattr("icewright.server.discovery.SENT_AT_ONCE", 1)
+    server(house, leads=True).loop.round()
+    assert {one.event.table_name.catalog for one in house.tables.inbox(9)} == {"lake", "pond"}
+
+
+def test_where_the_inbox_is_full_the_leader_looks_itself(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_events: object, **_options: object) -> int:
+        raise InboxFull(1)
+
+    monkeypatch.setattr(house.tables, "receive", full)
+    house.ready_table()
+    leader = server(house, leads=True)
+    leader.loop.round()
+    leader.loop.round()
+    assert looked_at(house, NAME)
+
+
+def test_the_leader_looks_at_its_own_tables_also_where_others_cannot_be_told(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_events: object, **_options: object) -> int:
+        raise TypeError("a defect")
+
+    monkeypatch.setattr(house.tables, "receive", fails)
+    for name in (NAME, OTHER):
+        house.ready_table(name)
+    server(house, NAME, leads=True).loop.round()
+    assert looked_at(house, NAME)
+
+
+def test_a_table_that_another_server_has_read_since_is_unreadable_no_more(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.ready_table()
+    leader, follower = server(house, leads=True), server(house, NAME)
+
+    def broken(_name: TableName) -> None:
+        raise Unreadable("its metadata is cut off")
+
+    leader.loop.round()
+    house.pass_time(LEFT_TO_OTHERS_MS)
+    with monkeypatch.context() as patched:
+        patched.setattr(house.catalog, "load", broken)
+        leader.loop.round()
+    assert set(leader.loop.unreadable) == {NAME}
+    house.notify(house.append(1))
+    follower.loop.round()
+    assert looked_at(house, NAME)
+    house.pass_time(INTERVAL_MS)
+    leader.loop.round()
+    assert leader.loop.unreadable == {}
+
+
+def test_events_are_worked_on_by_the_owner_of_the_bucket_whether_the_table_is_known_or_not(house: Lakehouse) -> None:
     for name in (NAME, OTHER):
         house.ready_table(name)
     leader, follower = server(house, OTHER, leads=True), server(house, NAME)
     leader.loop.round()
+    follower.loop.round()
     before = {name: looked_at(house, name) for name in (NAME, OTHER)}
     house.pass_time(SECOND_MS)
     for name in (NAME, OTHER):
@@ -98,16 +277,15 @@ def test_events_are_worked_on_by_the_owner_of_the_table_and_of_unknown_names_by_
     new = TableName("lake", ("db",), "new")
     house.ready_table(new)
     house.notify(house.append(1, name=new), new)
-    server(house, NAME, new).loop.round()
-    assert house.tables.record_by_name(new) is None
     leader.loop.round()
+    assert house.tables.record_by_name(new) is None
+    server(house, NAME, new).loop.round()
     assert house.tables.record_by_name(new) is not None
 
 
 def test_who_wishes_for_a_look_gets_it_from_the_owner(house: Lakehouse) -> None:
     house.ready_table()
-    leader, follower = server(house, leads=True), server(house, NAME)
-    leader.loop.round()
+    leader, follower = two_servers(house)
     house.tables.look_at_once(NAME)
     leader.loop.round()
     assert [record.name for record in house.tables.due(AT_ONCE, 9)] == [NAME]
@@ -117,8 +295,7 @@ def test_who_wishes_for_a_look_gets_it_from_the_owner(house: Lakehouse) -> None:
 
 def test_a_commit_of_an_optimizer_is_verified_by_the_owner_of_the_table(house: Lakehouse) -> None:
     house.ready_table()
-    leader, follower = server(house, leads=True), server(house, NAME)
-    leader.loop.round()
+    leader, follower = two_servers(house)
     task = Worker(house).carry_out()
     assert task.state is TaskState.COMMITTED
     leader.loop.round()
@@ -129,8 +306,7 @@ def test_a_commit_of_an_optimizer_is_verified_by_the_owner_of_the_table(house: L
 
 def test_what_the_server_carries_out_itself_is_the_leaders_and_the_look_behind_it_the_owners(house: Lakehouse) -> None:
     house.ready_table()
-    leader, follower = server(house, leads=True), server(house, NAME)
-    leader.loop.round()
+    leader, follower = two_servers(house)
     plan = follower.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT0S", 1))
     task = follower.dispatcher.apply(plan.plan_id)
     follower.loop.round()
@@ -147,8 +323,7 @@ def test_what_the_server_carries_out_itself_is_the_leaders_and_the_look_behind_i
 
 def test_a_server_that_follows_ends_no_lease_and_forgets_nothing(house: Lakehouse) -> None:
     house.ready_table()
-    leader, follower = server(house, leads=True), server(house, NAME)
-    leader.loop.round()
+    leader, follower = two_servers(house)
     spec = Worker(house).claimed()
     house.clock.advance(2 * LEASE_MS)
     follower.loop.round()
@@ -161,8 +336,7 @@ def test_a_catalog_that_is_away_is_told_of_by_the_leader_who_also_tells_that_it_
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.ready_table()
-    leader, follower = server(house, leads=True), server(house, NAME)
-    leader.loop.round()
+    _leader, follower = two_servers(house)
 
     def away(_name: TableName) -> None:
         raise Unavailable("it is away")
@@ -184,7 +358,7 @@ class TestTablesOfOthers:
 
     def test_files_of_tables_that_others_look_at_are_looked_for_by_the_leader(self, house: Lakehouse) -> None:
         house.ready_table(properties={**AUTO, "icewright.remove-orphan-files.enabled": "true"})
-        leader, follower = server(house, leads=True), server(house, NAME)
+        leader, follower = two_servers(house)
         leader.loop.turn()
         wanted = leader.removal_rounds._wanted
         wanted.clear()
@@ -209,7 +383,7 @@ class TestTablesOfOthers:
             (third, wrong),
         ):
             house.ready_table(name, {**AUTO, "icewright.remove-orphan-files.enabled": "true", **more})
-        leader = server(house, leads=True)
+        leader, _follower = two_servers(house, NAME, OTHER, third)
         leader.loop.turn()
         leader.removal_rounds._wanted.clear()
         house.clock.advance(WALK_MS)
@@ -236,7 +410,7 @@ class TestTablesOfOthers:
             "icewright.maintenance-window.time-zone": "UTC",
         }
         house.ready_table(properties={**AUTO, "icewright.remove-orphan-files.enabled": "true", **window})
-        leader = server(house, leads=True)
+        leader, _follower = two_servers(house)
         leader.loop.turn()
         house.clock.advance(opens_at - 5 * MINUTE_MS - house.clock.now())
         leader.loop.turn()
@@ -256,7 +430,7 @@ class TestTablesOfOthers:
         names = [NAME, OTHER, TableName("lake", ("db",), "third")]
         for name in names:
             house.ready_table(name, AUTO)
-        leader, asked = server(house, leads=True), list[TableName]()
+        (leader, _follower), asked = two_servers(house, *names), list[TableName]()
         leader.loop.turn()
         house.clock.advance(WALK_MS)
 
@@ -274,7 +448,7 @@ class TestTablesOfOthers:
 
     def test_a_catalog_that_is_left_alone_is_not_asked(self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
         house.ready_table(properties=AUTO)
-        leader, asked = server(house, leads=True), list[TableName]()
+        (leader, _follower), asked = two_servers(house), list[TableName]()
         leader.loop.turn()
         house.clock.advance(WALK_MS)
         monkeypatch.setattr(PolicyAcceptance, "is_open", lambda *_: True)

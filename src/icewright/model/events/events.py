@@ -24,6 +24,8 @@ class Channel(StrEnum):
     METRICS_REPORT = "metrics-report"
     KAFKA = "kafka"
     HIVE = "hive"
+    LISTING = "listing"
+    """No event: the catalog lists a table that nobody has looked at yet."""
 
 
 class EventState(StrEnum):

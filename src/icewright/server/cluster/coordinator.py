@@ -9,17 +9,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, delete, func, insert, or_, select, text, update
 
 from icewright.core.clock import Clock
 from icewright.core.errors import CoordinatorUnavailable, InvalidConfiguration, NameTaken, Unreadable
 from icewright.core.servers import (
     BUCKETS,
     CLUSTER_DEAD_MS,
+    FILES,
     SERVERS_KEPT_MS,
     STORE,
+    TABLES,
     CoordinatorLink,
     SaidConfiguration,
     bucket_of_digest,
@@ -28,7 +30,7 @@ from icewright.core.times import Instant
 from icewright.server.cluster.assignment import assign, is_balanced
 from icewright.store import documents, transactions
 from icewright.store.locks import Lock, LockKind
-from icewright.store.schema import counters, tables
+from icewright.store.schema import counters, listed_tables, tables
 from icewright.store.scope_filters import FIRST_DIGITS
 from icewright.store.servers_schema import ASSIGNMENT, SESSION_NUMBER, buckets, server_sessions
 from icewright.store.transactions import reading, writing
@@ -118,8 +120,13 @@ class SqlCoordinator:
         monotonic_s: Callable[[], float] = time.monotonic,
         said: SaidConfiguration | None = None,
         kind: str = STORE,
+        balance: str = TABLES,
     ) -> None:
-        """``said`` is what this server says of its configuration; ``kind`` is what tells it which servers are there."""
+        """``said`` is what this server says of its configuration; ``kind`` is what tells it which servers are there.
+
+        ``balance`` is of what each server has about as much as the others.
+        """
+        self._weigh = _files if balance == FILES else _tables
         self._engine, self._clock, self._dead_ms, self._monotonic_s = engine, clock, dead_ms, monotonic_s
         self._said, self._kind = documents.dump_optional(said), kind
         self._gone_since: dict[int, float] = {}
@@ -211,7 +218,7 @@ class SqlCoordinator:
             state = self._state(connection)
             self._end(connection, {**over, **self._dead(state, own, since)}, state.now)
             state = self._state(connection)
-            return _move(connection, state)
+            return _move(connection, state, self._weigh)
 
     def assigned(self) -> Assigned:
         """All of it, for people."""
@@ -299,12 +306,12 @@ def _sessions(connection: Connection, which: ColumnElement[bool]) -> tuple[Sessi
     return tuple(Session(**row) for row in rows)
 
 
-def _move(connection: Connection, state: _State) -> Mapping[str, int]:
+def _move(connection: Connection, state: _State, weigh: Callable[[Connection], Mapping[int, int]]) -> Mapping[str, int]:
     """Bring the buckets where they should be, as far as that is not their owners' to do."""
     live = {one.session for one in state.sessions}
     if not live or _is_settled(state):
         return {}
-    wanted = assign(_destinations(state), live, _tables(connection))
+    wanted = assign(_destinations(state), live, weigh(connection))
     moved, version = Counter[str](), _next(connection, ASSIGNMENT)
     for bucket, session in wanted.items():
         found = state.buckets.get(bucket)
@@ -345,10 +352,20 @@ def _destinations(state: _State) -> Mapping[int, int | None]:
 
 def _tables(connection: Connection) -> Mapping[int, int]:
     """How many tables are in each bucket."""
-    query = select(FIRST_DIGITS, func.count()).where(tables.c.dropped_at.is_(None)).group_by(FIRST_DIGITS)
+    return _by_bucket(connection, select(FIRST_DIGITS, func.count()))
+
+
+def _files(connection: Connection) -> Mapping[int, int]:
+    """How many data files the tables of each bucket have, as last seen."""
+    same = and_(listed_tables.c.catalog == tables.c.catalog, listed_tables.c.table_uuid == tables.c.table_uuid)
+    query = select(FIRST_DIGITS, func.sum(listed_tables.c.data_files)).join(listed_tables, same)
+    return _by_bucket(connection, query)
+
+
+def _by_bucket(connection: Connection, query: Select[Any]) -> Mapping[int, int]:
     found = Counter[int]()
-    for digits, count in connection.execute(query):
-        found[bucket_of_digest(digits)] += count
+    for digits, number in connection.execute(query.where(tables.c.dropped_at.is_(None)).group_by(FIRST_DIGITS)):
+        found[bucket_of_digest(digits)] += int(number)
     return found
 
 

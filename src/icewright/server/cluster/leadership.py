@@ -250,8 +250,7 @@ class Leadership:
         share.keep()
 
         def is_new(name: TableName) -> bool:
-            record = tables.record_by_name(name)
-            return record is None or record.listed is None
+            return tables.record_by_name(name) is None
 
         return share.part(leads=True, is_new=is_new)
 

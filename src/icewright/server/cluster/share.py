@@ -227,7 +227,7 @@ class SharedPart(Part):
     @property
     def tables(self) -> TableShare | None:
         """See the base."""
-        return TableShare(self._share.buckets, has_new=self.leads)
+        return TableShare(self._share.buckets)
 
     @contextmanager
     def working(self, name: TableName) -> Iterator[bool]:

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from icewright.core.clock import Clock
 from icewright.core.errors import CoordinatorUnavailable
-from icewright.core.servers import CLUSTER_DEAD_MS, ZOOKEEPER, CoordinatorLink, LinkState, SaidConfiguration
+from icewright.core.servers import CLUSTER_DEAD_MS, TABLES, ZOOKEEPER, CoordinatorLink, LinkState, SaidConfiguration
 from icewright.core.times import Instant
 from icewright.server.cluster.coordinator import Assigned, Session, SqlCoordinator
 from icewright.server.cluster.zookeeper import ZooKeeper
@@ -36,10 +36,11 @@ class ZooKeeperCoordinator(SqlCoordinator):
         dead_ms: int = CLUSTER_DEAD_MS,
         monotonic_s: Callable[[], float] = time.monotonic,
         said: SaidConfiguration | None = None,
+        balance: str = TABLES,
     ) -> None:
         # By its root alone: the same servers of ZooKeeper may be called by several names.
         kind = f"{ZOOKEEPER} at {zookeeper.root}"
-        super().__init__(engine, clock, dead_ms=dead_ms, monotonic_s=monotonic_s, said=said, kind=kind)
+        super().__init__(engine, clock, dead_ms=dead_ms, monotonic_s=monotonic_s, said=said, kind=kind, balance=balance)
         self._zookeeper = zookeeper
         self._published: int | None = None
 
