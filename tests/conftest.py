@@ -98,9 +98,11 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 def spark() -> Iterator[SparkSession]:
     """One real Spark session for all tests of the process; each test brings its own lake as a catalog of its own."""
     from icewright_spark.session.session import build_session  # noqa: PLC0415 - most tests need no Spark
+    from tests.spark.conftest import keep_checksums  # noqa: PLC0415 - the same
     from tests.spark.conftest import settings as session_settings  # noqa: PLC0415 - the same
 
     session = build_session(session_settings())
+    keep_checksums(session, wanted=False)
     yield session
     session.stop()
 

@@ -104,7 +104,5 @@ def without_a_bit(path: Path, name: str, *, all_of_them: bool) -> None:
 
 
 def damaged_at(location: str, damage: Damage) -> None:
-    """A local file of Spark's, without the checksums that Hadoop keeps beside it."""
-    path = Path(location.removeprefix("file:"))
-    (path.parent / f".{path.name}.crc").unlink()
-    damage(path)
+    """A local file of Spark's, beside which Hadoop keeps no checksums in tests."""
+    damage(Path(location.removeprefix("file:")))

@@ -237,5 +237,5 @@ _SHORT = {
 SHORT = {catalog: tuple(_BY_NAME[name] for name in names) for catalog, names in _SHORT.items()}
 """The short form has each kind over one catalog, and over each catalog some that are merged and some that are staged.
 
-The triggers are left to ``test_asked_for``, which has them all.
+The triggers are left to a test of what is asked for, which has them all.
 """

@@ -14,6 +14,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from tests.builders.command_line import Said, at_home, icewright, write_configuration
 from tests.lakes.house import House, all_there, files, location, rows, serving
 from tests.lakes.sqlite import append, make_lake, make_table, writer
+from tests.spark.conftest import keep_checksums
 
 UUID = "2dd664f9-d2c4-4ffe-878f-c6c70c1fb0c"
 KINDS = {
@@ -40,7 +41,9 @@ def by_pyiceberg(entry: CatalogEntry) -> None:
 
 
 @pytest.fixture
-def by_spark(spark: SparkSession) -> Make:
+def by_spark(spark: SparkSession) -> Iterator[Make]:
+    """With Hadoop's own checksums."""
+
     def make(entry: CatalogEntry) -> None:
         for key, value in entry.spark_properties().items():
             spark.conf.set(key, value)
@@ -52,8 +55,11 @@ def by_spark(spark: SparkSession) -> Make:
             spark.range(number * 100, number * 100 + 100).selectExpr("id", "1 AS p").writeTo(
                 f"{entry.name}.db.events"
             ).append()
+        assert [*location(writer(entry).load_table("db.events")).rglob(".*.crc")]
 
-    return make
+    keep_checksums(spark, wanted=True)
+    yield make
+    keep_checksums(spark, wanted=False)
 
 
 def litter_of_all_kinds(table: Table) -> dict[str, bytes]:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from icewright.core.fault_points import Fault, arm
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.work.optimizers import OptimizerSettings
+from icewright_spark.session.session import java_gateway
 from tests.builders.deletions import Died
 from tests.lakes.sqlite import make_lake
 from tests.servers.java import PACKAGES
@@ -38,6 +39,17 @@ def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> Optimiz
         recycle_memory_bytes=8 * 1024**3,
     )
     return replace(settings, **changes)
+
+
+def keep_checksums(spark: SparkSession, *, wanted: bool) -> None:
+    """Whether Hadoop keeps a file of checksums beside each file on a local disk, and reads by it, as it does by itself.
+
+    The processes that tests start do; in the shared session it takes CPU, and a process to set the mode of each.
+    """
+    hadoop = java_gateway(spark).org.apache.hadoop.fs
+    local = hadoop.FileSystem.getLocal(spark.sparkContext._jsc.hadoopConfiguration())
+    local.setWriteChecksum(wanted)
+    local.setVerifyChecksum(wanted)
 
 
 @pytest.fixture
