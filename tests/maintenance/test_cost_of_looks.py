@@ -77,7 +77,7 @@ def test_an_unchanged_look_reads_the_store_once_and_writes_it_once(mode: str, *,
     assert found["statements"] <= STATEMENTS_MAX
 
 
-@pytest.mark.parametrize("mode", ["observe", "approve", "auto"])
+@pytest.mark.parametrize("mode", ["observe", "approve"])  # in mode auto it queues a task besides
 def test_a_first_look_reads_by_name_and_by_id_and_writes_inventory_plan_and_record(mode: str) -> None:
     engine = new_store()
     house = lakehouse(engine, mode)

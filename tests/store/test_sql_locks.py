@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, event, insert, text, update
@@ -19,7 +18,6 @@ from icewright.model.access.permissions import Act
 from icewright.model.events.feed import Fact, FactKind, FeedFilter
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.store.locks import LOCKS, TELLS, Lock, LockKind, in_order, lock
-from icewright.store.postgresql import BoundedConnection
 from icewright.store.schema import counters
 from icewright.store.transactions import Held, holding, reading, require_locked, writing
 from tests.lakes.stores import SharedStore, new_store
@@ -198,23 +196,21 @@ class TestFence:
         assert not noted(engine, "too late")
 
     def test_a_transaction_begins_with_its_locks_and_its_fence_in_one_round_trip(
-        self, engine: Engine, coordinator: SqlCoordinator, sessions: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+        self, engine: Engine, coordinator: SqlCoordinator, sessions: tuple[int, int]
     ) -> None:
         own = coordinator.held(sessions[0])[0]
         lease, lost = (Held(sessions[0], own.bucket, own.epoch + more) for more in (0, 1))
-        waits: list[object] = []
-        wait = BoundedConnection.wait
+        said: list[str] = []
 
-        def counted(connection: BoundedConnection, *asked: Any, **options: Any) -> Any:
-            waits.append(connection)
-            return wait(connection, *asked, **options)
+        def note_said(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            said.append(statement)
 
-        monkeypatch.setattr(BoundedConnection, "wait", counted)
+        event.listen(engine, "before_cursor_execute", note_said)
         for held in (lease, lease, lost, lease):  # a connection has nothing left of the transaction before
-            waits.clear()
+            said.clear()
             with holding(held), pytest.raises(BucketLost) if held is lost else nullcontext(), writing(engine, (TELLS,)):
                 pass
-            assert len(waits) == 2, "one to begin, one to end"
+            assert len(said) == 1
 
     def test_a_session_ends_behind_what_it_writes_and_beats_meanwhile(
         self, engine: Engine, coordinator: SqlCoordinator, sessions: tuple[int, int]
