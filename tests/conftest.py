@@ -33,6 +33,8 @@ from tests.servers.zookeeper import ZooKeeperServer, zookeeper_server
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.builders.served import Served
+
 REST_CATALOG_TESTS = (
     "tests/actions/undo/test_second_tables_on_rest.py",
     "tests/contracts/test_catalog_contract.py",
@@ -138,6 +140,14 @@ def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rest.Rest
     """An Iceberg REST catalog that all tests share."""
     with rest.rest_catalog_server(tmp_path_factory.mktemp("rest")) as server:
         yield server
+
+
+@pytest.fixture
+def served() -> Served:
+    """A server over a lake in memory."""
+    from tests.builders.served import Served  # noqa: PLC0415 - most tests need no server
+
+    return Served()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icewright.model.plans.plans import Estimate, Plan, RewritePrediction
 from icewright.model.work.tasks import TaskHead
+from tests.narrowing import not_none
 
 
 def predicted(of: Plan | TaskHead) -> RewritePrediction:
@@ -14,6 +15,4 @@ def predicted(of: Plan | TaskHead) -> RewritePrediction:
 
 def estimated(of: Plan | TaskHead) -> Estimate:
     """What carrying out a rewrite is estimated to take."""
-    guess = predicted(of).estimate
-    assert guess is not None
-    return guess
+    return not_none(predicted(of).estimate)

@@ -497,7 +497,7 @@ def test_every_suppression_has_a_code_and_a_reason() -> None:
         ("# type: ignore[misc]", False),
     ],
 )
-def test_the_check_of_suppressions_would_notice(line: str, is_good: bool) -> None:  # noqa: FBT001 - a case
+def test_the_check_of_suppressions_would_notice(line: str, *, is_good: bool) -> None:
     assert bool(_SUPPRESSED_WELL.fullmatch(line)) is is_good
 
 

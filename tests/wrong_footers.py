@@ -10,6 +10,7 @@ from icewright_spark.parquet.footer import Chunk, ChunkField, FileField, GroupFi
 from icewright_spark.parquet.indexes import bloom_filter_span
 from icewright_spark.parquet.thrift import I32, I64, Struct, read_struct, write_struct
 from tests.builders.stitch_files import footer_of, with_footer
+from tests.narrowing import not_none
 
 Damage = Callable[[Path], None]
 
@@ -51,8 +52,7 @@ def of_index(name: str, change: Callable[[Struct], None], *, offsets: bool = Fal
 
     def damage(path: Path) -> None:
         chunk = chunk_of(path, name)
-        span = chunk.offset_index if offsets else chunk.column_index
-        assert span is not None
+        span = not_none(chunk.offset_index if offsets else chunk.column_index)
         with path.open("r+b") as file:
             file.seek(span.start)
             index, _ = read_struct(file.read(span.size))
@@ -86,8 +86,7 @@ def moved_page(index: Struct) -> None:
 
 def without_a_bit(path: Path, name: str, *, all_of_them: bool) -> None:
     chunk = chunk_of(path, name)
-    start = chunk.bloom_filter_at
-    assert start is not None
+    start = not_none(chunk.bloom_filter_at)
     with path.open("r+b") as file:
         file.seek(start)
         head = file.read(64)

@@ -80,10 +80,7 @@ STORE = "[server]\nstore_url = 'postgresql://db.example/icewright'\n"
         ("hdfs", '[[catalogs]]\nname = "a"\ntype = "sql"\nuri = "sqlite:////a.db"\nwarehouse = "hdfs://nn/w"\n'),
         ("zookeeper", f"{STORE}[cluster]\ncoordinator = 'zookeeper'\nzookeeper_hosts = ['127.0.0.1:1']\n"),
         ("kafka", '[events]\nkafka = { brokers = "127.0.0.1:1", topic = "commits" }\n'),
-        (
-            "notify",
-            '[receivers.team]\nkind = "apprise"\nurl = "env:TEAM_URL"\n',
-        ),
+        ("notify", '[receivers.team]\nkind = "apprise"\nurl = "env:TEAM_URL"\n'),
         ("postgresql", '[server]\nstore_url = "postgresql://user@host/icewright"\n'),
     ],
 )

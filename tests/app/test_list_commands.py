@@ -16,10 +16,7 @@ NOTHING = {
     ("session", "list"): ("no session is open", "/sessions?limit=50"),
     ("session", "list", "--own"): ("no session is open", "/me/sessions?limit=50"),
     ("audit", "list"): ("nothing was done yet", "/audit?limit=50"),
-    ("notifications", "list"): (
-        "no receivers: see [receivers.NAME] of the configuration",
-        "/notifications",
-    ),
+    ("notifications", "list"): ("no receivers: see [receivers.NAME] of the configuration", "/notifications"),
     ("notifications", "deadletters"): ("every message arrived so far", "/notifications/dead-letters?limit=50"),
     ("quarantine", "list"): ("nothing is in quarantine", "/quarantine?limit=50"),
     ("policy", "history"): ("no policies were applied yet", "/policies/revisions?limit=20"),

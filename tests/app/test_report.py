@@ -119,8 +119,7 @@ def test_the_fleet_is_reported_worst_first_and_with_its_sums(home: Path) -> None
 
 
 def test_what_a_task_brought_is_beside_what_was_predicted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lakehouse = Lakehouse()
-    lakehouse.ready_table(properties={"icewright.mode": "auto"})
+    lakehouse = Lakehouse().with_ready_table({"icewright.mode": "auto"})
     lakehouse.rounds(2)
     task = Worker(lakehouse).carry_out()
     lakehouse.rounds(2)

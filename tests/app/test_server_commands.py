@@ -25,6 +25,7 @@ from icewright.work.tasks.task_views import TaskDocument
 from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.cases import each_case
 from tests.lakes.sqlite import append, make_lake, make_table
+from tests.narrowing import not_none
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("server")]
 
@@ -308,8 +309,7 @@ def test_what_happens_is_told_page_by_page_and_as_it_happens(lake: Path) -> None
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background ignores it
     task_id = icewright("tasks", "list", "--table", "db.asked", "--json").json["items"][0]["task_id"]
     with subprocess.Popen(command, env=environ, cwd=lake, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
-        assert process.stdout is not None
-        lines = ThreadPoolExecutor(1).submit(process.stdout.readline)
+        lines = ThreadPoolExecutor(1).submit(not_none(process.stdout).readline)
         deadline = time.monotonic() + _PATIENCE_S
         while not lines.done():  # it is told what happens from when it has begun
             assert time.monotonic() < deadline, "no facts yet"
@@ -339,8 +339,7 @@ def test_e11_snapshots_expire_when_a_person_says_yes_and_not_before() -> None:
     assert icewright("plan", "db.old", "--older-than", "P1D").status == 2
     assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 6
     task = succeeded(read_task(icewright(*asked, "--yes", "--json").json))
-    assert task.outcome is not None
-    assert task.outcome.reason.text == "4 snapshots expired, 2 left"
+    assert not_none(task.outcome).reason.text == "4 snapshots expired, 2 left"
     assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 2
     assert icewright(*asked, "--yes").status == 0
     undo_and_look(task.task_id)
@@ -355,8 +354,7 @@ def undo_and_look(task_id: str) -> None:
     assert f"4 snapshots of task {task_id} put back" in undo.out
     assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 2
     task = succeeded(read_task(icewright("undo", task_id, "--yes", "--json").json))
-    assert task.outcome is not None
-    assert task.outcome.reason.text == f"4 snapshots of task {task_id} put back"
+    assert not_none(task.outcome).reason.text == f"4 snapshots of task {task_id} put back"
     assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 6
     again = icewright("undo", task_id, "--yes")
     assert (again.status, "nothing of it is missing" in again.out) == (0, True)

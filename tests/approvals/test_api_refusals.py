@@ -14,13 +14,22 @@ from tests.builders.served import EVENTS, V1, Served, problem
 from tests.identity.test_api_identities import entries, expiry, given, wait
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def waiting(served: Served) -> list[str]:
     return [one["plan_id"] for one in served.get("/plans/waiting")["items"]]
+
+
+def waiting_plan(served: Served) -> str:
+    """A table, whose plan waits for a person."""
+    served.table(mode="approve")
+    (plan_id,) = waiting(served)
+    return plan_id
+
+
+def refused_plan(served: Served) -> str:
+    """Such a plan, which the owner has refused."""
+    plan_id = waiting_plan(served)
+    assert refuse(served.http, plan_id).status_code == 200
+    return plan_id
 
 
 def refuse(client: TestClient, plan_id: str, why: str = "the audit reads these files until Friday") -> Any:
@@ -91,8 +100,7 @@ def test_the_health_does_not_ask_to_approve_what_was_refused(served: Served) -> 
 
 
 def test_nobody_approves_or_applies_what_was_refused_and_the_first_refusal_stays(served: Served) -> None:
-    served.table(mode="approve")
-    (plan_id,) = waiting(served)
+    plan_id = waiting_plan(served)
     first = refuse(served.http, plan_id).json()
     for path, body in (("approve", {"approved_by": "Eve"}), ("apply", None)):
         refused = problem(served.http.post(f"{V1}/plans/{plan_id}/{path}", json=body), 409, "conflict")
@@ -116,8 +124,7 @@ def test_what_was_approved_or_waits_for_nobody_cannot_be_refused(served: Served)
 
 
 def test_what_was_approved_and_cancelled_waits_again_and_can_be_refused(served: Served) -> None:
-    served.table(mode="approve")
-    (plan_id,) = waiting(served)
+    plan_id = waiting_plan(served)
     task_id = served.post(f"/plans/{plan_id}/approve", {"approved_by": "Eve"})["task_id"]
     served.post(f"/tasks/{task_id}/cancel")
     served.control.maintainer.look(EVENTS)
@@ -132,8 +139,7 @@ def test_what_was_approved_and_cancelled_waits_again_and_can_be_refused(served: 
 
 
 def test_of_two_who_decide_at_once_one_wins_and_the_other_is_told(served: Served) -> None:
-    served.table(mode="approve")
-    (plan_id,) = waiting(served)
+    plan_id = waiting_plan(served)
     ada, bob = given(served, "ada", Role.APPROVER), given(served, "bob", Role.APPROVER)
     with ThreadPoolExecutor(2) as pool:
         approved = pool.submit(ada.post, f"{V1}/plans/{plan_id}/approve", json={"approved_by": "Ada"})
@@ -159,8 +165,7 @@ def test_of_two_who_decide_at_once_one_wins_and_the_other_is_told(served: Served
     ],
 )
 def test_those_who_may_approve_may_refuse_and_nobody_else(served: Served, role: Role, scope: str, status: int) -> None:
-    served.table(mode="approve")
-    (plan_id,) = waiting(served)
+    plan_id = waiting_plan(served)
     answer = refuse(given(served, "ada", role, scopes=(scope,)), plan_id)
     assert answer.status_code == status, answer.text
     assert waiting(served) == ([] if status == 200 else [plan_id])
@@ -187,15 +192,13 @@ def test_whoever_asked_for_a_plan_may_refuse_it_though_not_approve_it(served: Se
     ],
 )
 def test_a_refusal_has_a_reason_and_a_name(served: Served, body: dict[str, str]) -> None:
-    served.table(mode="approve")
-    (plan_id,) = waiting(served)
+    plan_id = waiting_plan(served)
     problem(served.http.post(f"{V1}/plans/{plan_id}/refuse", json=body), 400, "invalid-message")
     assert waiting(served) == [plan_id]
 
 
 def test_a_plan_of_a_table_that_is_gone_is_refused_to_nobody_s_harm(served: Served) -> None:
-    served.table(mode="approve")
-    (plan_id,) = waiting(served)
+    plan_id = waiting_plan(served)
     served.lake.drop(EVENTS)
     with pytest.raises(Exception, match="events"):
         served.control.maintainer.look(EVENTS)
@@ -215,9 +218,7 @@ class TestHowLongItHolds:
         assert rewrite(served, uuid)["plan_id"] == plan_id
 
     def test_it_holds_by_a_clock_that_is_behind_the_one_of_who_refused(self, served: Served) -> None:
-        served.table(mode="approve")
-        (plan_id,) = waiting(served)
-        refuse(served.http, plan_id)
+        refused_plan(served)
         served.clock.advance(-60_000)
         served.control.maintainer.look(EVENTS, plan_anew=True)
         assert waiting(served) == []
@@ -237,27 +238,21 @@ class TestHowLongItHolds:
         assert "was refused" in refused["detail"], "whatever waits by now"
 
     def test_a_table_whose_owner_lets_it_go_by_itself_is_worked_on(self, served: Served) -> None:
-        served.table(mode="approve")
-        (plan_id,) = waiting(served)
-        refuse(served.http, plan_id)
+        plan_id = refused_plan(served)
         served.lake.set_properties(EVENTS, {"icewright.mode": "auto"})
         served.control.maintainer.look(EVENTS)
         (task,) = served.get("/tasks")["items"]
         assert task["plan_id"] != plan_id
 
     def test_a_change_of_the_policy_has_a_person_asked_again(self, served: Served) -> None:
-        served.table(mode="approve")
-        (plan_id,) = waiting(served)
-        refuse(served.http, plan_id)
+        plan_id = refused_plan(served)
         served.lake.set_properties(EVENTS, {"write.target-file-size-bytes": str(256 << 20)})
         served.control.maintainer.look(EVENTS)
         (other,) = waiting(served)
         assert other != plan_id
 
     def test_after_a_week_the_plan_waits_again_and_may_be_approved(self, served: Served) -> None:
-        served.table(mode="approve")
-        (plan_id,) = waiting(served)
-        refuse(served.http, plan_id)
+        refused_plan(served)
         served.clock.advance(REFUSED_MS - 1)
         served.control.maintainer.look(EVENTS)
         assert waiting(served) == []

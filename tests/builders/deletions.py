@@ -149,6 +149,11 @@ class World:
             planned_at=self.clock.now(),
         )
 
+    def carry_out(self, plan: DeletePlan, run_id: str = "run-1") -> None:
+        """Begin a run, and see it to its end."""
+        self.deleter().begin(plan, run_id)
+        self.run_to_its_end(run_id)
+
     def run_to_its_end(self, run_id: str = "run-1") -> list[Batch]:
         """Batches until nothing is left, with time going on between them."""
         batches = []

@@ -213,6 +213,11 @@ class Lakehouse:
             self.pass_time(10 * MINUTE_MS)
         return table_id
 
+    def with_ready_table(self, properties: Mapping[str, str] | None = None) -> Lakehouse:
+        """Itself with such a table."""
+        self.ready_table(properties=properties)
+        return self
+
     def let_expire_once(self, name: TableName = NAME) -> Task:
         """A person has a snapshot of a table expire: from then on it goes by itself, where its owner lets it."""
         for _ in range(2):

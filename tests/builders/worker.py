@@ -39,10 +39,11 @@ from icewright.model.work.jobs import (
     TaskReport,
     TaskSpec,
 )
-from icewright.model.work.tasks import Progress, Task
+from icewright.model.work.tasks import Outcome, Progress, Task, TaskState
 from tests.builders.lakehouse import NAME, Lakehouse
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.lake import MemoryFile
+from tests.narrowing import not_none
 
 RETRYABLE = Failed("engine", "the executor was lost", retryable=True)
 FINAL = Failed("proof-failed", "the rows that were read back are not those that went in", retryable=False)
@@ -264,6 +265,12 @@ def claim(house: Lakehouse, asked: PlanRequest) -> TaskSpec:
     return Worker(house).claimed()
 
 
+def at_work(house: Lakehouse) -> tuple[Worker, TaskSpec]:
+    """An optimizer, and the task that it got: there is one."""
+    worker = Worker(house)
+    return worker, worker.claimed()
+
+
 def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
     """Say how an attempt ended."""
     said = TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)
@@ -273,3 +280,9 @@ def report(house: Lakehouse, spec: TaskSpec, result: Result) -> Task:
 def verified(house: Lakehouse, spec: TaskSpec, snapshot: Snapshot) -> Task:
     """Say that an attempt committed a snapshot, and have the table looked at."""
     return house.control.verifier.verify(report(house, spec, Committed(snapshot.snapshot_id)))
+
+
+def succeeded(task: Task) -> Outcome:
+    """What came of a task that has succeeded."""
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    return not_none(task.outcome)

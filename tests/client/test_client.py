@@ -33,11 +33,6 @@ HOSTILE = TableName("lake", ("d`b",), "<img src=x onerror=alert(1)>\u202e\x1b[31
 
 
 @pytest.fixture
-def served() -> Served:
-    return Served()
-
-
-@pytest.fixture
 def url(served: Served) -> Iterator[str]:
     with at_a_port(served.control) as url:
         yield url

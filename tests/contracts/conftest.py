@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from icewright.ports.store import TaskStore
 from tests.contracts.stores import DATABASES, Stores, stores_on
 from tests.doubles.clock import ManualClock
 
@@ -16,3 +17,9 @@ def clock() -> ManualClock:
 @pytest.fixture(params=DATABASES)
 def stores(request: pytest.FixtureRequest, clock: ManualClock) -> Stores:
     return stores_on(request.param, request, clock)
+
+
+@pytest.fixture
+def store(stores: Stores) -> TaskStore:
+    """The store of tasks, unless a contract is about another one."""
+    return stores.tasks()

@@ -11,11 +11,7 @@ from icewright.model.actions.actions import (
     InputFile,
     RewriteDataFiles,
 )
-from icewright.model.actions.compute_statistics import (
-    ComputeStatistics,
-    ComputeStatisticsPrediction,
-    StatisticsColumn,
-)
+from icewright.model.actions.compute_statistics import ComputeStatistics, ComputeStatisticsPrediction, StatisticsColumn
 from icewright.model.actions.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
 from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsPrediction
 from icewright.model.actions.undo import RestoreFiles, RestoreFilesPrediction

@@ -14,18 +14,7 @@ from icewright.core.errors import NotAllowed, NotFound
 from icewright.model.actions.actions import ActionKind
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.resource_groups import Queue, ResourceGroup, TenantCaps
-from icewright.model.work.admission import (
-    FREE,
-    Holding,
-    InLane,
-    Lane,
-    Line,
-    Refusal,
-    RefusalKind,
-    Terms,
-    Took,
-    Urgency,
-)
+from icewright.model.work.admission import FREE, Holding, InLane, Lane, Line, Refusal, RefusalKind, Terms, Took, Urgency
 from icewright.model.work.tasks import AttemptState, NewTask, Outcome, Task, TaskState
 from icewright.ports.store import Change, TaskStore
 from icewright.store.schema import state_is
@@ -36,17 +25,13 @@ from icewright.work.store import task_queries as queries
 from tests.contracts.samples import OUTCOME, REASON, new_task, of_kind
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 LAKE = frozenset({"lake"})
 LEASE_MS = 60_000
 ETL = ResourceGroup("default", cores=4)
 TWO_CORES = Terms(ETL, Holding(2, 8))
 LARGE = Lane(Queue.LARGE)
-
-
-@pytest.fixture
-def store(stores: Stores) -> TaskStore:
-    return stores.tasks()
 
 
 def put(store: TaskStore, task_id: str, table: int, lane: Lane | None = None, *, priority: int = 0) -> None:
@@ -90,8 +75,7 @@ class TestCaps:
         assert first is not None
         assert claim(store, "o-1", TWO_CORES) is None
         store.change(Change(first.task_id, first.version, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
-        again = claim(store, "o-1", TWO_CORES)
-        assert again is not None
+        again = not_none(claim(store, "o-1", TWO_CORES))
         assert again.lease is not None
         assert again.lease.holding == Holding(2, 8)
         assert store.get(again.task_id).lease == again.lease
@@ -103,8 +87,7 @@ class TestCaps:
         put(store, "task-1", 1)
         put(store, "task-2", 2)
         all_of_it = Terms(ETL, Holding(4, 0))
-        lost = claim(store, "o-1", all_of_it)
-        assert lost is not None
+        lost = not_none(claim(store, "o-1", all_of_it))
         clock.advance(LEASE_MS + 1)
         assert claim(store, "o-2", all_of_it) is None  # nobody has noticed
         store.change(Change(lost.task_id, lost.version, TaskState.IN_DOUBT, OUTCOME, AttemptState.LOST))
@@ -173,10 +156,8 @@ class TestCaps:
         terms = replace(TWO_CORES, group=ResourceGroup("default", cores=2), joins=True)
         assert claim(store, "o-1", terms, at_most=100) is not None
         assert claim(store, "o-2", terms, at_most=100) is None
-        joined = claim(store, "o-1", terms, at_most=100)
-        assert joined is not None
-        assert joined.lease is not None
-        assert joined.lease.holding == Holding(0, 0)
+        joined = not_none(claim(store, "o-1", terms, at_most=100))
+        assert not_none(joined.lease).holding == Holding(0, 0)
 
     def test_a_group_that_gives_out_nothing_gives_out_nothing(self, store: TaskStore) -> None:
         put(store, "task-1", 1)
@@ -212,8 +193,7 @@ class TestTurns:
             put(store, f"b-{number}", 10 + number, Lane(tenant="b"))
         found = []
         for _ in range(6):
-            task = claim(store)
-            assert task is not None
+            task = not_none(claim(store))
             found.append(task.lane.tenant)
             store.change(Change(task.task_id, task.version, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
         assert found == ["a", "b"] * 3
@@ -270,22 +250,19 @@ class TestExpedite:
 class TestLarge:
     def test_what_ran_out_of_memory_is_tried_again_in_the_large_queue(self, store: TaskStore) -> None:
         put(store, "task-1", 1, Lane(urgency=Urgency.REAL_TIME, tenant="ops"))
-        task = claim(store)
-        assert task is not None
+        task = not_none(claim(store))
         ran_out = Outcome(Reason("out-of-memory", "a worker was killed"))
         again = store.change(Change(task.task_id, task.version, TaskState.QUEUED, ran_out, AttemptState.FAILED))
         assert again.lane == Lane(Queue.LARGE, Urgency.REAL_TIME, "ops")
         assert store.get("task-1").lane == again.lane
         assert claim(store, "o", Terms(queues=frozenset({Queue.NORMAL}))) is None
-        large = claim(store, "o", Terms(queues=frozenset({Queue.LARGE})))
-        assert large is not None
+        large = not_none(claim(store, "o", Terms(queues=frozenset({Queue.LARGE}))))
         other = store.change(Change(large.task_id, large.version, TaskState.QUEUED, OUTCOME, AttemptState.FAILED))
         assert other.lane.queue is Queue.LARGE
 
     def test_what_fails_otherwise_stays_where_it_is(self, store: TaskStore) -> None:
         put(store, "task-1", 1)
-        task = claim(store)
-        assert task is not None
+        task = not_none(claim(store))
         again = store.change(Change(task.task_id, task.version, TaskState.QUEUED, OUTCOME, AttemptState.FAILED))
         assert again.lane == Lane()
 
@@ -374,8 +351,7 @@ class TestLine:
 
 def end(store: TaskStore, clock: ManualClock, state: TaskState, *, took_ms: int) -> str:
     """Claim a task and end its attempt after so long."""
-    task = claim(store)
-    assert task is not None
+    task = not_none(claim(store))
     clock.advance(took_ms)
     store.change(Change(task.task_id, task.version, state, OUTCOME, AttemptState.FAILED))
     return task.task_id

@@ -18,20 +18,14 @@ from icewright.ports.store import Change, TaskStore
 from tests.contracts.samples import OUTCOME, new_task, record
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 KIND = ActionKind.REWRITE_DATA_FILES.value
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture
-def store(stores: Stores) -> TaskStore:
-    return stores.tasks()
-
-
 def claim(store: TaskStore) -> Task:
-    task = store.claim("o", resource_group="default", catalogs=frozenset({"lake"}), lease_ms=60_000)
-    assert task is not None
-    return task
+    return not_none(store.claim("o", resource_group="default", catalogs=frozenset({"lake"}), lease_ms=60_000))
 
 
 def report(task: Task) -> str:

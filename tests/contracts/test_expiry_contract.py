@@ -20,6 +20,7 @@ from icewright.policy.effective import effective_policy
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, make_lake
 from tests.contracts.undoing import UNDOING, Shelf, decided, whole_undo
+from tests.narrowing import not_none
 
 NAME = named(EVENTS)
 EVERYTHING = ExpiryRule(0, 1)
@@ -49,9 +50,7 @@ def table(lake: Lake) -> TableMetadata:
 def planned(lake: Lake, rule: ExpiryRule = EVERYTHING) -> ExpireSnapshots:
     metadata = table(lake)
     policy = effective_policy(metadata, ())
-    action = decide_expiry(metadata, policy, rule, metadata.updated_at + 60_000, can_put_back=True).action
-    assert action is not None
-    return action
+    return not_none(decide_expiry(metadata, policy, rule, metadata.updated_at + 60_000, can_put_back=True).action)
 
 
 def nothing() -> None:
@@ -73,8 +72,7 @@ def expire(
 
 def problem(lake: Lake, action: ExpireSnapshots) -> str | None:
     """What is found to be wrong with the commit of an action."""
-    found = lake.expiry.commit_of(NAME, table(lake).table_id, action)
-    assert found is not None
+    found = not_none(lake.expiry.commit_of(NAME, table(lake).table_id, action))
     reason = problem_of_expiry(found.before, found.after, action)
     return None if reason is None else reason.code
 

@@ -16,14 +16,10 @@ from icewright.ports.store import Change, TaskStore
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, REASON, new_task, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 ALL = FeedFilter()
 LAKE = frozenset({"lake"})
-
-
-@pytest.fixture
-def store(stores: Stores) -> TaskStore:
-    return stores.tasks()
 
 
 @pytest.fixture
@@ -41,9 +37,7 @@ def kinds(feed: Feed, after: int = 0) -> list[FactKind]:
 
 
 def claimed(store: TaskStore) -> Task:
-    task = store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=60_000)
-    assert task is not None
-    return task
+    return not_none(store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=60_000))
 
 
 def ended(store: TaskStore, code: str, state: TaskState) -> Task:

@@ -37,11 +37,6 @@ OTHERS = (
 PAUSED, DRAINING, STOPPED = HaltState
 
 
-@pytest.fixture
-def store(stores: Stores) -> TaskStore:
-    return stores.tasks()
-
-
 def claim(store: TaskStore, group: str = "default") -> Task | None:
     return store.claim("optimizer-1", resource_group=group, catalogs=frozenset({"lake", "other"}), lease_ms=60_000)
 

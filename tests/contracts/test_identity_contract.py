@@ -14,6 +14,7 @@ from icewright.model.access.permissions import OWNER, Grant, Principal, Role, Sc
 from tests.cases import each_case
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 CI = NewToken("ci", (Role.OPERATOR, Role.VIEWER), ("lake.db", "other"))
 ADA = Principal("oidc:Ada \ud800", (Grant(Role.APPROVER, Scope("lake")),))
@@ -39,8 +40,7 @@ def test_a_token_is_known_by_its_digest_to_every_server(stores: Stores, clock: M
         Grant(Role.VIEWER, Scope("lake", ("db",))),
         Grant(Role.VIEWER, Scope("other")),
     )
-    found = stores.identities().token("d1")
-    assert found is not None
+    found = not_none(stores.identities().token("d1"))
     assert (found.principal, found.last_used_at) == (Principal("token:ci", added.grants), clock.now())
     assert stores.identities().token("d2") is None
     (entry,) = stores.audit().entries(limit=9, after=0)
@@ -52,8 +52,7 @@ def test_that_a_token_was_used_is_written_down_once_a_minute(store: SqlIdentitie
     store.add_token(CI, "d1", "icw_", "owner")
     used = []
     for _ in range(3):
-        found = store.token("d1")
-        assert found is not None
+        found = not_none(store.token("d1"))
         used.append(found.last_used_at)
         clock.advance(SEEN_EVERY_MS // 2)
     assert used == [used[0], used[0], (used[0] or 0) + SEEN_EVERY_MS]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from icewright.work.launch.spark_submit import SparkSubmitLauncher
 from icewright.work.launch.submission import SparkHome
 from tests.builders import specs
 from tests.doubles.launcher import MemoryApplication, MemoryLauncher
+from tests.waiting import until
 
 SETTINGS = specs.settings_of(token="the-secret-token", tasks_max=1)  # noqa: S106 - nobody is asked
 FAKE = """\
@@ -57,14 +56,6 @@ class Kind:
         """Somebody in the group of the application who would never end by itself."""
         until((self.folder / "pid").exists)
         return psutil.Process(int((self.folder / "child").read_text()))
-
-
-def until(condition: Callable[[], object]) -> None:
-    for _ in range(6_000):
-        if condition():
-            return
-        time.sleep(0.005)
-    raise AssertionError("waited in vain")
 
 
 def is_gone(process: psutil.Process) -> bool:

@@ -23,6 +23,7 @@ from icewright.ports.table_records import BeforeLook, LaterLook, StoredTable
 from tests.contracts.samples import REASON, manifest, new_task, of_kind, plan, record, statistics, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 P1, P2 = Partition(0, '["a"]'), Partition(1, '["\\u0000\\ud800"]')
 ROOT = "s3://bucket/it's"
@@ -53,8 +54,7 @@ def test_everything_is_told_at_once_as_it_is_told_one_by_one(stores: Stores, clo
         fill(stores, number)
     stores.policies().apply(NewRevision(Policies(()), "Ada"), 0)
     tables, its = stores.tables(), table_id(2)
-    known = tables.record(its)
-    assert known is not None
+    known = not_none(tables.record(its))
     expected = BeforeLook(
         stored=StoredTable(
             known,
@@ -76,8 +76,7 @@ def test_everything_is_told_at_once_as_it_is_told_one_by_one(stores: Stores, clo
     )
     found = stores.tables().before_look(known.name)
     assert found == expected
-    assert found.record is not None
-    assert found.record.revision == known.revision
+    assert not_none(found.record).revision == known.revision
     assert stores.tables().before_look_at(its) == expected
     filled = (found.stored.runs, found.stored.exclusions, found.stored.access, found.waits, found.refusals, found.tasks)
     assert all(filled)

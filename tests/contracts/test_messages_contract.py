@@ -24,6 +24,7 @@ from icewright.notifications.message_store import SqlMessages
 from tests.contracts.samples import HOSTILE_PARTS, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 
 @pytest.fixture
@@ -49,9 +50,7 @@ def message(number: int, receiver: str = "team", *, first_at: int = 5, name: str
 
 
 def waiting(store: SqlMessages, receiver: str = "team") -> StoredMessage:
-    first = store.state(receiver).first
-    assert first is not None
-    return first
+    return not_none(store.state(receiver).first)
 
 
 def ids(found: Sequence[StoredMessage]) -> list[str]:

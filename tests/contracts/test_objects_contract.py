@@ -15,6 +15,7 @@ from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.objects import ListedObject, OddEntry, prefix_of
 from tests.cases import each_case
 from tests.contracts.storages import Local, OnHdfs, OnS3, Storage, make_storage
+from tests.narrowing import not_none
 
 
 @pytest.fixture(params=["memory", "local", "s3", "hdfs"])
@@ -92,13 +93,11 @@ def test_what_is_spelled_otherwise_is_another_object(store: Storage) -> None:
 def test_what_is_there_now(store: Storage) -> None:
     assert store.objects.stat(store.at("t/a")) is None
     store.put("t/a", b"1")
-    first = store.objects.stat(store.at("t/a"))
-    assert first is not None
+    first = not_none(store.objects.stat(store.at("t/a")))
     assert first.size_bytes == 1
     assert store.objects.stat(store.at("t")) is None
     store.put("t/a", b"2")
-    second = store.objects.stat(store.at("t/a"))
-    assert second is not None
+    second = not_none(store.objects.stat(store.at("t/a")))
     assert (second.etag, second.modified_at) != (first.etag, first.modified_at)
 
 
@@ -113,10 +112,8 @@ def test_reading_knows_its_limit(store: Storage) -> None:
 
 def test_the_storage_has_a_clock(store: Storage) -> None:
     store.put("t/a", b"1")
-    found = store.objects.stat(store.at("t/a"))
-    assert found is not None
-    assert found.modified_at is not None
-    assert 0 <= store.objects.now(store.at("t")) - found.modified_at + 1000 < 3_600_000
+    found = not_none(store.objects.stat(store.at("t/a")))
+    assert 0 <= store.objects.now(store.at("t")) - not_none(found.modified_at) + 1000 < 3_600_000
 
 
 @each_case("root", ["file:///", "file://", "s3://b//", "file:///a//b", "file:///a/../b", "file:///a/.", "s3://"])

@@ -3,6 +3,7 @@
 from icewright.core.servers import BEAT_MS, SERVERS_KEPT_MS, SILENT_MS, Server, leader_of
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 FIRST = Server("server-1", "http://10.0.0.1:7077", "0.1.0")
 SECOND = Server("server-2", "http://10.0.0.2:7077", "0.1.0", epoch=2**40)
@@ -47,10 +48,8 @@ def test_the_latest_epoch_leads(stores: Stores) -> None:
     assert leader_of(stores.servers().present()) is None
     stores.servers().beat(SECOND)
     stores.servers().beat(Server("server-3", "http://10.0.0.3:7077", "0.1.0", epoch=2**40 + 1))
-    leader = leader_of(stores.servers().present())
-    assert leader is not None
+    leader = not_none(leader_of(stores.servers().present()))
     assert leader.server.server_id == "server-3"
     stores.servers().beat(Server("server-3", "http://10.0.0.3:7077", "0.1.0"))  # it follows by now
-    leader = leader_of(stores.servers().present())
-    assert leader is not None
+    leader = not_none(leader_of(stores.servers().present()))
     assert leader.server == SECOND

@@ -23,6 +23,7 @@ from icewright.work.store.table_lists import page_query, records_query
 from tests.contracts.samples import HOSTILE_PARTS, REASON, record, table_id
 from tests.contracts.stores import Stores
 from tests.doubles.table_lists import MemoryTableLists
+from tests.narrowing import not_none
 
 ALL = TableQuery()
 QUERIES = (
@@ -205,14 +206,12 @@ def test_a_name_longer_than_an_index_takes_is_listed(store: TableStore) -> None:
 def test_what_was_dropped_or_replaced_is_on_no_list(store: TableStore) -> None:
     store.save_record(record(1))
     store.save_record(record(2))
-    first = store.record(table_id(1))
-    assert first is not None
+    first = not_none(store.record(table_id(1)))
     store.save_record(replace(first, dropped_at=5))
     assert [one.table_id for one in ids(store)] == [table_id(2)]
     store.save_record(record(3, name=record(2).name))  # another table under the same name
     assert [one.table_id for one in ids(store)] == [table_id(3)]
-    back = store.record(table_id(1))
-    assert back is not None
+    back = not_none(store.record(table_id(1)))
     store.save_record(replace(back, dropped_at=None))
     assert [one.table_id for one in ids(store)] == [table_id(1), table_id(3)]
 
@@ -225,8 +224,7 @@ def test_a_look_that_found_nothing_new_is_no_change(store: TableStore) -> None:
     store.save_record(record(1, listed=listed(90, 10)))
     store.save_record(record(2))
     seen = store.lists.last_change()
-    first = store.record(table_id(1))
-    assert first is not None
+    first = not_none(store.record(table_id(1)))
     store.save_record(replace(first, observed_at=77, next_look_at=99))
     assert store.lists.last_change() == seen
     assert store.lists.changed(seen, ALL, 10).tables == []
@@ -239,8 +237,7 @@ def test_changes_tell_each_table_once_by_its_last_one(store: TableStore) -> None
     seen = store.lists.last_change()
     for score in (40, 30):
         for number in (3, 1):
-            known = store.record(table_id(number))
-            assert known is not None
+            known = not_none(store.record(table_id(number)))
             store.save_record(replace(known, listed=listed(score)))
     changes = store.lists.changed(seen, ALL, 10)
     assert [one.table_id for _, one in changes.tables] == [table_id(1), table_id(3)], "in the order of their numbers"
@@ -261,8 +258,7 @@ def test_a_series_is_what_was_saved_and_goes_with_the_table(store: TableStore) -
     store.lists.save_series(table_id(1), points[:1])
     store.lists.save_series(table_id(1), points)
     assert tuple(store.lists.series(table_id(1))) == points
-    known = store.record(table_id(1))
-    assert known is not None
+    known = not_none(store.record(table_id(1)))
     store.save_record(replace(known, dropped_at=5))
     assert store.prune_dropped(6, 10) == 1
     assert store.lists.series(table_id(1)) == ()

@@ -48,6 +48,7 @@ from tests.contracts.samples import HOSTILE_PARTS, REASON, hello, manifest, new_
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import remove
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 RUN = Run(Level.LEVEL_1, "sort(2)", 5)
 P1, P2, P3 = Partition(0, '["a"]'), Partition(0, '["b"]'), Partition(1, '["a"]')
@@ -89,8 +90,7 @@ class TestRecords:
 
     def test_q2_a_look_that_was_brought_forward_is_not_put_off_by_who_read_before(self, store: TableStore) -> None:
         store.save_record(record(1, next_look_at=5_000))
-        read = store.record(table_id(1))
-        assert read is not None
+        read = not_none(store.record(table_id(1)))
         store.look_by([table_id(1)], 2_000)
         with pytest.raises(LookLost):
             store.save_record(replace(read, next_look_at=9_000))
@@ -180,8 +180,7 @@ class TestLooksOfSeveralServers:
 
     def test_q1_a_record_that_somebody_wrote_since_is_not_replaced(self, stores: Stores) -> None:
         stores.tables().save_record(record())
-        read = stores.tables().record(table_id())
-        assert read is not None
+        read = not_none(stores.tables().record(table_id()))
         stores.tables().save_record(replace(read, snapshot_id=8))
         for late in (replace(read, snapshot_id=9), record(snapshot_id=9)):
             with pytest.raises(LookLost):
@@ -193,8 +192,7 @@ class TestLooksOfSeveralServers:
 
     def test_q1_a_look_that_lost_changes_nothing(self, stores: Stores) -> None:
         stores.tables().apply_inventory(InventoryUpdate(record(), [manifest(1, P1)], [], [statistics(P1)], []))
-        read = stores.tables().record(table_id())
-        assert read is not None
+        read = not_none(stores.tables().record(table_id()))
         first = InventoryUpdate(read, [manifest(2, P2)], [manifest(1).key], [statistics(P2)], [P1], {7: RUN})
         stores.tables().apply_inventory(first)
         late = InventoryUpdate(read, [manifest(3, P3)], [manifest(1).key], [statistics(P3)], [P1], {8: RUN})
@@ -213,8 +211,7 @@ class TestLooksOfSeveralServers:
 
     def test_a_plan_and_a_new_name_are_writes_as_well(self, stores: Stores) -> None:
         stores.tables().save_record(record(1))
-        read = stores.tables().record(table_id(1))
-        assert read is not None
+        read = not_none(stores.tables().record(table_id(1)))
         stores.tables().save_plan(plan("plan-1"))
         with pytest.raises(LookLost):
             stores.tables().save_record(read)
@@ -226,8 +223,7 @@ class TestLooksOfSeveralServers:
 
     def test_only_one_of_many_at_once_wins(self, stores: Stores) -> None:
         stores.tables().save_record(record())
-        read = stores.tables().record(table_id())
-        assert read is not None
+        read = not_none(stores.tables().record(table_id()))
         opened = [stores.tables() for _ in range(6)]
 
         def write(number: int) -> bool:
@@ -252,8 +248,7 @@ class TestLooksOfSeveralServers:
         stores.tables().look_at_once(name)
         second = store.record(table_id(1))
         assert first is not None
-        assert second is not None
-        assert second.next_look_at < first.next_look_at <= AT_ONCE
+        assert not_none(second).next_look_at < first.next_look_at <= AT_ONCE
         with pytest.raises(LookLost):  # it would be forgotten
             store.save_record(replace(first, next_look_at=900))
 
@@ -625,8 +620,7 @@ class TestPruning:
         for number in numbers:
             store.save_plan(plan(f"plan-{number:02}", planned_at=number))
         store.save_plan(plan("plan-of-another-table", table=2, planned_at=0))
-        known = store.record(table_id())
-        assert known is not None
+        known = not_none(store.record(table_id()))
         store.save_record(replace(known, plan_id="plan-03"))
         stores.tasks().enqueue(new_task("task-1", plan_id="plan-02"))
         store.prune_plans(RETENTION.plans, 99)
@@ -685,8 +679,7 @@ class TestPruning:
     ) -> None:
         store = stores.tables()
         store.save_record(record())
-        kept = store.record(table_id())
-        assert kept is not None
+        kept = not_none(store.record(table_id()))
         store.wait(WaitingPlan("plan-1", table_id(), record().name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5))
         store.refuse(refusal())
         store.wait(WaitingPlan("plan-2", table_id(), record().name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5))
@@ -707,8 +700,7 @@ class TestPruning:
         store.prune_plans(0, 99)
         assert store.refusal("plan-1") == kept, "its plan still waits, as one that was refused"
         store.waits_no_more(table_id(), ActionKind.EXPIRE_SNAPSHOTS)
-        known = store.record(table_id())
-        assert known is not None
+        known = not_none(store.record(table_id()))
         store.save_record(replace(known, plan_id=None))
         for _ in range(2):
             store.prune_plans(0, 99)

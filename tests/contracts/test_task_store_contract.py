@@ -47,6 +47,7 @@ from tests.contracts.samples import (
 )
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 LEASE_MS = 60_000
 LAKE = frozenset({"lake"})
@@ -58,11 +59,6 @@ ENDS = {
     TaskState.CANCELLED: AttemptState.CANCELLED,
     TaskState.SUPERSEDED: AttemptState.CONFLICT,
 }
-
-
-@pytest.fixture
-def store(stores: Stores) -> TaskStore:
-    return stores.tasks()
 
 
 def claim(
@@ -81,6 +77,22 @@ def claim(
     )
 
 
+def taken_at_once(stores: Stores) -> list[Task]:
+    """What eight optimizers get that claim at once from two servers, until nothing is left."""
+    barrier = threading.Barrier(8)
+    several = [stores.tasks() for _ in range(2)]
+
+    def pull(worker: int) -> list[Task]:
+        barrier.wait()
+        taken = []
+        while (task := claim(several[worker % 2], f"optimizer-{worker}")) is not None:
+            taken.append(task)
+        return taken
+
+    with ThreadPoolExecutor(8) as pool:
+        return [task for tasks in pool.map(pull, range(8)) for task in tasks]
+
+
 def sized(task_id: str, size_bytes: int, *executors: Executor, table: int = 1) -> NewTask:
     """A task of one file of that size for each executor; a merge if there is none."""
     new = new_task(task_id, table=table)
@@ -96,8 +108,7 @@ def sized(task_id: str, size_bytes: int, *executors: Executor, table: int = 1) -
 
 def started(store: TaskStore, task_id: str = "task-1", *, table: int = 1) -> Task:
     store.enqueue(new_task(task_id, table=table))
-    task = claim(store)
-    assert task is not None
+    task = not_none(claim(store))
     assert task.task_id == task_id
     return task
 
@@ -109,8 +120,7 @@ def move(store: TaskStore, task: Task, state: TaskState, *, delay_ms: int = 0) -
 
 
 def token(task: Task) -> int:
-    assert task.lease is not None
-    return task.lease.fencing_token
+    return not_none(task.lease).fencing_token
 
 
 def in_state(store: TaskStore, state: TaskState, task_id: str = "task-1") -> Task:
@@ -118,8 +128,7 @@ def in_state(store: TaskStore, state: TaskState, task_id: str = "task-1") -> Tas
     store.enqueue(new_task(task_id))
     if state is TaskState.QUEUED:
         return store.get(task_id)
-    task = claim(store)
-    assert task is not None
+    task = not_none(claim(store))
     if state is TaskState.SUCCEEDED:
         return move(store, move(store, task, TaskState.COMMITTED), state)
     return task if state is TaskState.RUNNING else move(store, task, state)
@@ -228,8 +237,7 @@ class TestClaim:
     def test_makes_the_task_running_under_a_lease(self, store: TaskStore, clock: ManualClock) -> None:
         store.enqueue(new_task("task-1"))
         clock.advance(5)
-        task = claim(store, "optimizer-7")
-        assert task is not None
+        task = not_none(claim(store, "optimizer-7"))
         assert task == store.get("task-1")
         assert (task.state, task.version, task.attempt) == (TaskState.RUNNING, 2, 1)
         assert task.lease is not None
@@ -261,9 +269,7 @@ class TestClaim:
             return store.claim("o", resource_group="default", catalogs=LAKE, lease_ms=LEASE_MS, kinds=kinds)
 
         assert claimed(frozenset()) is None
-        task = claimed(last)
-        assert task is not None
-        assert task.kind is kinds[-1]
+        assert not_none(claimed(last)).kind is kinds[-1]
         assert claimed(last) is None
         assert store.claimable("default", LAKE) == len(kinds) - 1
 
@@ -297,8 +303,7 @@ class TestClaim:
         store.enqueue(new_task("task-2", table=2))
         assert [store.claimable("default", here), store.claimable("default", here)] == [2, 2]
         assert store.claimable("other", here) == store.claimable("default", frozenset({"elsewhere"})) == 0
-        first = claim(store)
-        assert first is not None
+        first = not_none(claim(store))
         assert store.claimable("default", here) == 1
         move(store, first, TaskState.QUEUED, delay_ms=1_000)
         assert store.claimable("default", here) == 1
@@ -317,9 +322,7 @@ class TestClaim:
         in_state(store, state)
         store.enqueue(new_task("task-2", table=1, catalog="lake"))
         store.enqueue(new_task("task-3", table=2))
-        second = claim(store)
-        assert second is not None
-        assert second.task_id == "task-3"
+        assert not_none(claim(store)).task_id == "task-3"
         assert claim(store) is None
 
     @pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
@@ -332,8 +335,7 @@ class TestClaim:
             new_task("task-2"), action=RestoreFiles("task-0", 1, 1), prediction=RestoreFilesPrediction(1, 1, 0)
         )
         store.enqueue(restore)
-        other = claim(store)
-        assert other is not None
+        other = not_none(claim(store))
         other = other if state is TaskState.RUNNING else move(store, other, state)
         with pytest.raises(NotAllowed):
             store.change(Change(ended.task_id, ended.version, TaskState.COMMITTED, OUTCOME))
@@ -353,8 +355,7 @@ class TestClaim:
                 if (name, kind) != ("second", first):
                     store.enqueue(replace(of_kind(f"{name}-{number}", kind, table=number), resource_group=group))
                 if name == "first":
-                    task = claim(store, resource_group=group)
-                    assert task is not None
+                    task = not_none(claim(store, resource_group=group))
                     if state is not TaskState.RUNNING:
                         move(store, task, state)
             if claim(store, resource_group=group) is not None:
@@ -374,8 +375,7 @@ class TestClaim:
 
         put("statistics-1", ActionKind.COMPUTE_STATISTICS)
         put("expiry", ActionKind.EXPIRE_SNAPSHOTS, SERVER)
-        first = claim(store)
-        assert first is not None
+        first = not_none(claim(store))
         assert first.task_id == "statistics-1", "it is older"
         move(store, first, TaskState.FAILED)
         put("statistics-2", ActionKind.COMPUTE_STATISTICS)
@@ -383,8 +383,7 @@ class TestClaim:
         assert [blocker.task_id for blocker in store.blockers("statistics-2")] == ["expiry"]
         assert store.blockers("rewrite") == store.blockers("expiry") == []
         assert store.claimable("default", LAKE) == 1
-        rewrite = claim(store)
-        assert rewrite is not None
+        rewrite = not_none(claim(store))
         assert rewrite.task_id == "rewrite", "it holds another slot, and may start"
         assert claim(store) is None
         assert [blocker.is_active for blocker in store.blockers("statistics-2")] == [False]
@@ -393,8 +392,7 @@ class TestClaim:
         assert store.blockers("statistics-2") == [], "what is halted goes nowhere first"
         store.halts.resume(Part(PartKind.GROUP, SERVER), "")
         move(store, rewrite, TaskState.FAILED)
-        expiry = claim(store, resource_group=SERVER)
-        assert expiry is not None
+        expiry = not_none(claim(store, resource_group=SERVER))
         assert claim(store) is None
         move(store, expiry, TaskState.QUEUED, delay_ms=1_000)
         clock.advance(999)
@@ -402,9 +400,7 @@ class TestClaim:
         clock.advance(1)
         assert [blocker.task_id for blocker in store.blockers("statistics-2")] == ["expiry"]
         clock.advance(-1)
-        second = claim(store)
-        assert second is not None
-        assert second.task_id == "statistics-2"
+        assert not_none(claim(store)).task_id == "statistics-2"
 
     def test_no_task_of_an_optimizer_keeps_metadata_tasks_waiting(self, store: TaskStore, clock: ManualClock) -> None:
         """It may wait for a cap, a window or an optimizer that never comes."""
@@ -426,19 +422,7 @@ class TestClaim:
         for number in range(12):
             for kind in kinds:
                 first.enqueue(of_kind(f"task-{number:02d}-{kind}", kind, table=number))
-        barrier = threading.Barrier(8)
-        several = [stores.tasks() for _ in range(2)]
-
-        def pull(worker: int) -> list[Task]:
-            mine = several[worker % 2]
-            barrier.wait()
-            taken = []
-            while (task := claim(mine, f"optimizer-{worker}")) is not None:
-                taken.append(task)
-            return taken
-
-        with ThreadPoolExecutor(8) as pool:
-            taken = [task for tasks in pool.map(pull, range(8)) for task in tasks]
+        taken = taken_at_once(stores)
         held = {table_id(number): set[TableSlot]() for number in range(12)}
         for task in taken:
             others, slot = held[task.table_id], task.kind.traits.slot
@@ -466,9 +450,7 @@ class TestClaim:
     def test_a_bound_takes_merges_and_stitches_and_counts_all_their_bytes(self, store: TaskStore) -> None:
         store.enqueue(sized("task-1", 60, Executor.MERGE, Executor.STITCH))
         assert claim(store, shareable_bytes_max=119) is None
-        task = claim(store, shareable_bytes_max=120)
-        assert task is not None
-        assert task.rewrite.shareable_bytes == 120
+        assert not_none(claim(store, shareable_bytes_max=120)).rewrite.shareable_bytes == 120
 
     def test_a_bound_passes_over_what_was_tried_before(self, store: TaskStore) -> None:
         move(store, started(store), TaskState.QUEUED)
@@ -480,42 +462,34 @@ class TestClaim:
         store.enqueue(sized("task-2", 1_000))
         assert claim(store, shareable_bytes_max=999) is None
         store.enqueue(sized("task-3", 20))
-        task = claim(store, shareable_bytes_max=999)
-        assert task is not None
+        task = not_none(claim(store, shareable_bytes_max=999))
         assert (task.task_id, task.rewrite.shareable_bytes) == ("task-1", 20)
 
     def test_what_does_not_fit_ahead_does_not_hide_what_fits(self, store: TaskStore) -> None:
         for number in range(60):  # more than any window
             store.enqueue(sized(f"task-{number:03d}", 1_000, table=number))
         store.enqueue(sized("task-last", 1, table=999))
-        task = claim(store, shareable_bytes_max=10)
-        assert task is not None
-        assert task.task_id == "task-last"
+        assert not_none(claim(store, shareable_bytes_max=10)).task_id == "task-last"
 
     def test_nothing_starves_behind_a_queue_of_better_ones(self, store: TaskStore, clock: ManualClock) -> None:
         store.enqueue(new_task("task-old", table=999, priority=0))
         clock.advance(2 * AGEING_MS + 1)
         for number in range(60):  # more than any window
             store.enqueue(new_task(f"task-{number:03d}", table=number, priority=2))
-        task = claim(store)
-        assert task is not None
-        assert task.task_id == "task-old"
+        assert not_none(claim(store)).task_id == "task-old"
 
     def test_busy_tables_ahead_do_not_hide_the_others(self, store: TaskStore) -> None:
         for number in range(60):
             store.enqueue(new_task(f"task-{number:03d}", table=number, priority=9))
             assert claim(store) is not None
         store.enqueue(new_task("task-last", table=999))
-        task = claim(store)
-        assert task is not None
-        assert task.task_id == "task-last"
+        assert not_none(claim(store)).task_id == "task-last"
 
     def test_fencing_tokens_grow_with_each_claim(self, store: TaskStore) -> None:
         tokens = []
         store.enqueue(new_task("task-x", table=2))
         for _ in range(3):
-            task = claim(store)
-            assert task is not None
+            task = not_none(claim(store))
             tokens.append(token(task))
             move(store, task, TaskState.QUEUED)
         assert tokens == sorted(set(tokens))
@@ -524,8 +498,7 @@ class TestClaim:
         task = started(store)
         store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=LEASE_MS)
         move(store, task, TaskState.QUEUED)
-        again = claim(store)
-        assert again is not None
+        again = not_none(claim(store))
         assert (again.attempt, again.outcome, again.progress) == (2, OUTCOME, None)
 
     def test_callers_at_once_never_get_the_same_task_nor_two_of_a_table(self, stores: Stores) -> None:
@@ -533,23 +506,10 @@ class TestClaim:
         for number in range(30):
             first.enqueue(new_task(f"task-{number:02d}", table=number % 10))
             if number % 3 == 0:  # some tables have an ended task beside the waiting one
-                task = claim(first)
-                assert task is not None
+                task = not_none(claim(first))
                 move(first, task, TaskState.FAILED)
         waiting = first.counts()[TaskState.QUEUED]
-        barrier = threading.Barrier(8)
-        several = [stores.tasks() for _ in range(2)]
-
-        def pull(worker: int) -> list[Task]:
-            mine = several[worker % 2]
-            barrier.wait()
-            taken = []
-            while (task := claim(mine, f"optimizer-{worker}")) is not None:
-                taken.append(task)
-            return taken
-
-        with ThreadPoolExecutor(8) as pool:
-            taken = [task for tasks in pool.map(pull, range(8)) for task in tasks]
+        taken = taken_at_once(stores)
         assert waiting > 0
         assert len(taken) == waiting
         assert max(Counter(task.task_id for task in taken).values()) == 1
@@ -563,8 +523,7 @@ class TestLease:
         clock.advance(LEASE_MS - 1)
         beaten = store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=LEASE_MS)
         assert beaten == store.get("task-1")
-        assert beaten.lease is not None
-        assert (beaten.lease.expires_at, beaten.progress) == (clock.now() + LEASE_MS, PROGRESS)
+        assert (not_none(beaten.lease).expires_at, beaten.progress) == (clock.now() + LEASE_MS, PROGRESS)
         assert store.attempts("task-1")[0].progress == PROGRESS
         assert (beaten.version, beaten.updated_at) == (task.version, task.updated_at)
         assert len(store.history("task-1")) == 2
@@ -596,8 +555,7 @@ class TestLease:
         for first in range(0, len(lines), 150):
             log = log_lines(*lines[first : first + 150], first=first + 1)
             store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=LEASE_MS, log=log)
-        kept = store.log("task-1", 1)
-        assert kept is not None
+        kept = not_none(store.log("task-1", 1))
         assert [line.text for line in kept.lines] == lines[-LINES_MAX:]
         assert kept.left_out == 2 * LINES_MAX
 
@@ -608,8 +566,7 @@ class TestLease:
     def test_an_old_token_is_lost(self, store: TaskStore) -> None:
         old = started(store)
         move(store, old, TaskState.QUEUED)
-        again = claim(store)
-        assert again is not None
+        again = not_none(claim(store))
         self.assert_lost(store, token(old))
         assert store.check_lease("task-1", token(again)) == again
 
@@ -741,8 +698,7 @@ class TestChange:
         waiting = in_state(store, TaskState.QUEUED)
         with pytest.raises(NotAllowed):
             store.change(Change("task-1", waiting.version, TaskState.CANCELLED, OUTCOME, AttemptState.CANCELLED))
-        task = claim(store)
-        assert task is not None
+        task = not_none(claim(store))
         with pytest.raises(NotAllowed):
             store.change(Change("task-1", task.version, TaskState.IN_DOUBT, OUTCOME, AttemptState.RUNNING))
 
@@ -941,8 +897,7 @@ class TestReading:
         store.enqueue(new_task("task-2"))
         for state in (TaskState.QUEUED, TaskState.IN_DOUBT):
             clock.advance(1)
-            task = claim(store)
-            assert task is not None
+            task = not_none(claim(store))
             store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=LEASE_MS)
             clock.advance(1)
             task = move(store, task, state)
@@ -963,8 +918,7 @@ class TestReading:
         store.enqueue(new_task("task-1"))
         for _ in range(3):
             clock.advance(1)
-            task = claim(store)
-            assert task is not None
+            task = not_none(claim(store))
             move(store, task, TaskState.QUEUED)
         whole = list(store.attempts("task-1"))
         assert [one.attempt for one in whole] == [1, 2, 3]

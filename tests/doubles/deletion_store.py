@@ -31,15 +31,12 @@ class MemoryDeletionStore:
         self._approvals: dict[str, Approval] = {}
 
     def now(self) -> Instant:
-        """See the port."""
         return self._clock.now()
 
     def epoch(self) -> int:
-        """See the port."""
         return self.server
 
     def begin(self, run: DeletionRun, intents: Sequence[Intent]) -> DeletionRun:
-        """See the port."""
         with self._lock:
             self._require(run.epoch)
             found = self._runs.get(run.run_id)
@@ -54,7 +51,6 @@ class MemoryDeletionStore:
             return run
 
     def run(self, run_id: str) -> DeletionRun:
-        """See the port."""
         with self._lock:
             found = self._runs.get(run_id)
         if found is None:
@@ -64,7 +60,6 @@ class MemoryDeletionStore:
     def runs(
         self, *, table_id: TableId | None = None, open_only: bool = False, limit: int, before: str | None = None
     ) -> Sequence[DeletionRun]:
-        """See the port."""
         with self._lock:
             found = [
                 run
@@ -76,13 +71,11 @@ class MemoryDeletionStore:
         return found[:limit]
 
     def rest(self, run_id: str, epoch: int, next_at: Instant) -> None:
-        """See the port."""
         with self._lock:
             self._require(epoch)
             self._runs[run_id] = replace(self.run(run_id), next_at=next_at)
 
     def close(self, run_id: str, epoch: int) -> None:
-        """See the port."""
         with self._lock:
             self._require(epoch)
             run = self.run(run_id)
@@ -93,7 +86,6 @@ class MemoryDeletionStore:
     def intents(
         self, run_id: str, states: frozenset[IntentState], *, limit: int, after: int | None = None
     ) -> Sequence[Intent]:
-        """See the port."""
         with self._lock:
             found = sorted(self._intents.get(run_id, {}).items())
         return [intent for number, intent in found if intent.state in states and (after is None or number > after)][
@@ -101,14 +93,12 @@ class MemoryDeletionStore:
         ]
 
     def count_intents(self, run_id: str) -> Mapping[IntentState, IntentCount]:
-        """See the port."""
         with self._lock:
             found = list(self._intents.get(run_id, {}).values())
         of_state = {state: [one.object.size_bytes for one in found if one.state is state] for state in IntentState}
         return {state: IntentCount(len(sizes), sum(sizes)) for state, sizes in of_state.items()}
 
     def change(self, epoch: int, changes: Sequence[Intent]) -> Sequence[Intent]:
-        """See the port."""
         with self._lock:
             self._require(epoch)
             now = self._clock.now()
@@ -120,7 +110,6 @@ class MemoryDeletionStore:
     def with_held(
         self, *, table_id: TableId | None = None, limit: int, before: str | None = None, within: Scopes = EVERYWHERE
     ) -> Sequence[str]:
-        """See the port."""
         with self._lock:
             found = [
                 run_id
@@ -133,14 +122,12 @@ class MemoryDeletionStore:
         return found[:limit]
 
     def approve(self, approval: Approval) -> Approval:
-        """See the port."""
         with self._lock:
             if approval.plan_hash not in self._approvals:
                 self._approvals[approval.plan_hash] = approval
             return self._approvals[approval.plan_hash]
 
     def approval(self, plan_hash: str) -> Approval | None:
-        """See the port."""
         with self._lock:
             return self._approvals.get(plan_hash)
 
@@ -152,7 +139,6 @@ class MemoryDeletionStore:
         before: ApprovalPlace | None = None,
         within: Scopes = EVERYWHERE,
     ) -> Sequence[Approval]:
-        """See the port."""
         assert within == EVERYWHERE, "nobody in the simulation sees a part"
         with self._lock:
             found = sorted(self._approvals.values(), key=lambda one: (one.approved_at, one.plan_hash), reverse=True)

@@ -30,7 +30,6 @@ class MemoryEventSource:
         self._topic, self._at = topic, topic.acknowledged
 
     def fetch(self, most: int, timeout_s: float) -> Fetched:  # noqa: ARG002 - the port's
-        """See the port."""
         if not self._topic.available:
             raise Unavailable("nobody answers")
         taken = self._topic.messages[self._at : self._at + most]
@@ -44,8 +43,7 @@ class MemoryEventSource:
         return Fetched(events, passed_over, problem=problem)
 
     def acknowledge(self) -> None:
-        """See the port."""
         self._topic.acknowledged = max(self._topic.acknowledged, self._at)
 
     def close(self) -> None:
-        """See the port."""
+        """Nothing is open."""

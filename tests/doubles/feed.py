@@ -19,7 +19,6 @@ class MemoryFeed:
         self._last = self._forgotten = 0
 
     def tell(self, fact: Fact, key: str) -> bool:
-        """See the port."""
         with self._lock:
             if any(other == key for _, other in self._told):
                 return False
@@ -32,24 +31,20 @@ class MemoryFeed:
             self._append(fact, None)
 
     def after(self, sequence: int, limit: int, only: FeedFilter) -> FeedPage:
-        """See the port."""
         with self._lock:
-            found = [one for one, _ in self._told if one.sequence > sequence and only.lets(one.fact)][:limit]
+            found = [one for one, _ in self._told if one.sequence > sequence and _asked(only, one.fact)][:limit]
             through = found[-1].sequence if len(found) == limit else max(self._last, sequence)
             return FeedPage(tuple(found), through)
 
     def last(self) -> int:
-        """See the port."""
         with self._lock:
             return self._last
 
     def forgotten_through(self) -> int:
-        """See the port."""
         with self._lock:
             return self._forgotten
 
     def forget(self, told_before: Instant, limit: int) -> int:
-        """See the port."""
         with self._lock:
             old = [one for one, _ in self._told[:limit] if one.at < told_before]
             if old:
@@ -60,3 +55,17 @@ class MemoryFeed:
     def _append(self, fact: Fact, key: str | None) -> None:
         self._last += 1
         self._told.append((FeedEntry(self._last, self._clock.now(), fact), key))
+
+
+def _asked(only: FeedFilter, fact: Fact) -> bool:
+    if only.kinds and fact.fact not in only.kinds:
+        return False
+    if not fact.parts:
+        return True
+    if only.within and not any(_covers(scope, fact.parts) for scope in only.within):
+        return False
+    return not only.under or any(fact.parts[: len(parts)] == parts for parts in only.under)
+
+
+def _covers(scope: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    return parts == scope[:1] if len(scope) == len(parts) else parts[: len(scope)] == scope

@@ -22,31 +22,26 @@ class MemoryFindings:
         self._probes: dict[tuple[str, str], tuple[Instant, Question]] = {}
 
     def note_exclusion(self, table_id: TableId, code: str, exclusion: ExecutorExclusion) -> None:
-        """See the port."""
         with self._lock:
             self._exclusions[table_id, code] = exclusion
 
     def exclusions(self, table_id: TableId) -> Mapping[str, ExecutorExclusion]:
-        """See the port."""
         with self._lock:
             return {code: one for (of, code), one in self._exclusions.items() if of == table_id}
 
     def want_probe(self, request: ProbeRequest, now: Instant) -> None:
-        """See the port."""
         with self._lock:
             key = request.table_id.catalog, request.root
             _, question = self._probes.get(key, (now, Question(request)))
             self._probes[key] = now, question
 
     def want_no_probe(self, catalog: str, root: str) -> None:
-        """See the port."""
         with self._lock:
             self._probes.pop((catalog, root), None)
 
     def take_probes(
         self, optimizer_id: str, catalogs: frozenset[str], *, limit: int, now: Instant, again_ms: int
     ) -> tuple[ProbeRequest, ...]:
-        """See the port."""
         with self._lock:
             found = self._to_take(catalogs, now, again_ms)
             keys = [key for _, key in sorted(found, key=lambda one: one[0])[:limit]]
@@ -56,22 +51,18 @@ class MemoryFindings:
             return tuple(self._probes[key][1].request for key in keys)
 
     def probes_to_take(self, catalogs: frozenset[str], *, now: Instant, again_ms: int) -> int:
-        """See the port."""
         with self._lock:
             return len(self._to_take(catalogs, now, again_ms))
 
     def save_access(self, record: AccessRecord) -> None:
-        """See the port."""
         with self._lock:
             self._accesses[record.catalog, record.root] = record
 
     def access(self, catalog: str, root: str) -> AccessRecord | None:
-        """See the port."""
         with self._lock:
             return self._accesses.get((catalog, root))
 
     def probe(self, catalog: str, root: str) -> Question | None:
-        """See the port."""
         with self._lock:
             found = self._probes.get((catalog, root))
             return None if found is None else found[1]

@@ -21,12 +21,10 @@ class MemoryHalts:
         self._halts: dict[tuple[str, str, str], Halt] = {}
 
     def present(self) -> Sequence[Halt]:
-        """See the port."""
         with self._lock:
             return [halt for _, halt in sorted(self._halts.items())]
 
     def halt(self, new: NewHalt) -> Halt:
-        """See the port."""
         with self._lock:
             before = self._halts.get(new.part.key)
             if before is not None and (before.state, before.why) == (new.state, new.why):
@@ -39,7 +37,6 @@ class MemoryHalts:
             return halt
 
     def resume(self, part: Part, why: str) -> Halt | None:
-        """See the port."""
         require_why(why)
         with self._lock:
             before = self._halts.pop(part.key, None)

@@ -18,11 +18,9 @@ class MemoryHistory:
         self._lock = Lock()
 
     def end(self) -> Ending | None:
-        """See the port."""
         return self._end
 
     def append(self, rows: Sequence[EndedTask], after: Ending | None) -> None:
-        """See the port."""
         with self._lock:
             if self._end != after:
                 raise Conflict("the history has another end now")

@@ -22,11 +22,9 @@ class MemoryApplication:
 
     @property
     def name(self) -> str:
-        """See the port."""
         return self.settings.optimizer_id
 
     def poll(self) -> int | None:
-        """See the port."""
         return self.exit_code
 
     def wait(self) -> int:
@@ -36,18 +34,15 @@ class MemoryApplication:
         return self.exit_code
 
     def stop(self) -> None:
-        """See the port."""
         self.stops += 1
         if self.exit_code is None:
             self.exit_code = self.ends_with
 
     def kill(self) -> None:
-        """See the port."""
         if self.exit_code is None:
             self.exit_code = _KILLED
 
     def trace(self) -> Trace:
-        """See the port."""
         return Trace()
 
 
@@ -58,7 +53,6 @@ class MemoryLauncher:
     started: list[MemoryApplication] = field(default_factory=list)
 
     def start(self, settings: OptimizerSettings) -> MemoryApplication:
-        """See the port."""
         spark_settings(settings)
         self.started.append(MemoryApplication(settings))
         return self.started[-1]

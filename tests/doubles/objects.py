@@ -55,8 +55,6 @@ class MemoryStorage:
 
 
 class MemoryObjects:
-    """See the port."""
-
     def __init__(self, storage: MemoryStorage) -> None:
         self._storage = storage
 

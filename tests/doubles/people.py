@@ -29,11 +29,9 @@ class MemoryProvider:
 
     @property
     def issuer(self) -> str:
-        """See the port."""
         return self._issuer
 
     def address(self, attempt: Attempt, redirect_uri: str) -> str:
-        """See the port."""
         self._require_here()
         asked = {"state": attempt.state, "challenge": _challenge(attempt), "redirect_uri": redirect_uri}
         return f"{self._issuer}/authorize?{urlencode(asked)}"
@@ -47,7 +45,6 @@ class MemoryProvider:
         return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
 
     def person(self, code: str, attempt: Attempt, redirect_uri: str) -> Person:
-        """See the port."""
         self._require_here()
         with self._lock:
             found = self._codes.pop(code, None)
@@ -56,7 +53,6 @@ class MemoryProvider:
         return found[0]
 
     def bearer(self, token: str) -> Person:
-        """See the port."""
         self._require_here()
         found = self.tokens.get(token) if self.takes_tokens else None
         if found is None:
@@ -64,7 +60,6 @@ class MemoryProvider:
         return found
 
     def logout_address(self, back: str) -> str | None:
-        """See the port."""
         self._require_here()
         return f"{self._issuer}/logout?{urlencode({'back': back})}" if self.has_logout else None
 

@@ -32,43 +32,35 @@ class MemorySightings:
         self._note: ClockNote | None = None
 
     def now(self) -> Instant:
-        """See the port."""
         return self._clock.now()
 
     def finished(self, table_id: TableId) -> FinishedPass | None:
-        """See the port."""
         with self._lock:
             return self._tables.get(table_id, _OfTable()).finished
 
     def sightings(self, table_id: TableId) -> Iterator[Sighting]:
-        """See the port."""
         with self._lock:
             return iter(self._tables.get(table_id, _OfTable()).seen)
 
     def clock_note(self) -> ClockNote | None:
-        """See the port."""
         with self._lock:
             return self._note
 
     def keep_clock_note(self, note: ClockNote) -> None:
-        """See the port."""
         with self._lock:
             self._note = note
 
     def begin(self, table_id: TableId) -> int:
-        """See the port."""
         with self._lock:
             table = self._tables.setdefault(table_id, _OfTable())
             table.begun, table.is_open, table.coming = table.begun + 1, True, []
             return table.begun
 
     def add(self, table_id: TableId, number: int, sightings: Sequence[Sighting]) -> None:
-        """See the port."""
         with self._lock:
             self._open(table_id, number).coming.extend(sightings)
 
     def finish(self, table_id: TableId, finished: FinishedPass) -> None:
-        """See the port."""
         with self._lock:
             table = self._open(table_id, finished.number)
             table.finished, table.seen, table.coming, table.is_open = finished, tuple(table.coming), [], False

@@ -46,7 +46,6 @@ class MemoryTableLists:
     def page(
         self, query: TableQuery, sort: TableSort, *, descending: bool, limit: int, after: TablePlace | None = None
     ) -> Sequence[tuple[TablePlace, TableRecord]]:
-        """See the port."""
         found = [(TablePlace(_value(record, sort), record.table_id), record) for record in self._of(query)]
         found.sort(key=lambda one: _order(one[0]), reverse=descending)
         if after is not None:
@@ -55,7 +54,6 @@ class MemoryTableLists:
         return found[:limit]
 
     def totals(self, query: TableQuery) -> TableTotals:
-        """See the port."""
         return _totals(list(self._of(query)))
 
     def places(
@@ -68,7 +66,6 @@ class MemoryTableLists:
         limit: int,
         after: PlaceRank | None = None,
     ) -> Sequence[tuple[PlaceRank, PlaceTotals]]:
-        """See the port."""
         groups: dict[str, list[TableRecord]] = {}
         for record in self._of(query):
             by_catalog = kind is PlaceKind.CATALOG
@@ -90,21 +87,17 @@ class MemoryTableLists:
         return found[:limit]
 
     def last_change(self) -> int:
-        """See the port."""
         return self._number
 
     def changed(self, after: int, query: TableQuery, limit: int) -> Changes:
-        """See the port."""
         found = sorted(((self._changed[record.table_id], record) for record in self._of(query)), key=lambda one: one[0])
         found = [one for one in found if one[0] > after][:limit]
         return Changes(found, found[-1][0] if len(found) == limit else max(after, self._number))
 
     def series(self, table_id: TableId) -> Sequence[SeriesPoint]:
-        """See the port."""
         return self._series.get(table_id, ())
 
     def save_series(self, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
-        """See the port."""
         self._series[table_id] = tuple(points)
 
     def forget(self, table_id: TableId) -> None:

@@ -81,17 +81,14 @@ class MemoryTableStore(MemoryFindings):
         self.lists = MemoryTableLists(lambda: list(self._records.values()))
 
     def record(self, table_id: TableId) -> TableRecord | None:
-        """See the port."""
         with self._lock:
             return self._records.get(table_id)
 
     def record_by_name(self, name: TableName) -> TableRecord | None:
-        """See the port."""
         with self._lock:
             return next((r for r in self._records.values() if r.name == name and r.dropped_at is None), None)
 
     def unknown(self, catalog: str, names: Collection[TableName]) -> frozenset[TableName]:
-        """See the port."""
         with self._lock:
             present = (r for r in self._records.values() if r.dropped_at is None)
             return frozenset(names) - {r.name for r in present if r.table_id.catalog == catalog}
@@ -99,7 +96,6 @@ class MemoryTableStore(MemoryFindings):
     def records(
         self, *, catalog: str | None = None, limit: int, after: TableId | None = None, within: Scopes = EVERYWHERE
     ) -> Sequence[TableRecord]:
-        """See the port."""
         with self._lock:
             found = [
                 record
@@ -116,7 +112,6 @@ class MemoryTableStore(MemoryFindings):
         return self._before_look(self.record_by_name(name))
 
     def before_look_at(self, table_id: TableId) -> BeforeLook:
-        """See the port."""
         return self._before_look(self.record(table_id))
 
     def since_looks(self, table_ids: Collection[TableId], roots: Collection[tuple[str, str]]) -> SinceLooks:
@@ -182,14 +177,12 @@ class MemoryTableStore(MemoryFindings):
                 self.lists.save_series(record.table_id, series)
 
     def due(self, now: Instant, limit: int, share: TableShare | None = None) -> Sequence[TableRecord]:
-        """See the port."""
         with self._lock:
             found = [r for r in self._records.values() if r.dropped_at is None and r.next_look_at <= now]
             found = [r for r in found if share is None or bucket_of(r.name) in share.buckets]
             return sorted(found, key=lambda record: (record.next_look_at, record.table_id))[:limit]
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
-        """See the port."""
         with self._lock:
             for table_id in table_ids:
                 record = self._records.get(table_id)
@@ -197,7 +190,6 @@ class MemoryTableStore(MemoryFindings):
                     self._change(record, next_look_at=at)
 
     def apply_inventory(self, update: InventoryUpdate) -> None:
-        """See the port."""
         with self._lock:
             self.save_record(update.record)
             stored = self._inventories.setdefault(update.record.table_id, _StoredInventory())
@@ -214,7 +206,6 @@ class MemoryTableStore(MemoryFindings):
             stored.runs.update(update.added_runs)
 
     def look_at_once(self, name: TableName) -> None:
-        """See the port."""
         with self._lock:
             record = self.record_by_name(name)
             if record is not None:
@@ -225,14 +216,12 @@ class MemoryTableStore(MemoryFindings):
         self.lists.note(changed)
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
-        """See the port."""
         with self._lock:
             return sorted(self._inventory(table_id).manifests)
 
     def manifest_summaries(
         self, table_id: TableId, partitions: frozenset[Partition] | None = None
     ) -> Iterable[ManifestSummary]:
-        """See the port."""
         with self._lock:
             summaries = list(self._inventory(table_id).manifests.values())
         return (s for s in summaries if partitions is None or not partitions.isdisjoint(s.partitions))
@@ -240,18 +229,15 @@ class MemoryTableStore(MemoryFindings):
     def partitions(
         self, table_id: TableId, *, limit: int | None = None, after: Partition | None = None
     ) -> Sequence[PartitionStatistics]:
-        """See the port."""
         with self._lock:
             stored = sorted(self._inventory(table_id).partitions.items())
             return [statistics for partition, statistics in stored if after is None or partition > after][:limit]
 
     def runs(self, table_id: TableId) -> Mapping[int, Run]:
-        """See the port."""
         with self._lock:
             return dict(self._inventory(table_id).runs)
 
     def save_plan(self, plan: Plan, *, is_present: bool = True) -> None:
-        """See the port."""
         with self._lock:
             if self._plans.get(plan.plan_id, plan) != plan:
                 raise Conflict(f"there is another plan {plan.plan_id} already")
@@ -263,7 +249,6 @@ class MemoryTableStore(MemoryFindings):
                 self._change(record, plan_id=plan.plan_id)
 
     def plan(self, plan_id: str) -> Plan:
-        """See the port."""
         with self._lock:
             plan = self._plans.get(plan_id)
             if plan is None:
@@ -271,7 +256,6 @@ class MemoryTableStore(MemoryFindings):
             return plan
 
     def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
-        """See the port."""
         theirs = {record.table_id for record in self.records(limit=10**9, within=within)}
         with self._lock:
             found = [
@@ -283,12 +267,10 @@ class MemoryTableStore(MemoryFindings):
         return sorted(found, reverse=True)[:limit]
 
     def asked_by(self, plan_id: str) -> str | None:
-        """See the port."""
         with self._lock:
             return self._asked_by.get(plan_id)
 
     def plans(self, table_id: TableId, *, limit: int, before: PlanPlace | None = None) -> Sequence[Plan]:
-        """See the port."""
         with self._lock:
             end = None if before is None else (before.planned_at, before.plan_id)
             own = [plan for plan in self._plans.values() if plan.table_id == table_id]
@@ -296,23 +278,19 @@ class MemoryTableStore(MemoryFindings):
             return sorted(found, key=lambda plan: (plan.planned_at, plan.plan_id), reverse=True)[:limit]
 
     def wait(self, waiting: WaitingPlan) -> None:
-        """See the port."""
         with self._lock:
             self._refused.pop(waiting.plan_id, None)
             self._waiting[waiting.table_id, waiting.kind] = waiting
 
     def waits(self, table_id: TableId) -> Mapping[ActionKind, WaitingPlan]:
-        """See the port."""
         with self._lock:
             return {kind: one for (of, kind), one in self._waiting.items() if of == table_id}
 
     def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
-        """See the port."""
         with self._lock:
             self._waiting.pop((table_id, kind), None)
 
     def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
-        """See the port."""
         with self._lock:
             present = (one for one in self._waiting.values() if self._is_there(one.table_id))
             there = (one for one in present if one.plan_id not in self._refused)
@@ -332,12 +310,10 @@ class MemoryTableStore(MemoryFindings):
             return self._refused.setdefault(refusal.plan_id, refusal)
 
     def refusal(self, plan_id: str) -> Refusal | None:
-        """See the port."""
         with self._lock:
             return self._refused.get(plan_id)
 
     def refusals(self, table_id: TableId) -> Mapping[ActionKind, Refusal]:
-        """See the port."""
         with self._lock:
             found = [one for one in self._refused.values() if one.table_id == table_id]
             return {one.kind: one for one in sorted(found, key=lambda one: one.refused_at)}
@@ -354,14 +330,12 @@ class MemoryTableStore(MemoryFindings):
         waiting_max: int = WAITING_MAX,
         share_max: int = SHARE_MAX,
     ) -> int:
-        """See the port."""
         with self._lock:
             now = self._clock.now()
             self._inbox.require_room(events, reporter, waiting_max, share_max)
             return sum(self._inbox.receive(event, channel, reporter, now) for event in events)
 
     def inbox(self, limit: int) -> Sequence[StoredEvent]:
-        """See the port."""
         with self._lock:
             return self._inbox.waiting[:limit]
 
@@ -374,7 +348,6 @@ class MemoryTableStore(MemoryFindings):
         without: Collection[str] = (),
         share: TableShare | None = None,
     ) -> Sequence[TableName]:
-        """See the port."""
         with self._lock:
             names = {record.name for record in self._records.values() if record.dropped_at is None}
             told = self._inbox.reported_tables(self._clock.now(), tried=tried)
@@ -383,40 +356,33 @@ class MemoryTableStore(MemoryFindings):
             return [name for name in found if name.catalog not in without][:limit]
 
     def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:
-        """See the port."""
         with self._lock:
             return self._inbox.reported_by_name(name)
 
     def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
-        """See the port."""
         with self._lock:
             records = self.records(limit=len(self._records), within=only.within)
             names = None if only.within == EVERYWHERE else {record.name for record in records}
             return self._inbox.received(only, names, before)[:limit]
 
     def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
-        """See the port."""
         with self._lock:
             self._inbox.done(event_ids, committed_at, self._clock.now())
 
     def tried(self, event_ids: Sequence[int], trouble: Reason, *, counts: bool = True) -> None:
-        """See the port."""
         with self._lock:
             self._inbox.tried(event_ids, trouble, self._clock.now(), counts=counts)
 
     def reported_commits(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> ReportedCommits:
-        """See the port."""
         with self._lock:
             return self._inbox.reported_commits(name, snapshot_ids, since)
 
     def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
-        """See the port."""
         with self._lock:
             records = self.records(limit=len(self._records), within=within)
             return self._inbox.figures(records, limit, of_all=within == EVERYWHERE)
 
     def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
-        """See the port."""
         with self._lock:
             silent = [one for one in reversed(self.optimizers()) if one.seen_at < now - keep.optimizers_ms][:limit]
             for one in silent:
@@ -428,7 +394,6 @@ class MemoryTableStore(MemoryFindings):
             }
 
     def prune_plans(self, keep: int, limit: int) -> int:
-        """See the port."""
         with self._lock:
             self._waiting = {key: one for key, one in self._waiting.items() if self._is_there(one.table_id)}
             needed = {record.plan_id for record in self._records.values()}
@@ -448,7 +413,6 @@ class MemoryTableStore(MemoryFindings):
             return len(unneeded)
 
     def prune_dropped(self, dropped_before: Instant, limit: int) -> int:
-        """See the port."""
         with self._lock:
             dropped = sorted(
                 (record.dropped_at, table_id)
@@ -469,12 +433,10 @@ class MemoryTableStore(MemoryFindings):
             return len(old)
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
-        """See the port."""
         with self._lock:
             self._optimizers[hello.optimizer_id] = OptimizerRecord(hello, self._clock.now())
 
     def optimizers(self) -> Sequence[OptimizerRecord]:
-        """See the port."""
         with self._lock:
             return sorted(self._optimizers.values(), key=lambda seen: (-seen.seen_at, seen.hello.optimizer_id))
 

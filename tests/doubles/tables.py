@@ -212,13 +212,7 @@ class MemoryTables:
             partitions = {entry.file.partition for entry in live if entry.file.path in gone}
             if any(_deletes_since(base, entry) and entry.file.partition in partitions for entry in live):
                 raise Conflict(f"rows of the rewritten files were deleted since snapshot {base_snapshot_id}")
-            return self._commit(
-                name,
-                Operation.REPLACE,
-                add=tuple(add),
-                remove=gone,
-                summary=summary,
-            )
+            return self._commit(name, Operation.REPLACE, add=tuple(add), remove=gone, summary=summary)
 
     def rewrite_manifests(self, name: TableName, summary: Mapping[str, str] | None = None) -> Snapshot:
         """Write all live entries into one manifest per spec and content, with what the committer has to say."""

@@ -67,20 +67,16 @@ class MemoryTaskStore:
 
     @property
     def feed(self) -> MemoryFeed:
-        """See the port."""
         return self._feed
 
     @property
     def halts(self) -> MemoryHalts:
-        """See the port."""
         return self._halts
 
     def now(self) -> Instant:
-        """See the port."""
         return self._clock.now()
 
     def enqueue(self, new: NewTask) -> Enqueued:
-        """See the port."""
         with self._lock:
             live = self._live(new.table_id, new.action.kind)
             if live is not None and not lifecycle.may_coalesce(live):
@@ -103,7 +99,6 @@ class MemoryTaskStore:
         terms: Terms = FREE,
         kinds: frozenset[ActionKind] = EVERY_KIND,
     ) -> Task | None:
-        """See the port."""
         with self._lock:
             now = self.now()
             ready = self._ready(now, resource_group, catalogs, shareable_bytes_max, kinds)
@@ -131,7 +126,6 @@ class MemoryTaskStore:
         terms: Terms = FREE,
         kinds: frozenset[ActionKind] = EVERY_KIND,
     ) -> int:
-        """See the port."""
         with self._lock:
             now = self.now()
             ready = self._ready(now, resource_group, catalogs, None, kinds)
@@ -139,7 +133,6 @@ class MemoryTaskStore:
             return sum(1 for _ in islice(found, CLAIMABLE_MAX))
 
     def facts(self, resource_group: str, understood: frozenset[ActionKind] = EVERY_KIND) -> Facts:
-        """See the port."""
         with self._lock:
             now = self.now()
             own = [task for task in self._tasks.values() if task.resource_group == resource_group]
@@ -157,7 +150,6 @@ class MemoryTaskStore:
             return Facts(uses, waiting, last)
 
     def line(self, task_id: str) -> Line:
-        """See the port."""
         with self._lock:
             own, since = self.get(task_id), self.now() - AGED_MS
             waiting = [
@@ -180,7 +172,6 @@ class MemoryTaskStore:
             return Line(ahead, tuple(others), left > 0 and len(lanes) <= LANES_MAX)
 
     def lanes(self, resource_group: str) -> Sequence[InLane]:
-        """See the port."""
         with self._lock:
             since, found = self.now() - AGED_MS, defaultdict[Lane, list[Instant]](list)
             for task in self._tasks.values():
@@ -191,7 +182,6 @@ class MemoryTaskStore:
             return sorted(by_name, key=lambda one: -one.waiting)
 
     def took(self, resource_group: str) -> Sequence[Took]:
-        """See the port."""
         with self._lock:
             ended = [
                 task
@@ -203,7 +193,6 @@ class MemoryTaskStore:
             return [Took(one.ended_at, one.ended_at - one.started_at) for one in last if one.ended_at is not None]
 
     def expedite(self, task_id: str, reason: Reason) -> Task:
-        """See the port."""
         with self._lock:
             task = self.get(task_id)
             step = lifecycle.expedite(task, reason, self.now())
@@ -236,7 +225,6 @@ class MemoryTaskStore:
     def heartbeat(
         self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int, log: LogLines | None = None
     ) -> Task:
-        """See the port."""
         with self._lock:
             task = lifecycle.beat(
                 self.get(task_id), fencing_token, progress=progress, now=self.now(), lease_ms=lease_ms
@@ -247,14 +235,12 @@ class MemoryTaskStore:
             return task
 
     def check_lease(self, task_id: str, fencing_token: int) -> Task:
-        """See the port."""
         with self._lock:
             task = self.get(task_id)
             lifecycle.require_lease(task, fencing_token, self.now())
             return task
 
     def change(self, change: Change) -> Task:
-        """See the port."""
         with self._lock:
             task = self.get(change.task_id)
             lifecycle.require_version(task, change.version)
@@ -288,13 +274,11 @@ class MemoryTaskStore:
                 self._logs[task_id, attempt] = self.now(), lines
 
     def log(self, task_id: str, attempt: int) -> LogLines | None:
-        """See the port."""
         with self._lock:
             found = self._logs.get((task_id, attempt))
             return None if found is None else found[1]
 
     def prune_logs(self, written_before: Instant, limit: int) -> int:
-        """See the port."""
         with self._lock:
             old = sorted((at, key) for key, (at, _) in self._logs.items() if at < written_before)[:limit]
             for _, key in old:
@@ -302,7 +286,6 @@ class MemoryTaskStore:
             return len(old)
 
     def expired(self, limit: int) -> Sequence[Task]:
-        """See the port."""
         with self._lock:
             now = self.now()
             lost = [
@@ -313,7 +296,6 @@ class MemoryTaskStore:
             return [self._tasks[task_id] for _, task_id in sorted(lost)[:limit]]
 
     def request_cancel(self, task_id: str, reason: Reason, version: int | None = None) -> Task:
-        """See the port."""
         with self._lock:
             task = self.get(task_id)
             lifecycle.require_version(task, task.version if version is None else version)
@@ -323,7 +305,6 @@ class MemoryTaskStore:
             return self._write(step)
 
     def get(self, task_id: str) -> Task:
-        """See the port."""
         with self._lock:
             task = self._tasks.get(task_id)
             if task is None:
@@ -331,11 +312,9 @@ class MemoryTaskStore:
             return task
 
     def head(self, task_id: str) -> ListedTask:
-        """See the port."""
         return self.get(task_id).listed()
 
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
-        """See the port."""
         with self._lock:
             found = [
                 task
@@ -350,28 +329,23 @@ class MemoryTaskStore:
             return found[:limit]
 
     def ids_like(self, part: str, within: Scopes, limit: int) -> Sequence[str]:
-        """See the port."""
         found = [task.task_id for task in self.tasks(TaskFilter(within=within), limit=10**9)]
         return [one for one in found if one.startswith(f"task-{part}") or one.endswith(part)][:limit]
 
     def listed(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[ListedTask]:
-        """See the port."""
         return [task.listed() for task in self.tasks(only, limit=limit, before=before)]
 
     def history(self, task_id: str) -> Sequence[HistoryEntry]:
-        """See the port."""
         with self._lock:
             self.get(task_id)
             return list(self._history[task_id])
 
     def attempts(self, task_id: str, *, limit: int | None = None, after: int = 0) -> Sequence[Attempt]:
-        """See the port."""
         with self._lock:
             self.get(task_id)
             return [one for one in self._attempts.get(task_id, ()) if one.attempt > after][:limit]
 
     def attempts_of(self, task_ids: Sequence[str]) -> Mapping[str, Sequence[Attempt]]:
-        """See the port."""
         with self._lock:
             return {one: list(self._attempts[one]) for one in task_ids if self._attempts.get(one)}
 
@@ -384,7 +358,6 @@ class MemoryTaskStore:
         before: int | None = None,
         among: int | None = None,
     ) -> Sequence[AttemptOfTask]:
-        """See the port."""
         with self._lock:
             found = [
                 AttemptOfTask(
@@ -403,7 +376,6 @@ class MemoryTaskStore:
         return sorted(found, key=lambda one: -one.attempt.fencing_token)[:limit]
 
     def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
-        """See the port."""
         with self._lock:
             counted = Counter(t.state for t in self._tasks.values() if covers(within, Scope.of(t.table_name)))
             return {state: counted[state] for state in TaskState}
@@ -420,7 +392,6 @@ class MemoryTaskStore:
         return self.restored
 
     def ended(self, after: Ending | None, before: Instant, limit: int) -> Sequence[ListedTask]:
-        """See the port."""
         with self._lock:
             found = [
                 task
@@ -433,7 +404,6 @@ class MemoryTaskStore:
         return [task.listed() for task in found[:limit]]
 
     def prune(self, ended_before: Instant, limit: int) -> int:
-        """See the port."""
         with self._lock:
             ended = sorted(
                 (task.updated_at, task.task_id)
@@ -458,7 +428,6 @@ class MemoryTaskStore:
             return any(task.table_id == table_id for task in self._tasks.values())
 
     def blockers(self, task_id: str) -> Sequence[Blocker]:
-        """See the port."""
         with self._lock:
             return self._blockers(self.get(task_id))
 

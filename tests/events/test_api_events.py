@@ -15,8 +15,7 @@ from tests.cases import each_case
 PATH = f"{V1}/events/commits"
 
 
-def test_t13_an_inbox_that_is_full_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    served = Served()
+def test_t13_an_inbox_that_is_full_is_said_to_be(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     receive = served.control.tables.receive
     monkeypatch.setattr(served.control.tables, "receive", partial(receive, waiting_max=1))
     bodies = [{"table_name": f"lake.db.invented_{number}", "snapshot_id": 1} for number in range(2)]
@@ -27,8 +26,7 @@ def test_t13_an_inbox_that_is_full_is_said_to_be(monkeypatch: pytest.MonkeyPatch
     assert len(served.control.tables.inbox(9)) == 1
 
 
-def test_an_event_is_taken_in_at_once_and_wakes_the_loop() -> None:
-    served = Served()
+def test_an_event_is_taken_in_at_once_and_wakes_the_loop(served: Served) -> None:
     served.lake.available = False  # no catalog is asked
     served.control.loop._wake.clear()
     body = {"table_name": {"catalog": "lake", "namespace": ["a", "b"], "name": "t"}, "snapshot_id": 2**63 - 1}
@@ -39,16 +37,14 @@ def test_an_event_is_taken_in_at_once_and_wakes_the_loop() -> None:
     assert stored.event == CommitEvent(TableName("lake", ("a", "b"), "t"), 2**63 - 1)
 
 
-def test_the_same_snapshot_twice_is_one_event() -> None:
-    served = Served()
+def test_the_same_snapshot_twice_is_one_event(served: Served) -> None:
     body = {"table_name": str(EVENTS), "snapshot_id": 5}
     assert not served.post("/events/commits", body)["repeated"]
     assert served.post("/events/commits", {**body, "snapshot_id": "5"})["repeated"]
     assert len(served.control.tables.inbox(10)) == 1
 
 
-def test_names_as_people_write_them_and_ids_as_javascript_can() -> None:
-    served = Served()
+def test_names_as_people_write_them_and_ids_as_javascript_can(served: Served) -> None:
     served.post(
         "/events/commits",
         {
@@ -65,8 +61,7 @@ def test_names_as_people_write_them_and_ids_as_javascript_can() -> None:
     assert stored.event == CommitEvent(name, 2**63 - 1, "u", Operation.APPEND, 3, None)
 
 
-def test_an_event_brings_the_table_into_the_loop() -> None:
-    served = Served()
+def test_an_event_brings_the_table_into_the_loop(served: Served) -> None:
     served.lake.create(EVENTS)
     snapshot_id = served.append(EVENTS, "first")
     served.post("/events/commits", {"table_name": str(EVENTS), "snapshot_id": snapshot_id})
@@ -116,8 +111,7 @@ def test_an_unknown_catalog_is_not_found_and_the_known_ones_are_named() -> None:
     assert "lake" in refused["hint"]
 
 
-def test_many_events_are_one_request_all_of_them_or_none() -> None:
-    served = Served()
+def test_many_events_are_one_request_all_of_them_or_none(served: Served) -> None:
     events: list[dict[str, Any]] = [{"table_name": "lake.db.t", "snapshot_id": number} for number in range(1_000)]
     assert served.post("/events/commits/batch", {"events": events}) == {"accepted": 1_000, "repeated": 0}
     again = {"events": [*events[:9], {"table_name": "lake.db.u"}], "channel": "outbox"}
@@ -138,8 +132,7 @@ def test_many_events_are_one_request_all_of_them_or_none() -> None:
     assert len(served.control.tables.inbox(2_000)) == 1_001
 
 
-def test_t13_ten_thousand_events_are_taken_in_by_the_thousand_and_no_body_is_over_a_megabyte() -> None:
-    served = Served()
+def test_t13_ten_thousand_events_are_taken_in_by_the_thousand_and_no_body_is_over_a_megabyte(served: Served) -> None:
     for first in range(0, 10_000, 1_000):
         events = [{"table_name": f"lake.db.t{n % 100}", "snapshot_id": n} for n in range(first, first + 1_000)]
         served.post("/events/commits/batch", {"events": events})
@@ -148,8 +141,7 @@ def test_t13_ten_thousand_events_are_taken_in_by_the_thousand_and_no_body_is_ove
     problem(served.http.post(f"{PATH}/batch", json=longest), 413, "too-large")
 
 
-def test_figures_tell_how_late_events_are_and_which_commits_nobody_told_of() -> None:
-    served = Served()
+def test_figures_tell_how_late_events_are_and_which_commits_nobody_told_of(served: Served) -> None:
     uuid = served.table(files=0)
     told = served.append(EVENTS, "told")
     served.clock.advance(2_000)
@@ -177,8 +169,7 @@ def test_figures_tell_how_late_events_are_and_which_commits_nobody_told_of() -> 
     assert [(one["told"], one["sweep_only"]) for one in figures["least_reported"]] == [(1, 1)]
 
 
-def test_what_came_in_is_listed_newest_first_with_what_became_of_it() -> None:
-    served = Served()
+def test_what_came_in_is_listed_newest_first_with_what_became_of_it(served: Served) -> None:
     uuid = served.table()
     name = str(EVENTS)
     for number in range(3):
@@ -219,8 +210,7 @@ def test_what_came_in_is_listed_newest_first_with_what_became_of_it() -> None:
     }
 
 
-def test_filters_that_are_none_are_refused() -> None:
-    served = Served()
+def test_filters_that_are_none_are_refused(served: Served) -> None:
     for query in ({"state": "asleep"}, {"channel": "pigeon"}):
         problem(served.http.get(f"{V1}/events/inbox", params=query), 400, "invalid-request")
     problem(served.http.get(f"{V1}/events/inbox", params={"name": "x"}), 400, "invalid-name")

@@ -16,6 +16,7 @@ from icewright.model.events.events import Channel, CommitEvent
 from icewright.model.iceberg.names import TableName
 from tests.builders.lakehouse import NAME, Lakehouse
 from tests.doubles.event_source import MemoryEventSource, MemoryTopic
+from tests.narrowing import not_none
 
 
 def event(snapshot_id: int, table: str = str(NAME)) -> bytes:
@@ -135,6 +136,4 @@ def test_an_event_brings_its_table_into_the_loop(house: Lakehouse, topic: Memory
     topic.messages.append(event(snapshot.snapshot_id))
     listened(house, topic)
     house.control.loop.turn()
-    reporting = house.record(TableName.parse(str(NAME))).reporting
-    assert reporting is not None
-    assert reporting.told == {Channel.KAFKA: 1}
+    assert not_none(house.record(TableName.parse(str(NAME))).reporting).told == {Channel.KAFKA: 1}

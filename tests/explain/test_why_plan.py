@@ -73,8 +73,7 @@ def of(found: Why, kind: ActionKind = REWRITE) -> WhyKind:
 
 @pytest.fixture(scope="module")
 def queued() -> ListedTask:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     task = house.only_task().listed()
     return replace(task, plan_id="plan-1", created_at=NOW - HOUR_MS, not_before_at=NOW - HOUR_MS)

@@ -9,21 +9,17 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.breaker import TASKS_LOOKED_AT
 from icewright.model.work.tasks import Task
-from icewright.model.work.why import Stance, Why, WhyKind
+from icewright.model.work.why import Stance, Why
 from tests.builders.lakehouse import AUTO, BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import Worker
+from tests.explain.test_why_plan import EXPIRE, of
+from tests.narrowing import not_none
 
-REWRITE, EXPIRE = ActionKind.REWRITE_DATA_FILES, ActionKind.EXPIRE_SNAPSHOTS
 KEPT_UP = {**AUTO, "icewright.expire-snapshots.enabled": "true", "icewright.rewrite-manifests.enabled": "true"}
 
 
 def ask(house: Lakehouse) -> Why:
     return house.control.explainer.why(house.record())
-
-
-def of(found: Why, kind: ActionKind = REWRITE) -> WhyKind:
-    (one,) = [each for each in found.kinds if each.kind is kind]
-    return one
 
 
 def kept_up() -> Lakehouse:
@@ -35,8 +31,7 @@ def kept_up() -> Lakehouse:
 
 
 def test_asking_changes_nothing() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     record, tasks, plans = house.record(), house.all_tasks(), house.tables.plans(house.record().table_id, limit=9)
     ask(house)
@@ -46,8 +41,7 @@ def test_asking_changes_nothing() -> None:
 
 def test_what_was_said_of_upkeep_is_kept_with_its_figures_while_it_is_passed_over() -> None:
     house = kept_up()
-    said = of(ask(house), EXPIRE).considered
-    assert said is not None
+    said = not_none(of(ask(house), EXPIRE).considered)
     assert said.reason.code == "nothing-expires"
     house.pass_time(20 * MINUTE_MS)
     house.catalog.append(NAME, house.files(1, BONN, 60 * MIB))
@@ -56,9 +50,7 @@ def test_what_was_said_of_upkeep_is_kept_with_its_figures_while_it_is_passed_ove
     assert of(ask(house), EXPIRE).considered == said
     house.pass_time(2 * HOUR_MS)
     house.control.maintainer.look(NAME)
-    again = of(ask(house), EXPIRE).considered
-    assert again is not None
-    assert again.at > said.at
+    assert not_none(of(ask(house), EXPIRE).considered).at > said.at
 
 
 def test_what_was_said_outlives_the_server_and_goes_with_the_wish() -> None:
@@ -77,8 +69,7 @@ def asked_expiry(house: Lakehouse) -> Task:
 
 
 def test_another_task_of_the_table_keeps_a_task_waiting() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     worker = Worker(house)
     worker.introduce()
@@ -92,22 +83,18 @@ def test_another_task_of_the_table_keeps_a_task_waiting() -> None:
 
 
 def test_a_queued_task_says_about_when_it_starts() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     Worker(house).introduce()
-    start = of(ask(house)).expected.start
-    assert start is not None
+    start = not_none(of(ask(house)).expected.start)
     assert (start.at, start.reason.code) == (house.clock.now(), "estimated")
     house.catalog.available = False
-    away = of(ask(house)).expected.start
-    assert away is not None
+    away = not_none(of(ask(house)).expected.start)
     assert (away.at, away.reason) == (None, of(ask(house)).waits[0].reason)
 
 
 def test_a_task_that_its_owner_does_not_want_any_more_is_taken_back() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     Worker(house).introduce()
     house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
@@ -117,8 +104,7 @@ def test_a_task_that_its_owner_does_not_want_any_more_is_taken_back() -> None:
 
 
 def test_an_optimizer_that_fell_silent_or_reaches_another_catalog_takes_nothing() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     Worker(house).introduce("elsewhere")
     assert [wait.reason.code for wait in of(ask(house)).waits] == ["no-optimizer"]
@@ -129,8 +115,7 @@ def test_an_optimizer_that_fell_silent_or_reaches_another_catalog_takes_nothing(
 
 
 def test_a_task_that_waits_since_long_before_the_latest_ones_is_told() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     (waiting,) = house.all_tasks()
     for _ in range(TASKS_LOOKED_AT):
@@ -140,8 +125,7 @@ def test_a_task_that_waits_since_long_before_the_latest_ones_is_told() -> None:
 
 
 def test_a_name_that_leads_to_another_table_is_said_and_not_raised() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     record = house.record()
     house.catalog.drop(NAME)
@@ -152,8 +136,7 @@ def test_a_name_that_leads_to_another_table_is_said_and_not_raised() -> None:
 
 
 def test_the_answer_is_as_of_the_stores_clock() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.rounds(1)
     house.store_clock.ahead_ms = LEASE_MS
     assert ask(house).asked_at == house.clock.now() + LEASE_MS

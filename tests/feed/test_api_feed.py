@@ -52,16 +52,14 @@ def feed() -> SqlFeed:
 
 
 class TestPages:
-    def test_what_becomes_of_a_task_is_in_it(self) -> None:
-        served = Served()
+    def test_what_becomes_of_a_task_is_in_it(self, served: Served) -> None:
         served.table()
         (fact,) = served.get("/feed")["items"]
         task = served.get("/tasks")["items"][0]
         assert (fact["kind"], fact["table"], fact["task_id"]) == ("queued", "lake.db.events", task["task_id"])
         assert fact["do"] == f"icewright tasks show {task['task_id']}"
 
-    def test_page_by_page_and_only_what_is_asked_for(self) -> None:
-        served = Served()
+    def test_page_by_page_and_only_what_is_asked_for(self, served: Served) -> None:
         feed = served.control.tasks.feed
         for number in range(5):
             told(feed, f"t{number}", namespace="db" if number % 2 else "other")
@@ -245,8 +243,7 @@ class TestStream:
             "there are too many streams already",
         ]
 
-    def test_t13_streams_are_counted_by_who_asks_for_them(self) -> None:
-        served = Served()
+    def test_t13_streams_are_counted_by_who_asks_for_them(self, served: Served) -> None:
         served.app.state.streams.pace.each_max = 0
         refused = problem(served.http.get(f"{V1}/feed/stream"), 503, "unavailable")
         assert refused["detail"] == "owner has 0 streams already"
@@ -273,8 +270,9 @@ class TestStream:
         reader = anyio.run(Reader(Streams(feed, Words(()), HURRIED), stands=stands).run, until)
         assert (len(asked), reader.messages[-1]["more_body"]) == (4, False)
 
-    def test_t11_a_stream_ends_with_the_token_that_it_was_asked_for_with(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        served = Served()
+    def test_t11_a_stream_ends_with_the_token_that_it_was_asked_for_with(
+        self, served: Served, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         found: list[EventStream] = []
 
         async def kept(stream: EventStream, _scope: object, _receive: object, send: Callable[[Message], Any]) -> None:
@@ -325,8 +323,7 @@ class Away(SqlFeed):
 
 
 class TestRealServer:
-    def test_the_client_follows_what_happens(self) -> None:
-        served = Served()
+    def test_the_client_follows_what_happens(self, served: Served) -> None:
         feed = served.control.tasks.feed
         told(feed, "t0")
         found: list[int] = []
@@ -338,8 +335,7 @@ class TestRealServer:
                 told(feed, "t1")
         assert found == [1, 2]
 
-    def test_a_stream_that_ends_is_taken_up_where_it_ended(self) -> None:
-        served = Served()
+    def test_a_stream_that_ends_is_taken_up_where_it_ended(self, served: Served) -> None:
         feed = served.control.tasks.feed
         told(feed, "t0")
         with running(served) as url, httpx2.Client(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
@@ -352,8 +348,7 @@ class TestRealServer:
             assert [next(facts)["sequence"], next(facts)["sequence"]] == [2, 3]
             facts.close()
 
-    def test_what_the_server_refuses_is_said(self) -> None:
-        served = Served()
+    def test_what_the_server_refuses_is_said(self, served: Served) -> None:
         with running(served) as url:
             with Client(url, "wrong") as client, pytest.raises(Rejected):
                 next(client.follow())

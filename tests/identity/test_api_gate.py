@@ -35,11 +35,6 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", 
 COOKIE = f"icewright-session-{PORT}"
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def routes(served: Served) -> Iterator[tuple[str, str]]:
     """Every method and path that the application serves, parameters filled in."""
     for route in iter_route_contexts(served.app.routes):

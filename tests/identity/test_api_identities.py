@@ -19,11 +19,6 @@ from tests.builders.served import EVENTS, V1, Served, problem
 DAY_MS = 24 * 3_600_000
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def given(served: Served, name: str, *roles: Role, scopes: tuple[str, ...] = ("*",), days: int = 1) -> TestClient:
     """A client with a token of its own."""
     answer = served.post("/tokens", NewToken(name, roles, scopes, days * DAY_MS))
@@ -147,10 +142,7 @@ def test_t2_an_approver_queues_nothing_that_waits_for_no_approval(served: Served
     for plan_id in (rewrite, first):
         problem(approver.post(f"{V1}/plans/{plan_id}/apply"), 403, "forbidden")
         refused = problem(approver.post(f"{V1}/plans/{plan_id}/approve", json={"approved_by": "x"}), 409, "not-allowed")
-        assert ("needs no approval" in refused["detail"], "icewright apply" in refused["hint"]) == (
-            True,
-            True,
-        )
+        assert ("needs no approval" in refused["detail"], "icewright apply" in refused["hint"]) == (True, True)
     assert {first, second}.isdisjoint(task["plan_id"] for task in served.get("/tasks")["items"])
     assert not [entry for entry in entries(served) if entry.action == "plan.approved"]
     assert approver.post(f"{V1}/plans/{second}/approve", json={"approved_by": "x"}).status_code == 202

@@ -248,8 +248,7 @@ def test_t12_without_an_audit_nobody_is_let_in(world: World, monkeypatch: pytest
     assert not [name for name in browser.cookies if name.startswith("icewright-session")]
 
 
-def test_t1_where_no_provider_is_configured_there_is_no_log_in() -> None:
-    served = Served()
+def test_t1_where_no_provider_is_configured_there_is_no_log_in(served: Served) -> None:
     for path in ("/login", "/login/callback?code=x&state=y"):
         assert served.client().get(path).status_code == 404
     assert "/login" not in served.client().get("/").text

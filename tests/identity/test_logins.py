@@ -19,6 +19,7 @@ from icewright.model.access.permissions import Grant, Role, Scope
 from tests.doubles.clock import ManualClock
 from tests.doubles.people import MemoryProvider
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 BACK = "https://icewright.example.com/login/callback"
 RULES = [RoleRule.parse("groups=data-eng", "operator@lake.db")]
@@ -59,8 +60,7 @@ def test_whoever_has_a_role_gets_a_session_and_the_audit_says_who(world: World) 
     came = world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
     session, principal = came.secret, came.principal
     assert (principal.name, principal.shown) == ("person:https://provider.invalid#7", "Ada")
-    found = world.identities.session(digest(session), attended=True)
-    assert found is not None
+    found = not_none(world.identities.session(digest(session), attended=True))
     assert (found.principal, found.conditions) == (principal, ("groups=data-eng",))
     said = {"shown": "Ada", "session": digest(session)[:16]}
     assert world.actions() == [("session.opened", principal.name, said)]
@@ -89,9 +89,7 @@ class TestPresent:
 
     def session(self, world: World, *groups: str) -> Session:
         session = world.logins.finish(world.came(world.logins.begin(BACK), groups=groups), BACK).secret
-        found = world.identities.session(digest(session), attended=True)
-        assert found is not None
-        return found
+        return not_none(world.identities.session(digest(session), attended=True))
 
     def another(self, world: World, *rules: tuple[str, str], issuer: str | None = None) -> Logins:
         """A server that was started with other rules."""
@@ -105,8 +103,7 @@ class TestPresent:
         session = self.session(world, "data-eng", "boss", "others")
         assert session.conditions == ("groups=boss", "groups=data-eng")
         fewer = self.another(world, ("groups=data-eng", "viewer@lake.db"), ("groups=others", "platform-admin"))
-        principal = fewer.present(session)
-        assert principal is not None
+        principal = not_none(fewer.present(session))
         assert (principal.name, principal.shown) == (session.principal.name, "Ada")
         assert principal.grants == (Grant(Role.VIEWER, Scope("lake", ("db",))),), "others: nothing was known of it then"
 
@@ -131,8 +128,7 @@ class TestAccessTokens:
         }
         assert world.logins.of_token("a.b.c") is None, "none is taken unless that is configured"
         world.provider.takes_tokens = True
-        found = world.logins.of_token("a.b.c")
-        assert found is not None
+        found = not_none(world.logins.of_token("a.b.c"))
         assert (found.name, found.grants) == (
             "person:https://provider.invalid#etl",
             (Grant(Role.OPERATOR, Scope("lake", ("db",))),),

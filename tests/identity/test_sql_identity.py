@@ -15,6 +15,7 @@ from icewright.model.access.permissions import OWNER
 from icewright.store.engine import open_store
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import sqlite_store
+from tests.narrowing import not_none
 
 
 @pytest.fixture
@@ -42,7 +43,5 @@ def test_t13_a_stranger_with_a_code_that_is_none_does_not_take_the_writers_turn(
         assert store.log_in("too-old", "s1") is None
         with pytest.raises(AssertionError, match="turn"):
             store.log_in("good", "s1")
-    opened = store.log_in("good", "s1")
-    assert opened is not None
-    assert opened.principal == OWNER
+    assert not_none(store.log_in("good", "s1")).principal == OWNER
     assert store.log_in("good", "s2") is None

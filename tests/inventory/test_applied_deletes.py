@@ -166,7 +166,7 @@ THRESHOLDS = [
 
 
 @each_case(("expected", "deletes"), THRESHOLDS)
-def test_too_many_deletes(expected: bool, deletes: list[DeleteFile]) -> None:  # noqa: FBT001 - a parameter of the table above
+def test_too_many_deletes(deletes: list[DeleteFile], *, expected: bool) -> None:
     assert too_many_deletes(FILE, DeleteIndex(table(), aged(deletes)).burden(FILE), policy()) is expected
 
 

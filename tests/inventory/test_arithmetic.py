@@ -194,7 +194,7 @@ def written_at(catalog: MemoryCatalog) -> int | None:
 
 
 @pytest.mark.parametrize("v1", [False, True])
-def test_the_last_write_is_the_newest_commit_that_added_data(v1: bool) -> None:  # noqa: FBT001 - pytest's parameter
+def test_the_last_write_is_the_newest_commit_that_added_data(*, v1: bool) -> None:
     catalog, clock = table(v1=v1)
     catalog.append(NAME, [file("a"), file("b")])
     clock.advance(1_000)
@@ -242,7 +242,7 @@ def test_an_expired_write_is_unknown_to_a_recomputation_and_remembered_by_the_in
 
 
 @pytest.mark.parametrize("v1", [False, True])
-def test_an_append_needs_nothing_of_what_was_there_before(v1: bool) -> None:  # noqa: FBT001 - pytest's parameter
+def test_an_append_needs_nothing_of_what_was_there_before(*, v1: bool) -> None:
     catalog, clock = table(v1=v1)
 
     def needing(came: Snapshot, gone: Snapshot) -> frozenset[Partition]:

@@ -16,15 +16,7 @@ from icewright.model.actions.expire_snapshots import ExpiryRule
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.reachable_files import FileClass, ReachableFile
-from icewright.model.iceberg.tables import (
-    PartitionSpec,
-    Ref,
-    RefKind,
-    Schema,
-    Snapshot,
-    SortOrder,
-    TableMetadata,
-)
+from icewright.model.iceberg.tables import PartitionSpec, Ref, RefKind, Schema, Snapshot, SortOrder, TableMetadata
 
 NOW = 1_000
 RULES = (ExpiryRule(300), ExpiryRule(0, 1), ExpiryRule(0, 2), ExpiryRule(600, 3), ExpiryRule(0))
@@ -61,11 +53,7 @@ def tables(draw: st.DrawFn) -> TableMetadata:
     """Snapshots in a tree, some of whose parents are gone; a current one, branches and tags anywhere."""
     count = draw(st.integers(0, 8))
     snapshots = tuple(
-        snapshot(
-            number,
-            draw(st.one_of(st.none(), st.integers(0, number - 1))),
-            draw(st.integers(0, NOW + 50)),
-        )
+        snapshot(number, draw(st.one_of(st.none(), st.integers(0, number - 1))), draw(st.integers(0, NOW + 50)))
         for number in range(1, count + 1)
     )
     if not snapshots:

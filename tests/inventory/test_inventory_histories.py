@@ -13,13 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from icewright.inventory.arithmetic import (
-    advance,
-    affected_partitions,
-    manifest_changes,
-    needing_remaining,
-    recompute,
-)
+from icewright.inventory.arithmetic import advance, affected_partitions, manifest_changes, needing_remaining, recompute
 from icewright.model.iceberg.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.model.iceberg.layouts import Run, runs_of
@@ -36,6 +30,7 @@ from tests.conftest import CAMPAIGN
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
+from tests.narrowing import not_none
 
 NAME = TableName("lake", ("db",), "events")
 BY_CITY = (PartitionField(2, 1000, "city", "identity"),)
@@ -59,8 +54,7 @@ class Inventory:
         """All that were ever seen, as a store remembers them."""
 
     def move(self, metadata: TableMetadata) -> None:
-        snapshot = metadata.current_snapshot
-        assert snapshot is not None
+        snapshot = not_none(metadata.current_snapshot)
         added_keys, removed_keys = manifest_changes(self.summaries, self._catalog.manifests(metadata, snapshot))
         assert not self.summaries.keys() & set(added_keys)
         self.runs.update(runs_of(metadata))
@@ -146,8 +140,7 @@ class Histories(RuleBasedStateMachine):
     @rule(random=chance, limit=st.integers(1, 4), summary=signatures)
     def rewrite(self, random: Random, limit: int, summary: Mapping[str, str] | None) -> None:
         self.clock.advance(7)
-        base = self.catalog.load(NAME).current_snapshot_id
-        assert base is not None
+        base = not_none(self.catalog.load(NAME).current_snapshot_id)
         inputs = [file for file in self.some(random, limit) if file.content is FileContent.DATA]
         if inputs:
             self.numbers += 1
@@ -202,8 +195,7 @@ class Histories(RuleBasedStateMachine):
     def the_inventory_is_the_sum_of_the_manifests(self) -> None:
         metadata = self.catalog.load(NAME)
         self.inventory.move(metadata)
-        snapshot = metadata.current_snapshot
-        assert snapshot is not None
+        snapshot = not_none(metadata.current_snapshot)
         assert self.inventory.summaries.keys() == set(self.catalog.manifests(metadata, snapshot))
         full = {s.partition: s for s in recompute(metadata, self.summarized(metadata))}
         assert self.inventory.partitions.keys() == full.keys()
@@ -217,16 +209,14 @@ class Histories(RuleBasedStateMachine):
 
     def summarized(self, metadata: TableMetadata) -> list[ManifestSummary]:
         """All manifests of the current snapshot, read anew."""
-        snapshot = metadata.current_snapshot
-        assert snapshot is not None
+        snapshot = not_none(metadata.current_snapshot)
         keys = self.catalog.manifests(metadata, snapshot)
         return list(self.catalog.summarize(metadata, snapshot, keys, self.inventory.runs.keys()))
 
     def the_runs_are_those_of_the_files(self, found: Mapping[Partition, PartitionStatistics]) -> None:
         """Each live file of a run is counted, whatever became of the run's snapshot; no other file is."""
         metadata = self.catalog.load(NAME)
-        snapshot = metadata.current_snapshot
-        assert snapshot is not None
+        snapshot = not_none(metadata.current_snapshot)
         files: Counter[tuple[Partition, int]] = Counter()
         size_bytes: Counter[tuple[Partition, int]] = Counter()
         keys, partitions = self.catalog.manifests(metadata, snapshot), frozenset(found)

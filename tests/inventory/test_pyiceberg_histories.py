@@ -25,6 +25,7 @@ from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, Part
 from icewright.model.iceberg.tables import TableMetadata
 from tests.cases import each_case
 from tests.lakes import sqlite
+from tests.narrowing import not_none
 
 STEPS = 14
 CITIES = ("Bonn", "Köln", "Ulm")
@@ -73,8 +74,7 @@ class Writer:
             manage.rollback_to_snapshot(self._dice.choice(lineage).snapshot_id)
 
     def _work_on_a_branch(self) -> None:
-        current = self._table.current_snapshot()
-        assert current is not None
+        current = not_none(self._table.current_snapshot())
         if "side" not in self._table.metadata.refs:
             with self._table.manage_snapshots() as manage:
                 manage.create_branch(current.snapshot_id, "side")
@@ -104,8 +104,7 @@ class Inventory:
         self.partitions: dict[Partition, PartitionStatistics] = {}
 
     def move(self, metadata: TableMetadata) -> None:
-        snapshot = metadata.current_snapshot
-        assert snapshot is not None
+        snapshot = not_none(metadata.current_snapshot)
         added_keys, removed_keys = manifest_changes(self.summaries, self._catalog.manifests(metadata, snapshot))
         added = list(self._catalog.summarize(metadata, snapshot, added_keys))
         removed = [self.summaries[key] for key in removed_keys]

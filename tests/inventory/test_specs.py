@@ -44,6 +44,7 @@ from tests.builders.observations import (
     table,
 )
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 FIELDS = (
     {"id": 1, "name": "ts", "type": "timestamptz", "required": False},
@@ -157,9 +158,7 @@ def test_spans_are_asked_for_where_there_are_older_files_and_no_level_needs_them
 )
 def test_what_cannot_be_computed_is_refused_with_the_reason(new: str, said: str) -> None:
     metadata, files = evolved("day ts", new), data_files(OLD, 2, 600 * MIB)
-    obstacle = current_spec_obstacle(metadata)
-    assert obstacle is not None
-    assert obstacle.code == "partition-transform"
+    assert not_none(current_spec_obstacle(metadata)).code == "partition-transform"
     plan = planned(files, ALL, metadata)
     assert plan.rewrites == ()
     (verdict,) = plan.verdicts

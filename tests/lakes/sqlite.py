@@ -21,6 +21,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.sql_urls import SqliteFile
+from tests.narrowing import of_type
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -46,9 +47,7 @@ def with_tables(entry: CatalogEntry) -> CatalogEntry:
 
 def database(entry: CatalogEntry) -> Path:
     """The file of the catalog."""
-    found = entry.sql_database
-    assert isinstance(found, SqliteFile)
-    return Path(found.path)
+    return Path(of_type(SqliteFile, entry.sql_database).path)
 
 
 def writer(entry: CatalogEntry) -> Catalog:

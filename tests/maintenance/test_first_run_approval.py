@@ -21,6 +21,7 @@ from icewright.model.plans.plans import Reason
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter, WaitingPlan
 from tests.builders.lakehouse import HOUR_MS, NAME, Lakehouse
+from tests.maintenance.dispatch.test_maintenance_windows import said
 from tests.maintenance.test_upkeep import DAY_MS, KEPT_UP, expiries, lakehouse, live_on
 
 
@@ -46,11 +47,6 @@ def planned(house: Lakehouse, plan_id: str) -> ExpireSnapshots:
 
 def ids(house: Lakehouse) -> set[int]:
     return {one.snapshot_id for one in house.metadata().snapshots}
-
-
-def said(house: Lakehouse) -> Reason:
-    (reason,) = house.control.maintainer.look(NAME, plan_anew=True).upkeep.reasons
-    return reason
 
 
 def test_e11_x3_the_first_expiry_waits_and_is_renewed_once_a_day(house: Lakehouse) -> None:

@@ -20,6 +20,7 @@ from icewright.tables.views import FileView, ManifestView, RefView, SnapshotView
 from tests.builders.command_line import HOSTILE, at_home, icewright, make_sample_lake, write_configuration
 from tests.cases import each_case
 from tests.lakes.sqlite import append, make_lake, make_table, rows, writer
+from tests.narrowing import not_none
 
 
 @pytest.fixture(scope="module")
@@ -241,9 +242,7 @@ def test_l5_scan_sees_files_that_were_imported_from_another_tables_place(
 def append_nothing(table: Table) -> str:
     """A commit whose manifest list can be removed; its path."""
     table.append(rows([1]))
-    snapshot = table.refresh().current_snapshot()
-    assert snapshot is not None
-    return snapshot.manifest_list.removeprefix("file://")
+    return not_none(table.refresh().current_snapshot()).manifest_list.removeprefix("file://")
 
 
 def test_where_the_bytes_are() -> None:
@@ -390,8 +389,7 @@ def test_a_list_that_breaks_off_ends_in_an_error_beside_it(tmp_path: Path, monke
     for first in range(2):
         append(table, [first])
     write_configuration(tmp_path, entry)
-    snapshot = table.refresh().current_snapshot()
-    assert snapshot is not None
+    snapshot = not_none(table.refresh().current_snapshot())
     last = snapshot.manifests(table.io)[-1].manifest_path
     Path(last.removeprefix("file://")).write_bytes(b"damaged")
     said = icewright("table", "manifests", "db.events", "--json")
@@ -412,3 +410,21 @@ def test_a_table_under_two_names_is_planned_under_both(tmp_path: Path, monkeypat
         "lake.db.first": None,
         "lake.db.second": None,
     }
+
+
+@each_case(
+    "options",
+    [
+        ("--action", "compute-statistics", "--older-than", "P5D"),
+        ("--action", "compute-statistics", "--migrate", "all"),
+        ("--action", "expire-data", "--retain-last", "3"),
+        ("--action", "remove-dangling-deletes", "--migrate", "all"),
+        ("--action", "rewrite-manifests", "--migrate", "all"),
+        ("--action", "rewrite-position-delete-files", "--migrate", "all"),
+        ("--columns", "id"),
+    ],
+)
+def test_a_plan_is_for_one_thing(options: tuple[str, ...]) -> None:
+    said = icewright("plan", "lake.db.events", *options)
+    assert said.status != 0
+    assert "these options cannot be combined" in said.err

@@ -22,9 +22,7 @@ from tests.builders.worker import Worker
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
-    return house
+    return Lakehouse().with_ready_table()
 
 
 def doubled_rows(*args: Any, **kwargs: Any) -> Plan:

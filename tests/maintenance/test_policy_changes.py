@@ -48,6 +48,7 @@ from tests.builders.lakehouse import AUTO, BONN, HOUR_MS, MIB, MINUTE_MS, NAME, 
 from tests.builders.worker import Worker
 from tests.lakes.stores import sqlite_store
 from tests.maintenance.test_upkeep import KEPT_UP, live_on
+from tests.narrowing import not_none
 
 ORDERS, RETURNS, EVENTS = (TableName("lake", ("sales",), name) for name in ("orders", "returns", "events"))
 THREE = (ORDERS, RETURNS, EVENTS)
@@ -160,8 +161,7 @@ def test_a_task_that_was_planned_by_other_settings_is_never_given_out(house: Lak
     assert Worker(house).claim_if_any() is None
     (stale,) = [task for task in house.all_tasks() if task.table_name == ORDERS]
     assert (stale.state, stale.outcome and stale.outcome.reason.code) == (TaskState.SUPERSEDED, "policy-changed")
-    record = house.tables.record_by_name(ORDERS)
-    assert record is not None
+    record = not_none(house.tables.record_by_name(ORDERS))
     assert record.next_look_at <= house.clock.now()  # it is planned anew at once
 
 
@@ -229,8 +229,7 @@ def test_what_was_planned_for_another_version_of_its_action_is_stale(
     assert approve(house, plans[ORDERS]) == "queued"
     monkeypatch.setattr(kind, "traits", replace(kind.traits, protocol_version=kind.traits.protocol_version + 1))
     assert approve(house, plans[RETURNS]) == "stale"
-    obstacle = house.control.dispatcher.leave.obstacle(house.only_task(), house.catalog.load(ORDERS))
-    assert obstacle is not None
+    obstacle = not_none(house.control.dispatcher.leave.obstacle(house.only_task(), house.catalog.load(ORDERS)))
     assert obstacle.code == POLICY_CHANGED
 
 
@@ -244,9 +243,7 @@ def test_servers_that_read_the_policy_differently_do_not_plan_and_refuse_without
         with monkeypatch.context() as patch:  # a server of another release
             patch.setattr(task_gate, "policy_changed", lambda *_: Reason(POLICY_CHANGED, "read otherwise"))
             assert Worker(house).claim_if_any() is None
-        record = house.tables.record_by_name(ORDERS)
-        assert record is not None
-        return record.next_look_at <= house.clock.now()
+        return not_none(house.tables.record_by_name(ORDERS)).next_look_at <= house.clock.now()
 
     assert [due_after_refusal() for _ in range(3)] == [True, False, False]
 
@@ -363,10 +360,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Lakehouse, Callable[[]
     return read
 
 
-MORE = {
-    "icewright.expire-data.field": "at",
-    "icewright.expire-data.older-than": "P30D",
-}
+MORE = {"icewright.expire-data.field": "at", "icewright.expire-data.older-than": "P30D"}
 REQUESTS: tuple[PlanRequest, ...] = (
     ExpireSnapshotsRequest(),
     RewriteManifestsRequest(),
@@ -381,8 +375,7 @@ REQUESTS: tuple[PlanRequest, ...] = (
 def test_a_plan_reads_the_settings_of_its_kind_and_no_other(
     asked: PlanRequest, reading: Callable[[Lakehouse, Callable[[], object]], set[str]]
 ) -> None:
-    house = Lakehouse(rules=(PolicyRule("lake", (), {**AUTO, **MORE}),))
-    house.ready_table()
+    house = Lakehouse(rules=(PolicyRule("lake", (), {**AUTO, **MORE}),)).with_ready_table()
     house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])  # more is read where rows were removed lately
     found = reading(house, partial(house.control.maintainer.plan_asked, NAME, asked))
     assert found
@@ -390,8 +383,7 @@ def test_a_plan_reads_the_settings_of_its_kind_and_no_other(
 
 
 def test_a_rollback_reads_no_setting(reading: Callable[[Lakehouse, Callable[[], object]], set[str]]) -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     first = house.metadata().snapshots[0].snapshot_id
     planned = partial(house.control.maintainer.plan_asked, NAME, RollbackRequest(to_snapshot=first))
     assert reading(house, planned) <= READ_ANEW | {"ignore_other_optimizers"}  # as of a copy in which it is true
@@ -402,8 +394,7 @@ def test_work_on_data_files_reads_the_settings_of_its_kind_and_no_other(
     trigger: Trigger, reading: Callable[[Lakehouse, Callable[[], object]], set[str]]
 ) -> None:
     settings = {**AUTO, "icewright.trigger": trigger.value, "icewright.layout": "sort(city)"}
-    house = Lakehouse(rules=(PolicyRule("lake", (), settings),))
-    house.ready_table()
+    house = Lakehouse(rules=(PolicyRule("lake", (), settings),)).with_ready_table()
     house.pass_time(30 * MINUTE_MS)
     found = reading(house, partial(house.control.planner.plan, NAME))
     assert found <= settings_of(ActionKind.REWRITE_DATA_FILES) | READ_ANEW

@@ -33,6 +33,7 @@ from tests.builders.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, SECOND_MS, 
 from tests.builders.worker import FINAL, Worker
 from tests.contracts.samples import new_task
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 DAY_MS = 24 * HOUR_MS
 UPKEEP = {
@@ -77,8 +78,7 @@ def sweep(house: Lakehouse, after_ms: int = INTERVAL_MAX_MS) -> int:
 
 def score(house: Lakehouse) -> int:
     """The health of a table's snapshots."""
-    listed = house.record().listed
-    assert listed is not None
+    listed = not_none(house.record().listed)
     assert listed.health is not None
     (snapshots,) = [part for part in listed.health.parts if part.part is HealthPart.SNAPSHOTS]
     return snapshots.score
@@ -191,8 +191,7 @@ def test_a_catalog_that_is_away_is_not_asked_for_its_pointers(house: Lakehouse) 
 
 def test_a_table_that_is_not_wholly_claimed_is_looked_at(house: Lakehouse) -> None:
     book = house.control.registry.book()
-    seen = book.get(NAME)
-    assert seen is not None
+    seen = not_none(book.get(NAME))
     book.put(replace(seen, is_complete=False))
     assert sweep(house) == 0
 
@@ -241,12 +240,10 @@ class TestTime:
         house = at_rest(lakehouse())
         house.append(1)
         house.control.maintainer.look(NAME)
-        reporting = house.record().reporting
-        assert reporting is not None
+        reporting = not_none(house.record().reporting)
         assert [type(one) for one in reporting.untold] == [Untold]
         assert sweep(house) == 0
-        reporting = house.record().reporting
-        assert reporting is not None
+        reporting = not_none(house.record().reporting)
         assert (reporting.untold, reporting.sweep_only) == ((), 1)
 
     def test_work_that_may_be_lost_is_looked_after(self) -> None:
@@ -299,8 +296,7 @@ class TestTime:
         house.append(1)
         house.control.maintainer.look(NAME)
         assert sweep(house) == 0  # nobody knows
-        root = house.record().storage_root
-        assert root is not None
+        root = not_none(house.record().storage_root)
         proved = AccessRecord("lake", root, WorkerAccess.PROVED, "", "optimizer-a", house.clock.now())
         house.tables.save_access(proved)
         house.tables.want_no_probe("lake", root)
@@ -415,9 +411,7 @@ class Watched:
         self.compared += 1
 
     def _record(self, one: DueLook) -> TableRecord:
-        found = self.house.tables.record(one.table_id)
-        assert found is not None
-        return found
+        return not_none(self.house.tables.record(one.table_id))
 
     def _tasks(self) -> list[tuple[str, int]]:
         return [(task.task_id, task.version) for task in self.house.all_tasks()]

@@ -27,16 +27,15 @@ from icewright.observation.sweep import INTERVAL_MAX_MS
 from icewright.plans.rejection import PlanRejected
 from icewright.work.tasks.retry import CONFLICT_BASE_MS
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, RETRYABLE, Worker
+from tests.builders.worker import FINAL, RETRYABLE, Worker, at_work
+from tests.narrowing import not_none
 
 WIDE = TableName("lake", ("db",), "wide")
 
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
-    return house
+    return Lakehouse().with_ready_table()
 
 
 def set_mode(house: Lakehouse, mode: str) -> None:
@@ -46,8 +45,7 @@ def set_mode(house: Lakehouse, mode: str) -> None:
 def test_the_first_look_plans_and_queues(house: Lakehouse) -> None:
     looked = house.control.maintainer.look(NAME)
     assert looked.is_new
-    assert looked.enqueued is not None
-    assert looked.enqueued.created
+    assert not_none(looked.enqueued).created
     assert house.only_task().plan_id == looked.plan.plan_id
     record = house.record()
     assert record.problem is None
@@ -63,8 +61,7 @@ def test_a_second_look_changes_nothing(house: Lakehouse) -> None:
 
 @pytest.mark.parametrize("mode", ["observe", "approve"])
 def test_only_in_mode_auto_does_it_act_by_itself(mode: str) -> None:
-    house = Lakehouse()
-    house.ready_table(properties={"icewright.mode": mode})
+    house = Lakehouse().with_ready_table({"icewright.mode": mode})
     looked = house.control.maintainer.look(NAME)
     assert not looked.plan.is_empty
     assert looked.enqueued is None
@@ -72,8 +69,7 @@ def test_only_in_mode_auto_does_it_act_by_itself(mode: str) -> None:
 
 
 def test_without_any_setting_nothing_is_done() -> None:
-    house = Lakehouse(rules=())
-    house.ready_table(properties={"write.target-file-size-bytes": "67108864"})
+    house = Lakehouse(rules=()).with_ready_table({"write.target-file-size-bytes": "67108864"})
     looked = house.control.maintainer.look(NAME)
     assert not looked.plan.is_empty
     assert house.all_tasks() == []
@@ -86,8 +82,7 @@ def test_a_changed_table_is_planned_anew_and_its_waiting_task_renewed(house: Lak
     second = house.control.maintainer.look(NAME)
     assert second.is_new
     assert second.plan.plan_id != first.plan.plan_id
-    assert second.enqueued is not None
-    assert second.enqueued.coalesced
+    assert not_none(second.enqueued).coalesced
     assert house.only_task().rewrite.input_files == 10
 
 
@@ -164,8 +159,7 @@ def test_a_table_whose_task_runs_gets_no_second_one(house: Lakehouse) -> None:
 
 def test_what_came_while_a_task_ran_is_queued_when_it_has_ended(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.append(8)
     house.pass_time(LEASE_MS // 2)
     house.control.maintainer.look(NAME)
@@ -269,9 +263,7 @@ def test_a_dropped_table_is_marked_so_and_its_task_taken_back(house: Lakehouse) 
     with pytest.raises(NotFound):
         house.control.maintainer.look(NAME)
     assert house.tables.record_by_name(NAME) is None
-    record = house.tables.record(table_id)
-    assert record is not None
-    assert record.dropped_at == house.clock.now()
+    assert not_none(house.tables.record(table_id)).dropped_at == house.clock.now()
     assert reason_code(house.only_task()) == "table-gone"
 
 
@@ -334,9 +326,7 @@ def test_l6_a_name_that_went_to_another_known_table_leaves_nothing_of_its_own(ho
     with pytest.raises(NotAllowed, match=r"has the uuid of lake\.db\.wide"):
         house.control.maintainer.look(NAME)
     assert (house.tables.record_by_name(NAME), house.record(WIDE)) == (None, kept)
-    record = house.tables.record(gone.table_id)
-    assert record is not None
-    assert record.dropped_at == house.clock.now()
+    assert not_none(house.tables.record(gone.table_id)).dropped_at == house.clock.now()
     (task,) = [task for task in house.all_tasks() if task.table_id == gone.table_id]
     assert (task.state, reason_code(task)) == (TaskState.SUPERSEDED, "table-gone")
 
@@ -383,8 +373,7 @@ def test_a_refused_plan_keeps_the_reason_on_what_was_observed(
     with pytest.raises(PlanRejected):
         house.control.maintainer.look(NAME)  # the first look at all: there was no record before it
     record = house.record()
-    assert record.problem is not None
-    assert record.problem.code == "plan-refused"
+    assert not_none(record.problem).code == "plan-refused"
     assert record.next_look_at == house.clock.now() + INTERVAL_MAX_MS
     house.append(1)
     with pytest.raises(PlanRejected):
@@ -462,8 +451,7 @@ def test_five_failures_park_a_table_for_a_day(house: Lakehouse) -> None:
     looked = house.control.maintainer.look(NAME)
     assert not looked.plan.is_empty
     assert looked.enqueued is None
-    problem = house.record().problem
-    assert problem is not None
+    problem = not_none(house.record().problem)
     assert problem.code == "parked"
     assert FINAL.detail in problem.text
     assert not house.control.maintainer.look(NAME).is_new
@@ -493,9 +481,7 @@ def test_rows_that_were_not_kept_park_a_table_at_once(house: Lakehouse) -> None:
     house.append(8)
     house.pass_time(HOUR_MS)
     assert house.control.maintainer.look(NAME).enqueued is None
-    problem = house.record().problem
-    assert problem is not None
-    assert problem.code == "parked"
+    assert not_none(house.record().problem).code == "parked"
 
 
 def test_put_off_and_put_aside_are_harmless_for_unknown_tables(house: Lakehouse) -> None:
@@ -506,8 +492,7 @@ def test_put_off_and_put_aside_are_harmless_for_unknown_tables(house: Lakehouse)
 
 
 def reason_code(task: Task) -> str:
-    assert task.outcome is not None
-    return task.outcome.reason.code
+    return not_none(task.outcome).reason.code
 
 
 def _empty_handed(*args: Any, **kwargs: Any) -> Plan:
@@ -560,8 +545,7 @@ def test_a_table_of_ten_thousand_partitions(house: Lakehouse) -> None:
 
 
 def test_the_next_task_waits_longer_with_each_conflict_in_a_row_and_not_after_a_success() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer._chance = lambda: 0.5
     worker, waits = Worker(house), []
     for _ in range(3):
@@ -581,8 +565,7 @@ def come_to_nothing(house: Lakehouse, worker: Worker, times: int) -> None:
 
 
 def test_a_table_that_is_unparked_is_worked_on_at_once_and_forgets_what_was() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     worker = Worker(house)
     come_to_nothing(house, worker, FAILURES_MAX)
     assert house.control.maintainer.look(NAME, plan_anew=True).enqueued is None
@@ -596,13 +579,11 @@ def test_a_table_that_is_unparked_is_worked_on_at_once_and_forgets_what_was() ->
 
 
 def test_behind_its_time_the_next_task_has_one_try_which_opens_or_closes_the_breaker() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     worker = Worker(house)
     come_to_nothing(house, worker, FAILURES_MAX)
     house.pass_time(PARKED_MS)
-    enqueued = house.control.maintainer.look(NAME).enqueued
-    assert enqueued is not None
+    enqueued = not_none(house.control.maintainer.look(NAME).enqueued)
     assert enqueued.task.attempts_max == 1
     assert house.control.maintainer.look(NAME).enqueued is None  # it waits already
     assert worker.report(worker.claimed(), RETRYABLE).state is TaskState.FAILED
@@ -613,14 +594,12 @@ def test_behind_its_time_the_next_task_has_one_try_which_opens_or_closes_the_bre
     house.rounds(1)
     house.append(8)
     house.pass_time(10 * MINUTE_MS)
-    enqueued = house.control.maintainer.look(NAME).enqueued
-    assert enqueued is not None
+    enqueued = not_none(house.control.maintainer.look(NAME).enqueued)
     assert enqueued.task.attempts_max > 1
 
 
 def test_thresholds_are_the_owners() -> None:
-    house = Lakehouse()
-    house.ready_table(properties={"icewright.breaker.failures": "2", "icewright.breaker.conflicts": "1"})
+    house = Lakehouse().with_ready_table({"icewright.breaker.failures": "2", "icewright.breaker.conflicts": "1"})
     come_to_nothing(house, Worker(house), 2)
     assert house.control.maintainer.look(NAME, plan_anew=True).enqueued is None
 

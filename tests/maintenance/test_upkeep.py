@@ -21,8 +21,9 @@ from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
 from tests.builders.lakehouse import AUTO, BONN, HOUR_MS, MIB, MINUTE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, Worker
+from tests.builders.worker import FINAL, Worker, at_work
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 REWRITE = RewritePrediction(1, 1, 1, 1, 1, 1)
 DAY_MS = 24 * HOUR_MS
@@ -181,8 +182,7 @@ def test_a_waiting_expiry_is_withdrawn_when_the_owner_turns_it_off() -> None:
     house.control.loop.round()
     task = house.tasks.get(waiting.task_id)
     assert task.state is TaskState.SUPERSEDED
-    assert task.outcome is not None
-    assert task.outcome.reason.code == "upkeep-off"
+    assert not_none(task.outcome).reason.code == "upkeep-off"
 
 
 def test_work_on_files_comes_first_and_is_not_disturbed() -> None:
@@ -191,8 +191,7 @@ def test_work_on_files_comes_first_and_is_not_disturbed() -> None:
     house.append(12)
     house.pass_time(10 * MINUTE_MS)
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.pass_time(HOUR_MS // 60)
     for _ in range(3):
         house.control.loop.round()
@@ -250,9 +249,7 @@ def test_a_waiting_expiry_is_withdrawn_when_the_owner_wants_more_to_stay() -> No
         house.catalog.set_properties(NAME, changed)
         house.pass_time(2 * HOUR_MS)
         house.control.loop.round()
-        outcome = house.tasks.get(waiting.task_id).outcome
-        assert outcome is not None
-        assert outcome.reason.code == "upkeep-changed"
+        assert not_none(house.tasks.get(waiting.task_id).outcome).reason.code == "upkeep-changed"
 
 
 def test_a_refused_plan_is_said_and_the_table_waits_for_its_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,10 +258,8 @@ def test_a_refused_plan_is_said_and_the_table_waits_for_its_next_look(monkeypatc
     monkeypatch.setattr(expiry_planner, "check_expiry", lambda *_, **__: (violation,))
     live_on(house, 4 * 24)
     house.control.loop.round()
-    record = house.tables.record_by_name(NAME)
-    assert record is not None
-    assert record.problem is not None
-    assert "it is wrong" in record.problem.text
+    record = not_none(house.tables.record_by_name(NAME))
+    assert "it is wrong" in not_none(record.problem).text
     assert record.next_look_at > house.clock.now()
     assert expiries(house) == []
 
@@ -286,10 +281,8 @@ def test_w9_rewrites_that_come_to_nothing_are_parked_although_expiries_succeed_b
             worker.report(spec, FINAL)
     assert len(expiries(house)) > 5
     assert rewrites <= 5 + 2  # one more for each day that it is let through
-    record = house.tables.record_by_name(NAME)
-    assert record is not None
-    assert record.problem is not None
-    assert record.problem.code == "parked"
+    record = not_none(house.tables.record_by_name(NAME))
+    assert not_none(record.problem).code == "parked"
 
 
 def test_many_rewrites_do_not_hide_when_it_was_last_done() -> None:

@@ -7,8 +7,6 @@ import hashlib
 import hmac
 import json
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,8 +27,8 @@ from tests.builders.served import Served
 from tests.cases import each_case
 from tests.lakes.stores import new_store
 from tests.servers.hooks import HOST, certificate, hooks
+from tests.waiting import until
 
-LONG_S = 60
 NEW, OLD = "whsec_" + base64.b64encode(b"n" * 32).decode(), "whsec_" + base64.b64encode(b"o" * 32).decode()
 
 
@@ -55,13 +53,6 @@ interval_ms = 0
 def parked(number: int) -> Fact:
     name = TableName("lake", ("sales",), f"orders-{number}")
     return Fact(FactKind.PARKED, "lake", Reason("parked", "left alone"), TableId("lake", f"u{number}"), name)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + LONG_S
-    while not is_so() and time.monotonic() < deadline_s:
-        time.sleep(0.02)
-    assert is_so()
 
 
 def signed_by(secret: str, headers: dict[str, str], body: bytes) -> bool:

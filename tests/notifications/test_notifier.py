@@ -26,6 +26,7 @@ from icewright.work.store.table_store import SqlTableStore
 from tests.builders.mailbox import Mailbox
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 MINUTE_MS = 60_000
 INTERVAL_MS = 5 * MINUTE_MS
@@ -181,9 +182,7 @@ class TestWhen:
         for _ in range(3):
             run(notifier)
             told.clock.advance(NOTED_MS)
-        looked_at = told.store.figures()["team"].looked_at
-        assert looked_at is not None
-        assert told.clock.now() - looked_at <= NOTED_MS
+        assert told.clock.now() - not_none(told.store.figures()["team"].looked_at) <= NOTED_MS
         assert told.store.state("team").position == 0
         told.clock.advance(24 * HOUR_MS)
         run(notifier)
@@ -211,8 +210,7 @@ class TestOwners:
         notifier = begun(told, owners=("me",), interval_ms=0)
         told.tell(table="a")
         run(notifier)
-        record = told.tables.record(TableId("lake", "a"))
-        assert record is not None
+        record = not_none(told.tables.record(TableId("lake", "a")))
         told.tables.save_record(replace(record, properties={"owner": "me"}))
         told.tell(table="a")
         run(notifier)
@@ -279,9 +277,7 @@ class TestTrouble:
         told.mailbox.trouble = lambda: TryLater("status 429", wait_ms=10 * MINUTE_MS)
         told.tell()
         run(notifier)
-        first = told.store.state("team").first
-        assert first is not None
-        assert first.next_at == told.clock.now() + 10 * MINUTE_MS
+        assert not_none(told.store.state("team").first).next_at == told.clock.now() + 10 * MINUTE_MS
 
     def test_death_between_sending_and_writing_that_down_sends_the_same_again(self, told: Notified) -> None:
         notifier = begun(told, interval_ms=0)

@@ -22,6 +22,7 @@ from tests.builders.observations import DAY_MS, MIB, NOW, data_file, month, obse
 from tests.builders.queries import CountedQueries
 from tests.builders.worker import Worker
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 FINE = HealthFigures(
     data_files=20,
@@ -146,17 +147,14 @@ def test_files_that_the_trigger_does_not_merge_are_not_asked_for() -> None:
 
 
 def test_a_look_asks_for_no_merge_that_few_counted_queries_do_not_pay() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
 
     def seen(queries: int) -> PartHealth:
         house.control.planner.queries = CountedQueries(queries)
         house.append(1)  # a look plans anew
         house.control.maintainer.look(NAME)
-        shown = house.record().listed
-        assert shown is not None
-        assert shown.health is not None
-        return part(shown.health, HealthPart.FILES)
+        shown = not_none(house.record().listed)
+        return part(not_none(shown.health), HealthPart.FILES)
 
     house.catalog.set_properties(NAME, {"icewright.cost-benefit.rewrite-ms": "100000"})
     few = seen(120)
@@ -169,11 +167,7 @@ def test_a_look_asks_for_no_merge_that_few_counted_queries_do_not_pay() -> None:
     assert many.action is not None
 
 
-@given(
-    figures(),
-    st.sampled_from(["delete_files", "deleted_records", "failures"]),
-    st.integers(0, 10_000),
-)
+@given(figures(), st.sampled_from(["delete_files", "deleted_records", "failures"]), st.integers(0, 10_000))
 def test_more_of_what_is_bad_never_raises_it(found: HealthFigures, field: str, more: int) -> None:
     worse = replace(found, **{field: getattr(found, field) + more})
     assert health_of(worse).score <= health_of(found).score
@@ -214,8 +208,7 @@ def _files_score(policy: Policy, sizes_mib: list[int]) -> int:
 
 
 def test_a_small_table_whose_small_files_are_merged_is_healthy() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     maintainer = house.control.maintainer
     maintainer.look(NAME)
     before = _health(house)
@@ -228,10 +221,8 @@ def test_a_small_table_whose_small_files_are_merged_is_healthy() -> None:
 
 
 def _health(house: Lakehouse) -> TableHealth:
-    listed = house.record().listed
-    assert listed is not None
-    assert listed.health is not None
-    return listed.health
+    listed = not_none(house.record().listed)
+    return not_none(listed.health)
 
 
 @each_case(
@@ -300,8 +291,7 @@ def test_each_part_says_what_is_wrong_and_what_would_raise_it(
     found = part(health, which)
     assert found.score == score
     assert says in found.reason.text
-    assert found.action is not None
-    assert found.action.kind is kind
+    assert not_none(found.action).kind is kind
     assert health.worst is which
     assert all(one.score == 100 for one in health.parts if one.part is not which)
 
@@ -318,15 +308,12 @@ def test_an_empty_table_is_healthy() -> None:
 def test_a_change_says_from_what_to_what_and_which_part_did() -> None:
     before = health_of(FINE)
     after = health_of(replace(FINE, data_files=300, small_files=300, avoidable_files=150, delete_files=150))
-    change = change_of(before, after, 7)
-    assert change is not None
+    change = not_none(change_of(before, after, 7))
     assert (change.at, change.before, change.after) == (7, 100, after.score)
     assert change.text == f"down from 100 to {after.score}: files 100 -> 50, deletes 100 -> 50"
     assert change_of(after, after, 8) is None
     assert change_of(None, after, 8) is None
-    up = change_of(after, before, 9)
-    assert up is not None
-    assert up.text.startswith(f"up from {after.score} to 100")
+    assert not_none(change_of(after, before, 9)).text.startswith(f"up from {after.score} to 100")
 
 
 def test_snapshots_of_a_table_that_keeps_its_garbage_are_never_too_old() -> None:
@@ -340,22 +327,18 @@ def _expirable(properties: dict[str, str]) -> int:
 
 
 def test_a_look_stores_the_health_and_explains_what_changed() -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer.look(NAME)
-    first = house.record().listed
-    assert first is not None
+    first = not_none(house.record().listed)
     assert first.health is not None
     assert first.health_change is None
     house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
     house.control.maintainer.look(NAME)
-    second = house.record().listed
-    assert second is not None
+    second = not_none(house.record().listed)
     assert second.health is not None
     assert second.health_change is not None
     assert [one.part for one in second.health_change.parts] == [HealthPart.UPKEEP]
     assert (second.health_change.before, second.health_change.after) == (first.health.score, second.health.score)
     house.control.maintainer.look(NAME)
-    third = house.record().listed
-    assert third is not None
+    third = not_none(house.record().listed)
     assert third.health_change == second.health_change  # the last change stays until the next

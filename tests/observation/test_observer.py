@@ -22,6 +22,7 @@ from icewright.ports.store import InventoryUpdate
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, MINUTE_MS, NAME, Lakehouse
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.lake import MemoryFile
+from tests.narrowing import not_none
 
 
 class CountingCatalog(MemoryCatalog):
@@ -83,8 +84,7 @@ def test_everything_in_an_observation_is_of_one_snapshot(house: Lakehouse) -> No
     house.append(2, KYOTO)
     observed = house.control.observer.observe(NAME)
     metadata = observed.metadata
-    snapshot = metadata.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(metadata.current_snapshot)
     assert observed.inventory.snapshot_id == metadata.current_snapshot_id
     assert set(observed.inventory.manifests) == set(house.catalog.manifests(metadata, snapshot))
     summaries = house.catalog.summarize(metadata, snapshot, observed.inventory.manifests)
@@ -94,8 +94,7 @@ def test_everything_in_an_observation_is_of_one_snapshot(house: Lakehouse) -> No
 def ordered(house: Lakehouse, level: str = "level-1", layout: str = "sort(1)") -> Snapshot:
     """All files become one, by a commit that is signed like ours and says that it is in order."""
     live = house.catalog.live_files(NAME)
-    base = house.metadata().current_snapshot_id
-    assert base is not None
+    base = not_none(house.metadata().current_snapshot_id)
     house.clock.advance(MINUTE_MS)
     return house.catalog.commit_rewrite(
         NAME,
@@ -116,8 +115,7 @@ def test_runs_outlive_their_snapshots_restarts_and_rollbacks(house: Lakehouse) -
     house.append(3)
     first = ordered(house)
     house.append(2)
-    before = house.metadata().current_snapshot_id
-    assert before is not None
+    before = not_none(house.metadata().current_snapshot_id)
     assert live_runs(house) == {first.snapshot_id: ("sort(1)", 1)}
     house.catalog.expire(NAME, [first.snapshot_id])
     house.restart()

@@ -24,6 +24,7 @@ from icewright.ownership.ownership import Ownership
 from tests.builders.forests import UNFOUNDED, forest, violations
 from tests.conftest import CAMPAIGN
 from tests.inventory.test_footprint import snapshot, table
+from tests.narrowing import of_type
 
 AWAY = Reason("unavailable", "it does not answer")
 
@@ -297,8 +298,9 @@ class TestUsers:
 
     def test_o13_i8_whoever_is_not_known_may_be_there_wherever_their_catalog_has_its_roots(self) -> None:
         rules = PlaceRules(allowed={"pond": ("s3://elsewhere/",)})
-        known = ownership.ownership([], [Missing("pond", "pond", AWAY)], rules).users("u1", [self.FOLDER])
-        assert isinstance(known, Partial)
+        known = of_type(
+            Partial, ownership.ownership([], [Missing("pond", "pond", AWAY)], rules).users("u1", [self.FOLDER])
+        )
         assert [gap.what for gap in known.gaps] == ["pond"]
 
 
@@ -360,13 +362,11 @@ class TestMissing:
         assert self.both(rules=rules, more=(stray,)) == [True, True]
 
     def test_o5_what_is_missing_is_said(self) -> None:
-        known = ownership.ownership(self.CLAIMS, [self.GONE]).place(named(2, "pond"))
-        assert isinstance(known, Partial)
+        known = of_type(Partial, ownership.ownership(self.CLAIMS, [self.GONE]).place(named(2, "pond")))
         assert [(gap.what, gap.reason) for gap in known.gaps] == [("lake.db.broken", AWAY)]
 
     def test_o5_a_table_that_nobody_looked_at_owns_nothing(self) -> None:
-        known = ownership.ownership(self.CLAIMS).place(named(9))
-        assert isinstance(known, Partial)
+        known = of_type(Partial, ownership.ownership(self.CLAIMS).place(named(9)))
         assert known.found.roots == ()
         assert known.gaps[0].reason.code == "unclaimed"
 

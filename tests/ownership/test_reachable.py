@@ -472,13 +472,7 @@ def peak_bytes(files: Large) -> int:
     tracemalloc.start()
     try:
         view = storage_view(
-            files,
-            NAME,
-            RULES,
-            open_disk_spool,
-            aliases=Aliases(),
-            progress=lambda *_: None,
-            now=lambda: 0,
+            files, NAME, RULES, open_disk_spool, aliases=Aliases(), progress=lambda *_: None, now=lambda: 0
         )
         distinct_manifests = files.snapshots + files.manifests_each - 1
         assert view.complete

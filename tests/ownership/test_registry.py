@@ -38,6 +38,7 @@ from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none, of_type
 
 T, U, V = (TableName("lake", ("db",), name) for name in "tuv")
 OTHER = TableName("pond", ("db",), "other")
@@ -120,9 +121,7 @@ def gaps(known: Known[Place]) -> list[str]:
 
 
 def test_all_catalogs_are_asked_and_what_is_new_is_read(world: World) -> None:
-    known = world.place()
-    assert isinstance(known, Complete)
-    assert known.value.roots == (world.location(T) + "/",)
+    assert of_type(Complete, world.place()).value.roots == (world.location(T) + "/",)
     assert (world.lake.loads[:1], world.pond.loads) == ([U], [OTHER])
 
 
@@ -153,8 +152,7 @@ def test_l6_who_may_need_files_of_a_table_that_is_gone_is_asked_however_lately_i
     unread = TableName("pond", ("db",), "unread")
     world.pond.create(unread)
     world.pond.broken.add(unread)
-    known = world.registry.users_now(gone.table_id.uuid, [f"{gone.location}/data/"])
-    assert isinstance(known, Partial)
+    known = of_type(Partial, world.registry.users_now(gone.table_id.uuid, [f"{gone.location}/data/"]))
     assert [gap.what for gap in known.gaps] == [str(unread)]
 
 
@@ -200,9 +198,7 @@ def test_l4_of_a_table_that_is_gone_or_not_configured_nothing_is_known(world: Wo
 def test_l6_one_uuid_in_two_catalogs_owns_nothing(world: World) -> None:
     world.pond._numbers = 0
     world.pond.create(TableName("pond", ("db",), "again"))
-    known = world.place()
-    assert isinstance(known, Complete)
-    assert [reason.code for reason in known.value.findings] == ["shared-uuid"]
+    assert [reason.code for reason in of_type(Complete, world.place()).value.findings] == ["shared-uuid"]
 
 
 def test_l4_a_table_made_anew_takes_the_claim_of_its_name(world: World) -> None:
@@ -210,9 +206,7 @@ def test_l4_a_table_made_anew_takes_the_claim_of_its_name(world: World) -> None:
     assert world.owns()
     world.lake.drop(T)
     world.lake.create(T)
-    known = world.place()
-    assert isinstance(known, Complete)
-    assert known.value.roots == (world.location(T) + "/",) != (first + "/",)
+    assert of_type(Complete, world.place()).value.roots == (world.location(T) + "/",) != (first + "/",)
 
 
 @pytest.mark.parametrize("name", ["lake", "pond"])
@@ -220,8 +214,7 @@ def test_o13_i8_a_catalog_that_is_away_may_have_tables_anywhere(world: World, na
     metadata = world.lake.load(T)
     away = {"lake": world.lake, "pond": world.pond}[name]
     away.available = False
-    known = world.registry.place_now(metadata)
-    assert isinstance(known, Partial)
+    known = of_type(Partial, world.registry.place_now(metadata))
     assert [(gap.what, gap.reason.code) for gap in known.gaps] == [(name, "unavailable")]
     away.available = True
     assert world.owns()
@@ -232,8 +225,7 @@ def test_o13_i8_a_catalog_that_is_away_may_have_tables_anywhere(world: World, na
 
 def test_o13_a_table_that_cannot_be_read_may_be_anywhere(world: World) -> None:
     world.pond.broken.add(OTHER)
-    known = world.place()
-    assert isinstance(known, Partial)
+    known = of_type(Partial, world.place())
     assert [(gap.what, gap.reason.code) for gap in known.gaps] == [("pond.db.other", "unreadable")]
     world.rules = PlaceRules(allowed={"pond": ("file:///memory/pond/",)})
     world.started()
@@ -257,8 +249,7 @@ def test_o13_a_claim_that_was_not_seen_for_long_is_as_good_as_none(world: World)
 def test_o13_until_all_are_read_nothing_is_known(world: World) -> None:
     for number in range(LOADED_MAX + 5):
         world.pond.create(TableName("pond", ("many",), f"t{number}"))
-    known = world.place()
-    assert isinstance(known, Partial)
+    known = of_type(Partial, world.place())
     assert {gap.reason.code for gap in known.gaps} == {"not-yet-read"}
     assert 0 < known.gaps_count <= 8
     assert world.owns()
@@ -470,8 +461,7 @@ def test_l5_a_table_whose_statistics_are_damaged_may_need_any_file(
 ) -> None:
     load = world.lake.load
     monkeypatch.setattr(world.lake, "load", lambda name: replace(load(name), statistics_problem="it is cut off"))
-    known = world.registry.place_now(world.lake.load(T))
-    assert isinstance(known, Partial)
+    known = of_type(Partial, world.registry.place_now(world.lake.load(T)))
     assert {(gap.what, gap.reason.code) for gap in known.gaps} == {(str(one), "statistics-damaged") for one in (T, U)}
 
 
@@ -511,15 +501,13 @@ def test_o5_what_is_said_while_a_look_reads_on_is_not_undone_by_it(
     withdrawn = (GoneUuid("u", 0, "Ada", ()),)
 
     def meanwhile(reach: Reach, reads_max: int) -> None:
-        seen = book.get(T)
-        assert seen is not None
+        seen = not_none(book.get(T))
         book.put(replace(seen, gone=withdrawn))
         go_on(reach, reads_max)
 
     monkeypatch.setattr(Reach, "go_on", meanwhile)
     world.registry.read(world.lake, metadata, AlreadyRead())
-    seen = book.get(T)
-    assert seen is not None
+    seen = not_none(book.get(T))
     assert (seen.is_complete, seen.gone) == (True, withdrawn)
 
 
@@ -537,8 +525,7 @@ def test_o5_a_look_that_ends_behind_a_later_one_does_not_undo_it(world: World, m
 
     monkeypatch.setattr(Reach, "go_on", meanwhile)
     world.registry.read(world.lake, earlier, AlreadyRead())
-    seen = book.get(T)
-    assert seen is not None
+    seen = not_none(book.get(T))
     assert (seen.metadata_location, seen.is_complete) == (world.lake.load(T).metadata_location, True)
     assert seen.claim.reaches == (f"{world.location(U)}/data/",)
 
@@ -551,8 +538,7 @@ class TestOtherFormats:
         world.pond.others = {V: [f"{world.location(T)}/data/x"]}
         assert not world.owns()
         assert world.owns(U)
-        known = world.registry.users_now("", [f"{world.location(T)}/"])
-        assert isinstance(known, Partial)
+        known = of_type(Partial, world.registry.users_now("", [f"{world.location(T)}/"]))
         assert [gap.what for gap in known.gaps] == [str(V)]
         assert known.found == {T}
         world.pond.others = {}
@@ -568,9 +554,7 @@ class TestOtherFormats:
         world.pond.available = True
         assert not world.owns()
         world.pond.available = False
-        known = world.registry.place_now(metadata)
-        assert isinstance(known, Complete)
-        assert known.value.roots == ()
+        assert of_type(Complete, world.registry.place_now(metadata)).value.roots == ()
 
     def test_nor_are_they_elsewhere_because_their_catalog_hangs(self, world: World) -> None:
         """As a metastore does that takes the question and never answers: it is as unknown as one that is away."""
@@ -805,8 +789,7 @@ class TestImports:
 
     def test_l5_what_only_a_tag_or_an_older_snapshot_needs_counts(self, house: Lakehouse) -> None:
         lent, own = (house.catalog.load(name).location for name in (T, U))
-        imported_at = house.catalog.load(U).current_snapshot_id
-        assert imported_at is not None
+        imported_at = not_none(house.catalog.load(U).current_snapshot_id)
         house.catalog.set_ref(U, "kept", imported_at, kind=RefKind.TAG)
         house.catalog.overwrite(U, add=[imported(f"{own}/data/copied")], remove=[f"{lent}/data/x=1/lent"])
         assert self.look(house) == {T: ["lends-files"]}, "no look saw it in main"
@@ -849,11 +832,9 @@ class TestImports:
         old = house.catalog.load(U).snapshots[0]
         house.catalog.damage(old.manifest_list)
         house.control.loop.round()
-        known = house.control.registry.ownership().place(T)
-        assert isinstance(known, Partial)
+        known = of_type(Partial, house.control.registry.ownership().place(T))
         assert [(gap.what, gap.reason.code) for gap in known.gaps] == [(str(U), "unreadable")]
-        known = house.control.registry.place_of(T)
-        assert isinstance(known, Partial)
+        known = of_type(Partial, house.control.registry.place_of(T))
         assert known.gaps[0].what == str(U)
 
     def test_o13_a_table_with_many_snapshots_is_read_bit_by_bit(
@@ -866,13 +847,12 @@ class TestImports:
         for number in range(3):
             house.catalog.append(U, [imported(f"{own}/data/{number}")])
         house.control.maintainer.look(T)
-        known = house.control.registry.place_of(T)
-        assert isinstance(known, Partial)
+        known = of_type(Partial, house.control.registry.place_of(T))
         assert [(gap.what, gap.reason.code) for gap in known.gaps] == [(str(U), "not-all-read")]
         for _ in range(5):
-            known = house.control.registry.place_of(T)
-        assert isinstance(known, Complete)
-        assert [reason.code for reason in known.value.findings] == ["lends-files"]
+            read = house.control.registry.place_of(T)
+        assert isinstance(read, Complete)
+        assert [reason.code for reason in read.value.findings] == ["lends-files"]
 
     def test_l4_a_table_made_anew_has_imported_nothing_but_the_one_before_may_be_there(self, house: Lakehouse) -> None:
         assert self.look(house) == {T: ["lends-files"]}
@@ -906,8 +886,7 @@ class TestInTheLoop:
         house.create(U)
         house.catalog.damage(house.catalog.load(U).metadata_location)
         house.control.loop.round()
-        known = house.control.registry.ownership().place(T)
-        assert isinstance(known, Partial)
+        known = of_type(Partial, house.control.registry.ownership().place(T))
         assert [(gap.what, gap.reason.code) for gap in known.gaps] == [("lake.db.u", "unreadable")]
 
     def test_a_catalog_that_is_not_configured_says_nothing_of_its_tables(self) -> None:

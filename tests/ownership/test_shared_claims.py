@@ -17,6 +17,7 @@ from icewright.ownership.registry import Registry
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 T, U = (TableName("lake", ("db",), name) for name in "tu")
 AGAIN = TableName("pond", ("db",), "again")
@@ -75,8 +76,7 @@ def test_what_others_saw_is_taken_over_at_the_end_of_a_round_and_before_a_place_
     world.leader.keep()
     assert world.leader.claim(U) is not None
     world.pond.drop(AGAIN)
-    known = world.leader.place_now(world.lake.load(T))
-    assert isinstance(known, Complete)
+    assert isinstance(world.leader.place_now(world.lake.load(T)), Complete)
 
 
 def test_the_only_server_of_a_store_asks_for_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,8 +159,7 @@ class TestBooks:
     @staticmethod
     def looked(book: ClaimBook, at: int) -> None:
         """A look at the table, and the end of its round: the registry keeps what was said of a table."""
-        before = book.get(T)
-        assert before is not None
+        before = not_none(book.get(T))
         book.put(replace(before, seen_at=at))
         book.keep()
 
@@ -231,12 +230,9 @@ class TestBooks:
         follower.put(replace(self.seen(2), claim=Claim(U, "u", ("s3://b/t/",)), gone=(gone,)))
         follower.keep()
         leader.take_over()
-        found = leader.get(U)
-        assert found is not None
+        found = not_none(leader.get(U))
         assert found.gone == leader.withdrawn("u") == (replace(gone, declared_at=0),)
 
 
 def seen_in(book: ClaimBook, name: TableName = T) -> SeenClaim:
-    found = book.get(name)
-    assert found is not None
-    return found
+    return not_none(book.get(name))

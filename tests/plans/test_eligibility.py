@@ -10,6 +10,7 @@ from icewright.plans.eligibility import FOREIGN_REPLACE_WINDOW_MS, is_foreign_re
 from icewright.policy.effective import effective_policy
 from tests.builders.observations import DAY_MS, NOW, policy, snapshot, table
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 REWROTE = {"added-data-files": "1", "deleted-data-files": "9", "engine-name": "spark"}
 
@@ -84,13 +85,11 @@ def test_what_one_executor_keeps_is_no_obstacle() -> None:
 
 def test_what_none_keeps_is() -> None:
     for kind in ("geometry", "geography(srid:4326)", "unknown", "new\ntype", "decimal(0,0)", "decimal(39,2)"):
-        reason = table_obstacle(table(fields=(column(kind),)), policy())
-        assert reason is not None
+        reason = not_none(table_obstacle(table(fields=(column(kind),)), policy()))
         assert reason.code == "unsupported-type"
         assert "\n" not in reason.text
     assert code(table(fields=(column("time"), {**column("variant"), "id": 8}))) == "unsupported-type"
-    reason = table_obstacle(table(fields=(column("time"),)), policy(), WorkerAccess.REFUSED)
-    assert reason is not None
+    reason = not_none(table_obstacle(table(fields=(column("time"),)), policy(), WorkerAccess.REFUSED))
     assert reason.text == (
         "the optimizers' Python workers cannot read and write where it keeps its files, which a merge "
         "needs, and Spark cannot keep the type time of column c"
@@ -99,8 +98,7 @@ def test_what_none_keeps_is() -> None:
 
 def test_the_policy_comes_first_and_names_every_problem() -> None:
     metadata = table(properties={"icewright.mode": "yes", "icewright.zzzzzzzzzz": "1"}, format_version=3)
-    reason = table_obstacle(metadata, effective_policy(metadata, ()))
-    assert reason is not None
+    reason = not_none(table_obstacle(metadata, effective_policy(metadata, ())))
     assert reason.text == (
         "a setting cannot be used: icewright.mode (table property): 'yes' is not observe, approve or "
         "auto; icewright.zzzzzzzzzz (table property): there is no setting 'icewright.zzzzzzzzzz'"
@@ -109,8 +107,7 @@ def test_the_policy_comes_first_and_names_every_problem() -> None:
 
 def test_a_table_with_very_many_problems_still_has_a_short_reason() -> None:
     metadata = table(properties={f"icewright.{number}": "1" for number in range(10_000)})
-    reason = table_obstacle(metadata, effective_policy(metadata, ()))
-    assert reason is not None
+    reason = not_none(table_obstacle(metadata, effective_policy(metadata, ())))
     assert len(reason.text) < 1_000
     assert reason.text.endswith("and 9,995 more")
 
@@ -123,8 +120,7 @@ def lineage(rewrite: Snapshot, commits_after: int = 1, **changes: Any) -> TableM
 def test_l8_a_table_that_somebody_else_rewrote_lately_is_left_alone() -> None:
     rewrite = snapshot(2, NOW - DAY_MS, Operation.REPLACE, REWROTE)
     assert code(lineage(rewrite)) == "other-optimizer"
-    reason = table_obstacle(lineage(rewrite), policy())
-    assert reason is not None
+    reason = not_none(table_obstacle(lineage(rewrite), policy()))
     assert "spark rewrote its files at 2012-12-31" in reason.text
     assert "icewright.ignore-other-optimizers=true" in reason.text
 
@@ -161,8 +157,6 @@ REWRITES = [
 
 @each_case(("expected", "operation", "summary"), REWRITES)
 def test_l8_what_counts_as_a_foreign_rewrite(
-    expected: bool,  # noqa: FBT001 - a parameter of the table above
-    operation: Operation | None,
-    summary: dict[str, str],
+    operation: Operation | None, summary: dict[str, str], *, expected: bool
 ) -> None:
     assert is_foreign_rewrite(snapshot(2, NOW, operation, summary)) is expected

@@ -12,17 +12,7 @@ from icewright.model.iceberg.tables import Snapshot
 from icewright.model.plans.observation import Observation, Removals
 from icewright.model.plans.plans import Risk
 from icewright.policy.effective import effective_policy
-from tests.builders.observations import (
-    HOUR_MS,
-    MIB,
-    MINUTE_MS,
-    NOW,
-    WHOLE,
-    month,
-    observe,
-    snapshot,
-    table,
-)
+from tests.builders.observations import HOUR_MS, MIB, MINUTE_MS, NOW, WHOLE, month, observe, snapshot, table
 from tests.cases import each_case
 
 

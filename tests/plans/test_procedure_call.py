@@ -25,7 +25,7 @@ ANY = st.text(st.characters(), min_size=1, max_size=30)
 PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30)
 _STATEMENT = re.compile(
     r"CALL `(?P<catalog>(?:[^`]|``)+)`\.system\.rewrite_data_files\("
-    r"table => '(?P<table>(?:[^'\\]|\\.)*)', strategy => 'binpack', options => map\([a-z0-9', -]*\)\)",
+    r"table => '(?P<table>(?:[^'\\]|\\.)*)', strategy => 'binpack', options => map\([a-z0-9', -]*\)\)"
 )
 
 

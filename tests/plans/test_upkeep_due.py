@@ -10,6 +10,7 @@ from icewright.model.work.tasks import TERMINAL_STATES, Outcome, Task, TaskState
 from icewright.plans.upkeep_due import INTERVAL_MS, last_done, pause, person_wanted
 from tests.cases import each_case
 from tests.contracts.samples import new_task
+from tests.narrowing import not_none
 
 NOW = 1_700_000_000_000
 
@@ -27,24 +28,19 @@ def test_what_was_never_done_is_due() -> None:
 
 @each_case("state", sorted(TERMINAL_STATES))
 def test_what_was_tried_lately_rests_whatever_came_of_it(state: TaskState) -> None:
-    reason = pause([task(state, INTERVAL_MS - 1)], NOW)
-    assert reason is not None
+    reason = not_none(pause([task(state, INTERVAL_MS - 1)], NOW))
     assert (reason.code, reason.figures) == ("upkeep-lately", {"until": NOW + 1})
     assert pause([task(state, INTERVAL_MS)], NOW) is None
 
 
 @each_case("state", sorted(frozenset(TaskState) - TERMINAL_STATES))
 def test_what_is_under_way_is_not_done_twice_however_long_it_takes(state: TaskState) -> None:
-    reason = pause([task(state, 100 * INTERVAL_MS)], NOW)
-    assert reason is not None
-    assert reason.code == "upkeep-under-way"
+    assert not_none(pause([task(state, 100 * INTERVAL_MS)], NOW)).code == "upkeep-under-way"
 
 
 def test_what_waits_untried_is_planned_anew_after_an_hour() -> None:
     waiting = task(TaskState.QUEUED, INTERVAL_MS - 1, attempt=0)
-    reason = pause([waiting], NOW)
-    assert reason is not None
-    assert "waits for its turn" in reason.text
+    assert "waits for its turn" in not_none(pause([waiting], NOW)).text
     assert pause([waiting], NOW + 1) is None
 
 
@@ -63,9 +59,7 @@ def done(task_id: str, state: TaskState = TaskState.SUCCEEDED, outcome: Outcome 
 @each_case("state", sorted(frozenset(TaskState) - {TaskState.SUCCEEDED}))
 def test_x3_nothing_that_came_to_nothing_or_is_under_way_was_the_first_time(state: TaskState) -> None:
     for before in ([], [done("task-1", state)]):
-        reason = person_wanted(before, [])
-        assert reason is not None
-        assert reason.code == "first-expiry"
+        assert not_none(person_wanted(before, [])).code == "first-expiry"
     assert person_wanted([done("task-2", state), done("task-1")], []) is None
 
 

@@ -25,6 +25,7 @@ from icewright.recommendations.service import properties_of
 from tests.builders.observations import table
 from tests.builders.queries import recommendation
 from tests.cases import each_case
+from tests.narrowing import of_type
 
 PLACE: Json = {
     "type": "struct",
@@ -102,17 +103,14 @@ UNUSABLE = [
 def test_what_the_table_cannot_have_is_said_and_nothing_is_put_in_order(
     properties: dict[str, str], fields: tuple[Json, ...], code: str, text: str
 ) -> None:
-    reason = resolved(properties, fields)
-    assert isinstance(reason, Reason)
+    reason = of_type(Reason, resolved(properties, fields))
     assert reason.code == code
     assert text in reason.text
 
 
 @pytest.mark.parametrize("kind", ["long", "decimal(9, 0)"])
 def test_a_type_whose_values_the_literals_are_keeps_the_layout(kind: str) -> None:
-    layout = resolved(BOTH, with_type("user", kind))
-    assert isinstance(layout, Layout)
-    assert layout.key == BOTH[LAYOUT_KEY]
+    assert of_type(Layout, resolved(BOTH, with_type("user", kind))).key == BOTH[LAYOUT_KEY]
 
 
 def test_a_text_that_is_no_tree_is_a_problem_of_the_policy() -> None:

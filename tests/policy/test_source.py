@@ -17,6 +17,7 @@ from icewright.policy.source import NothingApplied, PolicySource
 from tests.builders.lakehouse import NAME, Lakehouse
 from tests.builders.worker import Worker
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 MODE = "icewright.mode"
 
@@ -27,9 +28,7 @@ def new(mode: str, pattern: str = "lake.**") -> NewRevision:
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse(rules=())
-    house.ready_table()
-    return house
+    return Lakehouse(rules=()).with_ready_table()
 
 
 def test_a_table_is_planned_anew_after_a_change_and_not_before(house: Lakehouse) -> None:
@@ -71,9 +70,7 @@ def test_x3_a_task_under_way_does_not_commit_against_what_was_applied_since(hous
     assert Worker(house).claim_if_any() is not None
     assert house.control.dispatcher.leave.veto(house.only_task()) is None
     house.policies.apply(new("observe"), 1)
-    veto = house.control.dispatcher.leave.veto(house.only_task())
-    assert veto is not None
-    assert veto.code == "mode-observe"
+    assert not_none(house.control.dispatcher.leave.veto(house.only_task())).code == "mode-observe"
 
 
 def test_applying_brings_the_next_looks_forward_of_the_tables_in_question_alone(house: Lakehouse) -> None:

@@ -32,7 +32,8 @@ from icewright.work.launch.optimizer import settings_of
 from icewright.work.launch.submission import Submission
 from icewright_spark.optimizer.telemetry import attempting, configure_telemetry
 from tests.builders.lakehouse import Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, at_work
+from tests.narrowing import not_none
 
 SECRET = "s3cr3t-of-this-test"  # noqa: S105 - not one
 AWAY = {"ICEWRIGHT_OPTIMIZER__SERVER_URL": "http://127.0.0.1:1"}
@@ -59,18 +60,15 @@ def lines(logged: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 
 
 def trace_of(span: ReadableSpan) -> int:
-    assert span.context is not None
-    return int(span.context.trace_id)
+    return int(not_none(span.context).trace_id)
 
 
 def test_the_spans_of_a_task_are_in_one_trace_on_the_server_and_in_the_optimizer(
     exported: InMemorySpanExporter,
 ) -> None:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     with attempting(spec):
         snapshot = worker.commit(spec)
     worker.report(spec, Committed(snapshot.snapshot_id))
@@ -84,8 +82,7 @@ def test_the_spans_of_a_task_are_in_one_trace_on_the_server_and_in_the_optimizer
     assert {(span.attributes or {})[ATTEMPT] for span in of_task} == {1}
     looks = {span.context.span_id: span for span in spans if span.name == "look" and span.context is not None}
     (plan, *_) = [span for span in spans if span.name == "plan"]
-    assert plan.parent is not None
-    assert plan.parent.span_id in looks
+    assert not_none(plan.parent).span_id in looks
     assert trace_of(plan) != trace_ids(spec.task_id)[0]
 
 
@@ -133,11 +130,9 @@ def test_an_endpoint_without_the_libraries_is_told(monkeypatch: pytest.MonkeyPat
 
 def test_each_line_of_a_tasks_work_says_its_task_and_its_table(logged: pytest.CaptureFixture[str]) -> None:
     configure_logs("json", "info")
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     with attempting(spec):
         structlog.get_logger("icewright.optimizer").info("of an attempt")
     worker.report(spec, Committed(worker.commit(spec).snapshot_id))
@@ -152,8 +147,7 @@ def test_each_line_of_a_tasks_work_says_its_task_and_its_table(logged: pytest.Ca
 
 def test_what_is_bound_to_a_task_ends_with_it(logged: pytest.CaptureFixture[str]) -> None:
     configure_logs("json", "info")
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.loop.round()
     with attempting(Worker(house).claimed()):
         pass

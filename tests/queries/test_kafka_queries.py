@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,10 @@ from icewright.queries.wiring import counting_queries
 from tests.builders.served import RULES, Served
 from tests.cases import each_case
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 from tests.servers.kafka import kafka_broker
 from tests.servers.mock_kafka import mock_kafka, send
+from tests.waiting import until
 
 SAMPLES = (Path(__file__).parent / "samples" / "trino_476_events.jsonl").read_bytes().splitlines()
 NOW = 1_795_800_000_000
@@ -82,13 +83,6 @@ def reading(brokers: str, name: str, log: QueryLog) -> Iterator[None]:
         stop.set()
         thread.join(WAIT_S)
         assert not thread.is_alive()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline_s, "it never held"
-        time.sleep(0.02)
 
 
 def committed(brokers: str, name: str) -> int:
@@ -234,9 +228,7 @@ def test_what_is_no_event_is_counted_and_set_aside_without_its_values(
     with reading(brokers, name, log):
         until(lambda: committed(brokers, name) == len(bad) + 2)
     assert (waiting(log), log.received["trino", "malformed"]) == (1, len(bad))
-    figures = log.figures()
-    assert figures is not None
-    assert figures.set_aside == len(bad)
+    assert not_none(log.figures()).set_aside == len(bad)
     bodies = [row[0] for row in log.spool._connection.execute("SELECT body FROM set_aside")]
     assert all(b"sha256" in body and b"a secret" not in body for body in bodies)
 

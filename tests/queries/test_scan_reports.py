@@ -17,6 +17,7 @@ from icewright.model.queries.queries import Filter, Literal, LiteralKind, Litera
 from icewright.queries.sources.literals import LiteralRules
 from icewright.queries.sources.scan_reports import read_report
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 SAMPLES = (Path(__file__).parent / "samples" / "scan_reports_1_12.jsonl").read_text().splitlines()
 NAME = TableName("lake", ("db",), "orders")
@@ -28,9 +29,7 @@ def sample(index: int) -> Any:
 
 
 def read(report: Any, rules: LiteralRules = KEEP) -> QueryRecord:
-    record = read_report(report, NAME, "reporter", 1_000, rules)
-    assert record is not None
-    return record
+    return not_none(read_report(report, NAME, "reporter", 1_000, rules))
 
 
 def filters(index: int) -> str:
@@ -79,10 +78,7 @@ def test_filters_of_iceberg() -> None:
         ),
         (
             {"type": "or", "left": {"type": "eq", "term": "a", "value": 1}, "right": {"type": "is-null", "term": "b"}},
-            (
-                Filter("a", Operator.OTHER),
-                Filter("b", Operator.OTHER),
-            ),
+            (Filter("a", Operator.OTHER), Filter("b", Operator.OTHER)),
         ),
         (
             {"type": "eq", "term": {"type": "reference", "term": "a"}, "value": True},
@@ -113,8 +109,7 @@ def test_the_same_report_is_the_same_query() -> None:
     other = sample(0)
     other["metrics"]["total-planning-duration"]["total-duration"] += 1
     assert read(one).query_id != read(other).query_id
-    elsewhere = read_report(one, TableName("lake", ("db",), "other"), "reporter", 1_000, KEEP)
-    assert elsewhere is not None
+    elsewhere = not_none(read_report(one, TableName("lake", ("db",), "other"), "reporter", 1_000, KEEP))
     assert read(one).query_id != elsewhere.query_id
 
 

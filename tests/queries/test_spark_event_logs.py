@@ -29,6 +29,7 @@ from icewright.queries.sources.literals import LiteralRules
 from icewright.queries.sources.spark_events import SparkEventLog, event_files, read_event_log
 from icewright.queries.sources.spark_plans import read_plan
 from tests.cases import each_case
+from tests.queries.test_sql_reads import shown
 
 SAMPLE = Path(__file__).parent / "samples" / "spark_4_1_event_log.jsonl"
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)
@@ -47,13 +48,6 @@ def records(path: Path, refused: Callable[[InvalidMessage], None] = never) -> di
 
 
 FOUND = records(SAMPLE)
-
-
-def shown(filters: tuple[Filter, ...]) -> str:
-    return "; ".join(
-        " ".join((one.column, one.operator, *(f"{literal.kind}:{literal.text}" for literal in one.literals)))
-        for one in filters
-    )
 
 
 def test_a_lookup() -> None:

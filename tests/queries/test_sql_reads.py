@@ -20,8 +20,8 @@ from icewright.model.queries.queries import (
     TableRead,
 )
 from icewright.queries.sources.literals import LiteralRules
-from icewright.queries.sources.sql import Defaults, SqlReads, TextQuery, reads_of_text, record_of_text
-from icewright.queries.sources.sql_text import LENGTH_MAX, SqlDialect, UnreadableSql
+from icewright.queries.sources.sql import Defaults, SqlReads, TextQuery, reads_of, record_of_text
+from icewright.queries.sources.sql_text import LENGTH_MAX, SqlDialect, UnreadableSql, parse
 from tests.cases import each_case
 
 T, U = TableName("ice", ("db",), "t"), TableName("ice", ("db",), "u")
@@ -30,7 +30,7 @@ KNOWN = Defaults("ice", ("db",), {T: ("id", "Day", "s"), U: ("id", "kind")})
 
 
 def reads(text: str, dialect: SqlDialect = SqlDialect.TRINO, defaults: Defaults = HERE) -> tuple[TableRead, ...]:
-    return reads_of_text(text, dialect, defaults).tables
+    return reads_of(parse(text, dialect), defaults).tables
 
 
 def read(text: str, dialect: SqlDialect = SqlDialect.TRINO, defaults: Defaults = HERE) -> TableRead:
@@ -178,9 +178,9 @@ def test_groups_orders_aggregates_and_joins() -> None:
 
 def test_the_limit_is_that_of_the_whole_query() -> None:
     text = "select 1 from t limit 10"
-    assert reads_of_text(text, SqlDialect.TRINO, HERE).limit == 10
-    assert reads_of_text("select 1 from t fetch first 7 rows only", SqlDialect.TRINO, HERE).limit == 7
-    assert reads_of_text(f"select 1 from ({text})", SqlDialect.TRINO, HERE).limit is None
+    assert reads_of(parse(text, SqlDialect.TRINO), HERE).limit == 10
+    assert reads_of(parse("select 1 from t fetch first 7 rows only", SqlDialect.TRINO), HERE).limit == 7
+    assert reads_of(parse(f"select 1 from ({text})", SqlDialect.TRINO), HERE).limit is None
 
 
 def test_columns_are_those_that_the_query_names() -> None:
@@ -268,7 +268,7 @@ def test_a_refusal_quotes_no_secret() -> None:
 
 
 def test_nothing_of_a_text_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    assert reads_of_text("explain analyze select 'secret'", SqlDialect.TRINO, HERE) == SqlReads()
+    assert reads_of(parse("explain analyze select 'secret'", SqlDialect.TRINO), HERE) == SqlReads()
     assert caplog.records == []
 
 
@@ -295,7 +295,7 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=40), st.sampled_from([SqlDialect.TRINO, SqlDialect.SPARK, SqlDialect.DUCKDB]))
 def test_any_words_are_read_or_refused(words: list[str], dialect: SqlDialect) -> None:
     try:
-        found = reads_of_text(" ".join(["select", *words]), dialect, HERE)
+        found = reads_of(parse(" ".join(["select", *words]), dialect), HERE)
     except UnreadableSql:
         return
     assert isinstance(found, SqlReads)

@@ -26,6 +26,7 @@ from icewright.model.queries.queries import (
 from icewright.queries.sources.literals import LiteralRules
 from icewright.queries.sources.trino import read_event
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 SAMPLES = (Path(__file__).parent / "samples" / "trino_476_events.jsonl").read_text().splitlines()
 KEEP = LiteralRules(LiteralPolicy.KEEP)
@@ -46,9 +47,7 @@ def sample(index: int) -> Any:
 
 
 def read(event: Any, rules: LiteralRules = KEEP) -> QueryRecord:
-    record = read_event(json.dumps(event), rules)
-    assert record is not None
-    return record
+    return not_none(read_event(json.dumps(event), rules))
 
 
 def with_scan(details: list[str], predicate: str, query: str) -> tuple[Filter, ...]:

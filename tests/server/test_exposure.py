@@ -40,6 +40,7 @@ from icewright_spark.reports.destination import Destination
 from tests.builders.served import TOKEN, Served, hello
 from tests.cases import each_case
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 from tests.servers.certificates import Authority
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there, it is what is tested
@@ -115,9 +116,7 @@ def shown(port: int, authority: Authority) -> bytes:
         socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as secure,
     ):
-        found = secure.getpeercert(binary_form=True)
-        assert found is not None
-        return found
+        return not_none(secure.getpeercert(binary_form=True))
 
 
 def test_a_certificate_that_was_replaced_is_the_one_of_the_connections_to_come(

@@ -26,8 +26,9 @@ from icewright.server import loop as loop_module
 from icewright.server.discovery import INTERVAL_MS as DISCOVERY_INTERVAL_MS
 from icewright.server.loop import ROUND_MS_MAX
 from tests.builders.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, at_work
 from tests.contracts.samples import REASON, new_task
+from tests.narrowing import not_none
 
 OTHER = TableName("lake", ("db",), "other")
 FAR = TableName("far", ("db",), "events")
@@ -74,8 +75,7 @@ def test_a_round_is_idempotent(house: Lakehouse) -> None:
     once = state_of(house)
     house.control.loop.round()
     assert state_of(house) == once
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     for step in (lambda: worker.commit(spec), lambda: worker.commit_unknown(spec), lambda: house.pass_time(LEASE_MS)):
         step()
         house.control.loop.round()
@@ -110,8 +110,7 @@ def test_a_commit_that_nobody_reported_is_found_by_the_sweep(house: Lakehouse) -
 def test_a_conflict_tells_of_a_commit_that_nobody_reported(house: Lakehouse) -> None:
     house.ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
     worker.report(spec, worker.try_commit(spec))
     house.control.loop.round()
@@ -147,8 +146,7 @@ def test_events_are_done_only_when_somebody_looked(house: Lakehouse) -> None:
     house.rounds(20)
     (waits,) = house.tables.inbox(10)
     assert waits.tries > 0
-    assert waits.trouble is not None
-    assert waits.trouble.code == "unavailable"
+    assert not_none(waits.trouble).code == "unavailable"
     house.restart()
     house.control.loop.round()
     assert len(house.tables.inbox(10)) == 1
@@ -283,8 +281,7 @@ def test_a_catalog_that_is_away_stops_no_other(house: Lakehouse, monkeypatch: py
     assert house.record(FAR).snapshot_id == house.metadata(FAR).current_snapshot_id
     house.rounds(300)
     worker.introduce("far")
-    far = worker.claim()
-    assert far is not None
+    far = not_none(worker.claim())
     assert far.table_name == FAR
     worker.report(far, worker.try_commit(far))
     house.control.loop.round()
@@ -313,9 +310,7 @@ def test_overdue_tables_of_a_catalog_that_is_away_fill_no_batch(
 
 @pytest.mark.parametrize("are_known", [False, True], ids=["discovered", "swept"])
 def test_many_tables_that_take_long_keep_no_event_waiting(
-    house: Lakehouse,
-    monkeypatch: pytest.MonkeyPatch,
-    are_known: bool,  # noqa: FBT001 - pytest gives it by name
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch, *, are_known: bool
 ) -> None:
     """Each look takes a second: a commit that is told is seen behind a few of them, and then the others are."""
     house.create(FAR)
@@ -359,8 +354,7 @@ def test_a_commit_that_cannot_be_verified_hides_no_other(house: Lakehouse, monke
     worker.carry_out()
     worker.carry_out()
     older, newer = house.all_tasks()
-    snapshot = house.metadata(newer.table_name).current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(house.metadata(newer.table_name).current_snapshot)
     house.catalog.damage(snapshot.manifest_list)
     house.control.loop.round()
     assert house.tasks.get(older.task_id).state is TaskState.SUCCEEDED
@@ -381,8 +375,7 @@ def test_a_table_that_brings_the_planner_down_stops_no_other(house: Lakehouse, m
     house.notify(house.append(1))
     house.control.loop.round()
     assert [task.table_name for task in house.all_tasks()] == [OTHER]
-    problem = house.record().problem
-    assert problem is not None
+    problem = not_none(house.record().problem)
     assert (problem.code, problem.text) == ("defect", "ZeroDivisionError: a defect")
     assert house.record().next_look_at > house.clock.now() + MINUTE_MS
 
@@ -471,8 +464,7 @@ def test_a_catalog_that_is_not_configured_any_more_stops_nothing(house: Lakehous
     house.control.loop.round()
     worker = Worker(house)
     worker.introduce("far")
-    spec = worker.claim()
-    assert spec is not None
+    spec = not_none(worker.claim())
     worker.commit_unknown(spec)
     house.notify(house.append(1, name=FAR), FAR)
     house.restart(without=frozenset({"far"}))
@@ -552,8 +544,7 @@ def test_a_step_that_fails_stops_no_other_step(house: Lakehouse, monkeypatch: py
 def test_an_expired_lease_whose_report_is_faster(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     house.ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     stale = house.only_task()
     worker.report(spec, worker.try_commit(spec))
     monkeypatch.setattr(house.tasks, "expired", lambda _limit: [stale])
@@ -758,6 +749,5 @@ def test_commits_that_no_event_told_of_are_counted_for_their_table(house: Lakeho
     house.control.loop.turn()
     house.pass_time(GRACE_MS)
     house.control.maintainer.look(NAME)
-    reporting = house.record().reporting
-    assert reporting is not None
+    reporting = not_none(house.record().reporting)
     assert (reporting.told, reporting.untold, reporting.sweep_only) == ({Channel.HTTP: 1}, (), 1)

@@ -12,7 +12,7 @@ from icewright.core.errors import OutcomeUnknown, StoreUnavailable
 from icewright.store import group_commit as together
 from icewright.store.group_commit import GroupCommit
 from tests.cases import each_case
-from tests.store.test_sql_write_lock import until
+from tests.waiting import until
 
 CALLERS = 6
 
@@ -56,46 +56,39 @@ def came_behind(pool: ThreadPoolExecutor, asked: GroupCommit[int, int], asking: 
     return calls
 
 
-def test_who_comes_while_somebody_asks_is_answered_together_in_order() -> None:
-    asking = Asking()
-    asked = GroupCommit(asking.ask, alike)
+def all_answered(
+    may_be_one: Callable[[int, int], bool], asking: Asking | None = None
+) -> tuple[GroupCommit[int, int], Asking]:
+    """All come while number 0 is being asked for, and each gets its answer."""
+    asking = asking or Asking()
+    asked = GroupCommit(asking.ask, may_be_one)
     with ThreadPoolExecutor(CALLERS) as pool:
         calls = came_behind(pool, asked, asking)
         asking.go_on.set()
         assert [call.result() for call in calls] == [10 * number for number in range(CALLERS)]
+    return asked, asking
+
+
+def test_who_comes_while_somebody_asks_is_answered_together_in_order() -> None:
+    asked, asking = all_answered(alike)
     assert asking.asked == [[0], [1, 2, 3, 4, 5]]
     assert asked.answer(7) == 70  # and nobody is taken for one who still asks
     assert asking.asked[-1] == [7]
 
 
 def test_what_is_not_alike_is_asked_for_apart() -> None:
-    asking = Asking()
-    asked = GroupCommit(asking.ask, parity)
-    with ThreadPoolExecutor(CALLERS) as pool:
-        calls = came_behind(pool, asked, asking)
-        asking.go_on.set()
-        assert [call.result() for call in calls] == [10 * number for number in range(CALLERS)]
+    _asked, asking = all_answered(parity)
     assert asking.asked == [[0], [1, 3, 5], [2, 4]]
 
 
 def test_whoever_got_no_answer_is_asked_for_again_before_those_who_came_later() -> None:
-    asking = Asking(answers_max=2)
-    asked = GroupCommit(asking.ask, alike)
-    with ThreadPoolExecutor(CALLERS) as pool:
-        calls = came_behind(pool, asked, asking)
-        asking.go_on.set()
-        assert [call.result() for call in calls] == [10 * number for number in range(CALLERS)]
+    _asked, asking = all_answered(alike, Asking(answers_max=2))
     assert asking.asked == [[0], [1, 2, 3, 4, 5], [3, 4, 5], [5]]
 
 
 def test_no_more_than_so_many_are_answered_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "TOGETHER_MAX", 3)
-    asking = Asking()
-    asked = GroupCommit(asking.ask, alike)
-    with ThreadPoolExecutor(CALLERS) as pool:
-        calls = came_behind(pool, asked, asking)
-        asking.go_on.set()
-        assert [call.result() for call in calls] == [10 * number for number in range(CALLERS)]
+    _asked, asking = all_answered(alike)
     assert asking.asked == [[0], [1, 2, 3], [4, 5]]
 
 

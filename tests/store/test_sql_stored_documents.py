@@ -71,6 +71,7 @@ from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.cases import each_case
 from tests.contracts.samples import table_id
+from tests.narrowing import not_none
 
 KINDS: dict[str, Any] = {
     "AccessRecord": AccessRecord,
@@ -273,9 +274,7 @@ def test_a_store_from_before_the_baseline_is_upgraded_with_its_rows_and_is_read(
         ]
         shown = [record for _, record in tables.lists.page(ALL_TABLES, TableSort.NAME, descending=False, limit=99)]
         assert {one.table_id for one in shown} == {one.table_id for one in tables.records(limit=99)}
-        dropped = tables.record(table_id(50))
-        assert dropped is not None
-        assert dropped.dropped_at is not None
+        assert not_none(tables.record(table_id(50))).dropped_at is not None
         assert len(tables.partitions(table_id(50))) == len(tables.runs(table_id(50))) == 1
         assert tables.plan("plan-0").plan_id == "plan-0"
         assert len(tables.received(EventFilter(), limit=9)) == 3

@@ -1,8 +1,6 @@
 """Writers of one process on SQLite: one after the other, in the order in which they came."""
 
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -13,16 +11,7 @@ from icewright.core.errors import StoreUnavailable
 from icewright.store.engine import store_engine
 from icewright.store.locks import WriteLock
 from icewright.store.transactions import EPOCH, TURNS, reading, writing
-
-WAIT_S = 10.0
-
-
-def until(true: Callable[[], bool]) -> None:
-    for _ in range(int(WAIT_S * 1000)):
-        if true():
-            return
-        time.sleep(0.001)
-    raise AssertionError("it never came true")
+from tests.waiting import until
 
 
 def test_those_who_wait_come_in_the_order_in_which_they_came() -> None:

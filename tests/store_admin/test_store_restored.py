@@ -48,10 +48,11 @@ from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import at_work, succeeded
 from tests.cases import ROOT
 from tests.contracts.samples import REASON, new_task, of_kind, record
 from tests.lakes.stores import new_store, next_version
+from tests.narrowing import not_none
 from tests.servers.postgres import PostgresServer
 
 LAKE = frozenset({"lake"})
@@ -75,10 +76,8 @@ def opened(config: Config) -> Iterator[Engine]:
 
 
 def claimed(engine: Engine, clock: Clock | None = None) -> tuple[str, int]:
-    task = SqlTaskStore(engine, clock).claim("o", resource_group="default", catalogs=LAKE, lease_ms=600_000)
-    assert task is not None
-    assert task.lease is not None
-    return task.task_id, task.lease.fencing_token
+    task = not_none(SqlTaskStore(engine, clock).claim("o", resource_group="default", catalogs=LAKE, lease_ms=600_000))
+    return task.task_id, not_none(task.lease).fencing_token
 
 
 def queue(engine: Engine, *numbers: int) -> None:
@@ -164,8 +163,7 @@ def test_what_waited_ends_and_nothing_that_was_approved_or_seen_then_counts(conf
     with opened(config) as engine:
         task = SqlTaskStore(engine).get("task-1")
         assert task.state is TaskState.SUPERSEDED
-        assert task.outcome is not None
-        assert task.outcome.reason.code == RESTORED
+        assert not_none(task.outcome).reason.code == RESTORED
         assert SqlDeletionStore(engine).approval("hash") is None
         assert SqlTaskStore(engine).restored_at() is not None
         with reading(engine) as connection:
@@ -236,8 +234,7 @@ def test_readers_of_the_lists_hear_of_every_table_after_a_restore(config: Config
             tables.save_record(record(number))
         back_up(config, tmp_path / "copy.db")
         for number in range(1, 11):
-            known = tables.record(record(1).table_id)
-            assert known is not None
+            known = not_none(tables.record(record(1).table_id))
             tables.save_record(replace(known, observed_at=number, problem=REASON if number % 2 else None))
         heard = tables.lists.last_change()
     restore(config, {}, tmp_path / "copy.db", 1)
@@ -246,8 +243,7 @@ def test_readers_of_the_lists_hear_of_every_table_after_a_restore(config: Config
         changes = tables.lists.changed(heard, TableQuery(), 9)
         assert sorted(one.table_id.uuid for _, one in changes.tables) == [record(n).table_id.uuid for n in (1, 2)]
         assert tables.lists.changed(changes.through, TableQuery(), 9).tables == [], "once"
-        known = tables.record(record(2).table_id)
-        assert known is not None
+        known = not_none(tables.record(record(2).table_id))
         tables.save_record(replace(known, observed_at=99, problem=REASON))
         ((_, later),) = tables.lists.changed(changes.through, TableQuery(), 9).tables
         assert later.table_id == record(2).table_id
@@ -366,8 +362,7 @@ def test_q9_c1_what_was_committed_after_the_backup_is_found_in_its_table_and_don
     house = sql_house(engine)
     house.ready_table()
     house.control.loop.round()
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     with closing(sqlite3.connect(tmp_path / "store.db")) as source, closing(sqlite3.connect(tmp_path / "b.db")) as to:
         source.backup(to)
     snapshot = worker.commit(spec)
@@ -379,24 +374,20 @@ def test_q9_c1_what_was_committed_after_the_backup_is_found_in_its_table_and_don
     house.restart()
     house.rounds(90)
     task = house.tasks.get(spec.task_id)
-    assert task.state is TaskState.SUCCEEDED
-    assert task.outcome is not None
-    assert task.outcome.snapshot_id == snapshot.snapshot_id
+    assert succeeded(task).snapshot_id == snapshot.snapshot_id
     assert [one.task_id for one in house.metadata().ancestors() if one.task_id] == [spec.task_id]
     engine.dispose()
 
 
 def test_a_person_begins_anew_what_expires_by_itself_after_a_restore() -> None:
     """What somebody took back since the backup, nobody knows any more."""
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     task = replace(house.let_expire_once(), state=TaskState.SUCCEEDED)
     first_runs = house.control.maintainer._first_runs
     latest = lambda kind: [task] if kind is task.kind else []  # noqa: E731 - of this test
     assert first_runs.reason_for_approval(task.kind, house.metadata(), latest, None) is None
     restored_at = house.clock.now() + 1
-    reason = first_runs.reason_for_approval(task.kind, house.metadata(), latest, restored_at)
-    assert reason is not None
+    reason = not_none(first_runs.reason_for_approval(task.kind, house.metadata(), latest, restored_at))
     assert reason.code == "restored"
     later = replace(task, created_at=house.clock.now() + 2)
     latest = lambda kind: [later] if kind is task.kind else []  # noqa: E731 - of this test

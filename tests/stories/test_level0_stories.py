@@ -46,10 +46,7 @@ Told = tuple[Observation, list[DataFile], list[DeleteFile]]
 
 def streaming_appends() -> Told:
     """A table that gets a small file each minute, one of them just now; icewright may act by itself."""
-    metadata = table(
-        [snapshot(1), snapshot(2, NOW - 20_000)],
-        {"write.target-file-size-bytes": str(128 * MIB)},
-    )
+    metadata = table([snapshot(1), snapshot(2, NOW - 20_000)], {"write.target-file-size-bytes": str(128 * MIB)})
     files = [*data_files(month(1), 412, MIB // 2), data_file(month(1), 412, MIB // 2, snapshot_id=2)]
     files += data_files(month(0), 3, 120 * MIB)
     return observe(files, metadata), files, []

@@ -85,6 +85,11 @@ class Story:
         self.happens("the optimizer commits" if isinstance(result, Committed) else "the table refuses the commit")
         return result
 
+    def finishes(self, spec: TaskSpec) -> None:
+        """The optimizer commits and says so, and the server looks."""
+        self.worker.report(spec, self.commits(spec))
+        self.rounds()
+
     def rewrites_manifests(self, spec: TaskSpec) -> Result:
         """The optimizer writes the table's manifests anew."""
         signed = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: "memory"}
@@ -133,9 +138,7 @@ def commit_to_verified(story: Story) -> None:
     house.notify(house.append(4))
     story.happens("a writer appends twelve small files in two commits, and says so")
     story.rounds(70)
-    spec = story.claims()
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(story.claims())
 
 
 def conflict_with_a_delete(story: Story) -> None:
@@ -146,22 +149,16 @@ def conflict_with_a_delete(story: Story) -> None:
     story.worker.report(spec, story.commits(spec))
     story.rounds(2)
     story.rounds(2, every_ms=31 * MINUTE_MS)
-    spec = story.claims()
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(story.claims())
 
 
 def vectors_are_folded_in(story: Story) -> None:
     """Format version 3: what was deleted is left out of the new file, and the vectors go with the old ones."""
     story.begin(format_version=3)
-    spec = story.claims()
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(story.claims())
     story.deletes(30)
     story.rounds(2, every_ms=HOUR_MS)
-    spec = story.claims()
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(story.claims())
 
 
 def upgraded_and_not_committed_to(story: Story) -> None:
@@ -173,9 +170,7 @@ def upgraded_and_not_committed_to(story: Story) -> None:
     story.house.append(1)
     story.happens("a writer appends a file")
     story.rounds(2, every_ms=HOUR_MS)
-    spec = story.claims()
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(story.claims())
 
 
 def append_while_the_rewrite_runs(story: Story) -> None:
@@ -185,8 +180,7 @@ def append_while_the_rewrite_runs(story: Story) -> None:
     story.house.notify(story.house.append(3))
     story.happens("a writer appends three files")
     story.rounds(2)
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(spec)
 
 
 def optimizer_killed_before_commit(story: Story) -> None:
@@ -196,9 +190,7 @@ def optimizer_killed_before_commit(story: Story) -> None:
     story.happens("the optimizer is killed before it commits")
     story.house.pass_time(LEASE_MS)
     story.rounds(90)
-    spec = story.claims()
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(story.claims())
 
 
 def optimizer_killed_after_commit(story: Story) -> None:
@@ -234,9 +226,7 @@ def commit_that_nobody_knows_of(story: Story) -> None:
     story.worker.commit_unknown(story.claims())
     story.tell()
     story.rounds(LEASE_MS // SECOND_MS + 1)
-    spec = story.claims()
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(story.claims())
 
 
 def server_restarted_in_the_middle(story: Story) -> None:
@@ -247,8 +237,7 @@ def server_restarted_in_the_middle(story: Story) -> None:
     story.house.restart()
     story.rounds()
     story.worker.beat(spec)
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(spec)
 
 
 def dropped_and_created_again_while_queued(story: Story) -> None:
@@ -329,9 +318,7 @@ def plan_and_apply(story: Story) -> None:
     story.rounds()
     story.happens("a person applies the new plan")
     story.house.control.dispatcher.apply(story.house.record().plan_id or "")
-    spec = story.claims()
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(story.claims())
 
 
 def five_failures_park_the_table(story: Story) -> None:
@@ -349,9 +336,7 @@ def rows_that_were_not_kept(story: Story) -> None:
     """What no proof let through and somebody committed nevertheless: an alarm, and nothing more is done."""
     story.begin()
     story.worker.lost_rows = 1
-    spec = story.claims()
-    story.worker.report(spec, story.commits(spec))
-    story.rounds()
+    story.finishes(story.claims())
     story.house.append(8)
     story.happens("a writer appends eight files")
     story.rounds(2, every_ms=HOUR_MS)

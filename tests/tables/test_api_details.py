@@ -34,11 +34,6 @@ def value(lower: Any, upper: Any) -> tuple[Span, Span]:
     return span, span
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def sorted_table(served: Served, *spans: tuple[Span | None, ...], sizes: tuple[int, ...] = ()) -> str:
     """A table with one file for each of these spans; its uuid."""
     table_id = served.lake.create(SORTED, partition_fields=BY_CITY)

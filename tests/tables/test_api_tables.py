@@ -23,12 +23,12 @@ from icewright.tables.views import SnapshotPlace
 from icewright.web.messages import decode_cursor, encode_cursor
 from tests.builders.queries import CountedQueries
 from tests.builders.served import EVENTS, HOUR_MS, Served, answer, hello, problem
+from tests.narrowing import not_none
 
 V1 = "/api/v1"
 
 
-def test_a_table_is_listed_with_its_figures_and_the_reason_of_its_plan() -> None:
-    served = Served()
+def test_a_table_is_listed_with_its_figures_and_the_reason_of_its_plan(served: Served) -> None:
     uuid = served.table(cities=2)
     (item,) = served.get("/tables")["items"]
     assert (item["name"], item["uuid"], item["mode"]) == ("lake.db.events", uuid, "auto")
@@ -43,8 +43,7 @@ def test_without_tables_the_list_is_empty_and_says_so_by_its_shape() -> None:
     assert Served().get("/tables") == {"items": [], "next_cursor": None}
 
 
-def test_the_list_is_paged_and_each_table_comes_once() -> None:
-    served = Served()
+def test_the_list_is_paged_and_each_table_comes_once(served: Served) -> None:
     uuids = [served.table(TableName("lake", ("db",), f"t{number}"), files=1) for number in range(5)]
     seen, cursor = [], None
     while True:
@@ -56,8 +55,7 @@ def test_the_list_is_paged_and_each_table_comes_once() -> None:
     assert seen == uuids  # by name
 
 
-def test_a_table_is_found_by_its_name_and_catalog() -> None:
-    served = Served()
+def test_a_table_is_found_by_its_name_and_catalog(served: Served) -> None:
     name = TableName("lake", ("d`b", "new\nline"), "<img src=x>.é")
     uuid = served.table(name)
     assert [t["uuid"] for t in served.get("/tables", name=str(name))["items"]] == [uuid]
@@ -67,8 +65,7 @@ def test_a_table_is_found_by_its_name_and_catalog() -> None:
     problem(served.http.get(f"{V1}/tables", params={"name": "a`b"}), 400, "invalid-name")
 
 
-def test_what_a_table_does_not_need_is_what_the_store_has_of_it_alone() -> None:
-    served = Served()
+def test_what_a_table_does_not_need_is_what_the_store_has_of_it_alone(served: Served) -> None:
     uuid, other = served.table(), served.table(TableName("lake", ("db",), "other"))
     held = {"tasks": 0, "files": 0, "size_bytes": 0, "unknown_files": 0, "purged_from": None}
     assert served.get(f"/tables/{uuid}/unneeded") == {"orphans": None, "quarantine": held}
@@ -98,8 +95,7 @@ def test_a_trigger_by_counted_queries_is_shown_as_it_is_planned_with() -> None:
     ]
 
 
-def test_why_says_what_keeps_a_table_from_being_worked_on() -> None:
-    served = Served()
+def test_why_says_what_keeps_a_table_from_being_worked_on(served: Served) -> None:
     uuid = served.table()
     found = from_json(Why, served.get(f"/tables/{uuid}/why", catalog="lake"))
     (rewrite,) = [each for each in found.kinds if each.kind is ActionKind.REWRITE_DATA_FILES]
@@ -111,9 +107,8 @@ def test_why_says_what_keeps_a_table_from_being_worked_on() -> None:
 
 
 def test_while_a_catalog_hangs_what_is_stored_is_answered_and_the_rest_says_so(
-    monkeypatch: pytest.MonkeyPatch,
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served = Served()
     uuid = served.table()
     (listed,) = served.get("/tables")["items"]
     answers, load = threading.Event(), served.lake.load
@@ -135,8 +130,7 @@ def test_while_a_catalog_hangs_what_is_stored_is_answered_and_the_rest_says_so(
         answers.set()
 
 
-def test_which_rule_and_which_definition_of_its_group_win() -> None:
-    served = Served()
+def test_which_rule_and_which_definition_of_its_group_win(served: Served) -> None:
     uuid = served.table()
     found = from_json(PolicyTest, served.get(f"/tables/{uuid}/policy-test", catalog="lake"))
     (mode,) = [one.win for one in found.settings if one.win.key == "icewright.mode"]
@@ -146,8 +140,7 @@ def test_which_rule_and_which_definition_of_its_group_win() -> None:
     problem(served.http.get(f"{V1}/tables/absent/policy-test"), 404, "not-found")
 
 
-def test_one_table_in_full_says_which_rule_won() -> None:
-    served = Served()
+def test_one_table_in_full_says_which_rule_won(served: Served) -> None:
     uuid = served.table()
     document = served.get(f"/tables/{uuid}")
     (mode,) = [setting for setting in document["table"]["policy"] if setting["key"] == "icewright.mode"]
@@ -158,8 +151,7 @@ def test_one_table_in_full_says_which_rule_won() -> None:
     assert set(document["attempts"].values()) == {0}
 
 
-def test_partitions_come_in_pages_with_small_files_and_ratio() -> None:
-    served = Served()
+def test_partitions_come_in_pages_with_small_files_and_ratio(served: Served) -> None:
     uuid = served.table(cities=3)
     first = served.get(f"/tables/{uuid}/partitions", limit=2)
     rest = served.get(f"/tables/{uuid}/partitions", limit=2, cursor=first["next_cursor"])
@@ -170,8 +162,7 @@ def test_partitions_come_in_pages_with_small_files_and_ratio() -> None:
     assert first["items"][0]["optimized_at"] is None
 
 
-def test_an_observation_is_what_the_last_look_saw_and_no_more() -> None:
-    served = Served()
+def test_an_observation_is_what_the_last_look_saw_and_no_more(served: Served) -> None:
     uuid = served.table(cities=2)
     before = served.get(f"/tables/{uuid}")["summary"]
     served.append(EVENTS, "later")
@@ -191,8 +182,7 @@ def test_an_observation_is_what_the_last_look_saw_and_no_more() -> None:
     assert [mark["sequence_number"] for mark in then["first_seen"]] == [12, 13]
 
 
-def test_an_observation_says_what_was_found_of_storage_and_files() -> None:
-    served = Served()
+def test_an_observation_says_what_was_found_of_storage_and_files(served: Served) -> None:
     uuid = served.table()
     (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
     assert (seen["storage_root"], seen["worker_access"], seen["exclusions"]) == (None, "proved", [])
@@ -208,8 +198,7 @@ def test_an_observation_says_what_was_found_of_storage_and_files() -> None:
     assert seen["exclusions"] == [{"code": "not-stitchable", "text": "its codec", "figures": {}}]
 
 
-def test_an_observation_of_a_table_whose_catalog_is_away_is_as_the_last_look_was() -> None:
-    served = Served()
+def test_an_observation_of_a_table_whose_catalog_is_away_is_as_the_last_look_was(served: Served) -> None:
     uuid = served.table()
     served.lake.available = False
     (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
@@ -217,8 +206,7 @@ def test_an_observation_of_a_table_whose_catalog_is_away_is_as_the_last_look_was
     assert seen["manifests"] == 12
 
 
-def test_snapshots_and_refs_are_read_from_the_table_as_it_is_now() -> None:
-    served = Served()
+def test_snapshots_and_refs_are_read_from_the_table_as_it_is_now(served: Served) -> None:
     uuid = served.table()
     newest = served.append(EVENTS, "later")
     snapshots = served.get(f"/tables/{uuid}/snapshots")["items"]
@@ -241,8 +229,7 @@ def paged(served: Served, path: str, **params: Any) -> list[Any]:
         assert len(page["items"]) == 2
 
 
-def test_snapshots_refs_and_plans_come_in_pages_and_each_one_once() -> None:
-    served = Served()
+def test_snapshots_refs_and_plans_come_in_pages_and_each_one_once(served: Served) -> None:
     uuid = served.table(files=5)
     snapshots = served.get(f"/tables/{uuid}/snapshots")["items"]
     for number, snapshot in enumerate(snapshots):
@@ -259,32 +246,27 @@ def test_snapshots_refs_and_plans_come_in_pages_and_each_one_once() -> None:
             problem(refused, 400, "invalid-message")
 
 
-def test_a_page_of_snapshots_goes_on_behind_one_that_has_expired() -> None:
-    served = Served()
+def test_a_page_of_snapshots_goes_on_behind_one_that_has_expired(served: Served) -> None:
     uuid = served.table(files=5)
     whole = served.get(f"/tables/{uuid}/snapshots")["items"]
     first = served.get(f"/tables/{uuid}/snapshots", limit=3)
-    place = decode_cursor(SnapshotPlace, first["next_cursor"])
-    assert place is not None
+    place = not_none(decode_cursor(SnapshotPlace, first["next_cursor"]))
     gone = encode_cursor(replace(place, snapshot_id=place.snapshot_id - 1, sequence_number=place.sequence_number))
     rest = served.get(f"/tables/{uuid}/snapshots", cursor=first["next_cursor"])["items"]
     assert rest == whole[3:]
     assert served.get(f"/tables/{uuid}/snapshots", cursor=gone)["items"] == whole[2:]
 
 
-def test_optimizers_come_in_pages_by_id() -> None:
-    served = Served()
+def test_optimizers_come_in_pages_by_id(served: Served) -> None:
     for name in ("c", "a", "e", "b", "d"):
         served.post("/optimizers", hello(name))
         served.clock.advance(1_000)
     assert [one["hello"]["optimizer_id"] for one in paged(served, "/optimizers")] == ["a", "b", "c", "d", "e"]
 
 
-def test_a_uuid_that_two_catalogs_have_needs_the_catalog() -> None:
-    served = Served()
+def test_a_uuid_that_two_catalogs_have_needs_the_catalog(served: Served) -> None:
     uuid = served.table()
-    record = served.control.tables.record_by_name(EVENTS)
-    assert record is not None
+    record = not_none(served.control.tables.record_by_name(EVENTS))
     twin = replace(record, table_id=replace(record.table_id, catalog="other"), name=TableName("other", ("db",), "t"))
     served.control.tables.save_record(replace(twin, revision=0))
     refused = problem(served.http.get(f"{V1}/tables/{uuid}"), 422, "rejected")
@@ -292,8 +274,7 @@ def test_a_uuid_that_two_catalogs_have_needs_the_catalog() -> None:
     assert served.get(f"/tables/{uuid}", catalog="lake")["table"]["uuid"] == uuid
 
 
-def test_unknown_and_dropped_tables_are_not_found_and_a_replaced_one_is_a_conflict() -> None:
-    served = Served()
+def test_unknown_and_dropped_tables_are_not_found_and_a_replaced_one_is_a_conflict(served: Served) -> None:
     uuid = served.table()
     problem(served.http.get(f"{V1}/tables/no-such-uuid"), 404, "not-found")
     served.lake.drop(EVENTS)
@@ -305,8 +286,7 @@ def test_unknown_and_dropped_tables_are_not_found_and_a_replaced_one_is_a_confli
     assert "dropped" in gone["detail"]
 
 
-def test_a_catalog_that_is_away_leaves_the_list_and_refuses_the_rest_for_now() -> None:
-    served = Served()
+def test_a_catalog_that_is_away_leaves_the_list_and_refuses_the_rest_for_now(served: Served) -> None:
     uuid = served.table()
     served.lake.available = False
     (item,) = served.get("/tables")["items"]
@@ -316,16 +296,14 @@ def test_a_catalog_that_is_away_leaves_the_list_and_refuses_the_rest_for_now() -
     assert int(response.headers["retry-after"]) > 0
 
 
-def test_what_was_worked_out_for_a_metadata_file_is_remembered_while_the_table_stands_still() -> None:
-    served = Served()
+def test_what_was_worked_out_for_a_metadata_file_is_remembered_while_the_table_stands_still(served: Served) -> None:
     served.table()
     before = served.get("/tables")
     served.lake.available = False
     assert served.get("/tables") == before
 
 
-def test_figures_follow_a_commit_as_soon_as_the_loop_has_seen_it() -> None:
-    served = Served()
+def test_figures_follow_a_commit_as_soon_as_the_loop_has_seen_it(served: Served) -> None:
     served.table()
     served.get("/tables")
     served.append(EVENTS, "later")
@@ -333,8 +311,7 @@ def test_figures_follow_a_commit_as_soon_as_the_loop_has_seen_it() -> None:
     assert served.get("/tables")["items"][0]["figures"]["data_files"] == 13
 
 
-def test_planning_anew_looks_at_the_table_now_and_keeps_the_plan() -> None:
-    served = Served()
+def test_planning_anew_looks_at_the_table_now_and_keeps_the_plan(served: Served) -> None:
     uuid = served.table(mode="approve")
     looked = served.post(f"/tables/{uuid}/look")
     assert looked["task_id"] is None
@@ -347,8 +324,7 @@ def test_planning_anew_looks_at_the_table_now_and_keeps_the_plan() -> None:
     assert served.get(f"/plans/{plans[1]['plan_id']}") == plans[1]
 
 
-def test_a_migration_that_is_asked_for_is_planned_kept_and_applied_but_not_queued_by_itself() -> None:
-    served = Served()
+def test_a_migration_that_is_asked_for_is_planned_kept_and_applied_but_not_queued_by_itself(served: Served) -> None:
     uuid = served.table(mode="auto", files=2)
     served.lake.set_spec(EVENTS, (PartitionField(1, 1001, "id_bucket", "bucket[2]"),))
     plan = served.post(f"/tables/{uuid}/plans", RewriteDataFilesRequest(Migration.SPEC))
@@ -361,8 +337,7 @@ def test_a_migration_that_is_asked_for_is_planned_kept_and_applied_but_not_queue
         problem(served.http.post(f"{V1}/tables/{uuid}/plans", json=body), 400, "invalid-message")
 
 
-def test_e11_an_expiry_is_asked_for_by_ages_and_numbers_alone() -> None:
-    served = Served()
+def test_e11_an_expiry_is_asked_for_by_ages_and_numbers_alone(served: Served) -> None:
     uuid = served.table(mode="auto", files=2)
     plan = served.post(f"/tables/{uuid}/plans", ExpireSnapshotsRequest("P5D", 1))
     assert (plan["can_apply"], plan["reason"]["code"]) == (False, "nothing-expires")
@@ -373,8 +348,7 @@ def test_e11_an_expiry_is_asked_for_by_ages_and_numbers_alone() -> None:
     problem(served.http.post(f"{V1}/tables/{uuid}/plans", json=body), 400, "invalid-message")
 
 
-def test_rewritten_manifests_are_asked_for_planned_and_queued_when_applied() -> None:
-    served = Served()
+def test_rewritten_manifests_are_asked_for_planned_and_queued_when_applied(served: Served) -> None:
     uuid = served.table(mode="approve", files=3)
     served.lake.set_properties(EVENTS, {"commit.manifest.min-count-to-merge": "2"})
     plan = served.post(f"/tables/{uuid}/plans", RewriteManifestsRequest())
@@ -385,8 +359,7 @@ def test_rewritten_manifests_are_asked_for_planned_and_queued_when_applied() -> 
     assert served.get(f"/tasks/{task['task_id']}")["task"]["action"]["manifests_written"] == 1
 
 
-def test_x4_a_plan_is_applied_once_and_only_while_it_holds() -> None:
-    served = Served()
+def test_x4_a_plan_is_applied_once_and_only_while_it_holds(served: Served) -> None:
     uuid = served.table(mode="approve")
     plan_id = served.get("/tables")["items"][0]["plan"]["plan_id"]
     response = served.http.post(f"{V1}/plans/{plan_id}/apply")
@@ -398,8 +371,7 @@ def test_x4_a_plan_is_applied_once_and_only_while_it_holds() -> None:
     problem(served.http.post(f"{V1}/plans/plan-0/apply"), 404, "not-found")
 
 
-def test_in_mode_observe_nothing_is_applied() -> None:
-    served = Served()
+def test_in_mode_observe_nothing_is_applied(served: Served) -> None:
     served.table(mode="observe")
     plan_id = served.get("/tables")["items"][0]["plan"]["plan_id"]
     refused = problem(served.http.post(f"{V1}/plans/{plan_id}/apply"), 409, "not-allowed")

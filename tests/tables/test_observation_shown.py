@@ -14,8 +14,7 @@ from icewright.terminal.cli import Terminal
 from tests.builders.served import Served
 
 
-def test_what_the_last_look_saw(capsys: pytest.CaptureFixture[str]) -> None:
-    served = Served()
+def test_what_the_last_look_saw(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     uuid = served.table()
     view = from_json(ObservationView, served.get(f"/tables/{uuid}/observations")["items"][0])
     print_observation(Terminal(as_json=False), view)

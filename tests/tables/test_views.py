@@ -35,6 +35,7 @@ from tests.doubles.clock import ManualClock
 from tests.doubles.ids import SequentialIds
 from tests.doubles.lake import MemoryFile
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 MIB = 1024 * 1024
 DAY_MS = 86_400_000
@@ -139,8 +140,7 @@ def test_what_we_rewrote_is_told_from_what_was_written(world: World) -> None:
     world.catalog.append(NAME, [MemoryFile("b10", BONN, MIB, 10), MemoryFile("k10", KYOTO, MIB, 10)])
     world.clock.advance(60_000)
     written_at = world.view().written_at
-    base = world.catalog.load(NAME).current_snapshot_id
-    assert base is not None
+    base = not_none(world.catalog.load(NAME).current_snapshot_id)
     world.catalog.commit_rewrite(
         NAME,
         base_snapshot_id=base,
@@ -159,8 +159,7 @@ def test_what_we_rewrote_is_told_from_what_was_written(world: World) -> None:
 
 
 def test_a_rewrite_by_somebody_else_is_not_ours(world: World) -> None:
-    base = world.catalog.load(NAME).current_snapshot_id
-    assert base is not None
+    base = not_none(world.catalog.load(NAME).current_snapshot_id)
     world.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=["b0"], add=[MemoryFile("m", BONN, MIB, 10)])
     assert world.view().optimized_at is None
     assert rewrites.optimized_at(world.catalog, world.catalog.load(NAME)) == {}
@@ -186,8 +185,7 @@ def test_snapshots_and_refs(world: World) -> None:
 def test_manifests_and_files(world: World) -> None:
     planned = world.planned()
     metadata = planned.observation.metadata
-    snapshot = metadata.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(metadata.current_snapshot)
     keys = world.catalog.manifests(metadata, snapshot)
     manifests = [views.manifest_view(summary) for summary in world.catalog.summarize(metadata, snapshot, keys)]
     assert sum(manifest.data_files for manifest in manifests) == 11

@@ -8,11 +8,6 @@ from icewright.model.work.tasks import Progress
 from tests.builders.served import EVENTS, V1, Served, hello, problem
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def test_all_that_is_read_has_a_tag_and_is_sent_once(served: Served) -> None:
     uuid = served.table()
     task_id = served.get("/tasks")["items"][0]["task_id"]

@@ -22,11 +22,6 @@ KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
 
 
 @pytest.fixture
-def served() -> Served:
-    return Served()
-
-
-@pytest.fixture
 def task_id(served: Served) -> str:
     served.table()
     return str(served.get("/tasks")["items"][0]["task_id"])

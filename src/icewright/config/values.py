@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from icewright.config.layers import Given, Key, dotted
-from icewright.config.secrets import redact
+from icewright.config.secrets import is_reference, redact
 from icewright.config.setting import Kind, Setting
 from icewright.core.errors import InvalidConfiguration, Rejected
 from icewright.model.iceberg.catalog_entries import CatalogEntry
@@ -60,6 +60,15 @@ def check_own_table(
         raise InvalidConfiguration(
             f"{given[section, 'table'].origin}: {section}.table: {error.message}", hint=f'such as "{example}"'
         ) from error
+
+
+def require_reference(given: Mapping[Key, Given], key: Key, value: str | None, what: str = "secret") -> None:
+    """Raise :class:`InvalidConfiguration` where a secret is given as it is, not as a reference; ``what`` names it."""
+    if value is not None and not is_reference(value):
+        raise InvalidConfiguration(
+            f"{given[key].origin}: {dotted(key)}: the {what} itself does not belong here",
+            hint="write env:NAME or file:/path",
+        )
 
 
 def _is_kind(found: Any, kind: Kind) -> bool:

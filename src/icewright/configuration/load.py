@@ -19,7 +19,7 @@ from icewright.config.layers import Given, Key, dotted
 from icewright.config.listening import check_approvals, check_listening
 from icewright.config.model import AutotuneConfig, ClusterConfig, Config, HistoryConfig, OptimizerConfig, ServerConfig
 from icewright.config.retention import HISTORY
-from icewright.config.secrets import is_reference, redact
+from icewright.config.secrets import redact
 from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
 from icewright.configuration import catalogs
 from icewright.configuration.platform import platform_config
@@ -141,8 +141,8 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
             f"{given['server', 'store_url'].origin}: server.store_url: a password does not belong here",
             hint='leave it out, and write store_password = "env:NAME" or "file:/path"',
         )
-    _require_reference(given, ("server", "store_password"), found["store_password"], "password")
-    _require_reference(given, ("server", "token"), found["token"], "token")
+    values.require_reference(given, ("server", "store_password"), found["store_password"], "password")
+    values.require_reference(given, ("server", "token"), found["token"], "token")
     certificate, key = (_file(found[name], environ, base) for name in ("tls_certificate", "tls_key"))
     server = ServerConfig(
         found["host"],
@@ -169,14 +169,6 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
     return server
 
 
-def _require_reference(given: Mapping[Key, Given], key: Key, value: str | None, what: str) -> None:
-    if value is not None and not is_reference(value):
-        raise InvalidConfiguration(
-            f"{given[key].origin}: {dotted(key)}: the {what} itself does not belong here",
-            hint="write env:NAME or file:/path",
-        )
-
-
 def _state_dir(environ: Mapping[str, str]) -> Path:
     base = environ.get("XDG_STATE_HOME") or layers.home(environ) / ".local" / "state"
     return Path(base) / "icewright"
@@ -195,7 +187,7 @@ def _history(given: Mapping[Key, Given], entries: Sequence[CatalogEntry]) -> His
 
 def _cluster(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path, store_url: str) -> ClusterConfig:
     found = {setting.key: values.value(given, ("cluster",), setting) for setting in CLUSTER}
-    _require_reference(given, ("cluster", "zookeeper_password"), found["zookeeper_password"], "password")
+    values.require_reference(given, ("cluster", "zookeeper_password"), found["zookeeper_password"], "password")
     files = ("zookeeper_ca", "zookeeper_certificate", "zookeeper_key")
     cluster = ClusterConfig(**{**found, **{name: _file(found[name], environ, base) for name in files}})
     origin = next((item.origin for key, item in given.items() if key[0] == "cluster"), DEFAULT_ORIGIN)
@@ -209,7 +201,7 @@ def _file(text: str | None, environ: Mapping[str, str], base: Path) -> Path | No
 
 def _optimizer(given: Mapping[Key, Given], file: str) -> OptimizerConfig:
     found = {setting.key: values.value(given, ("optimizer",), setting) for setting in OPTIMIZER}
-    _require_reference(given, ("optimizer", "server_token"), found["server_token"], "token")
+    values.require_reference(given, ("optimizer", "server_token"), found["server_token"], "token")
     keys = given.get(("optimizer", "spark_conf_keys"))
     if keys is not None and keys.origin != file:
         raise InvalidConfiguration(

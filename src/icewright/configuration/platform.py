@@ -8,7 +8,6 @@ from icewright.config import values
 from icewright.config.layers import Given, Key
 from icewright.config.model import PlatformConfig
 from icewright.config.platform import COMMAND, KUBERNETES, NONE, PLATFORM, WEBHOOK
-from icewright.config.secrets import is_reference
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.work.optimizers import TuneMode
 
@@ -21,11 +20,7 @@ def platform_config(given: Mapping[Key, Given], file: str) -> PlatformConfig:
     found = PlatformConfig(**{setting.key: values.value(given, ("platform",), setting) for setting in PLATFORM})
     of = {key[1]: item.origin for key, item in given.items() if key[0] == "platform"}
     origin = next(iter(of.values()), file)
-    if found.secret is not None and not is_reference(found.secret):
-        raise InvalidConfiguration(
-            f"{of['secret']}: platform.secret: the secret itself does not belong here",
-            hint="write env:NAME or file:/path",
-        )
+    values.require_reference(given, ("platform", "secret"), found.secret)
     if of.get("command", file) != file:
         raise InvalidConfiguration(
             f"{of['command']}: platform.command belongs into the configuration file alone", hint="it runs a program"

@@ -75,9 +75,10 @@ class InboxWorker:
     def _answer(self, name: TableName, *, doubtful: bool) -> None:
         with self._working(name) as may:
             if may:
-                self._answer_here(name, doubtful=doubtful)
+                self.answer(name, doubtful=doubtful)
 
-    def _answer_here(self, name: TableName, *, doubtful: bool) -> None:
+    def answer(self, name: TableName, *, doubtful: bool = False) -> None:
+        """Look at a table that may be worked on, and answer all that was told of it."""
         told = self._inbox.reported_by_name(name)
         seen = self._look(name, doubtful)
         if seen.trouble is not None:

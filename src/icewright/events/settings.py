@@ -8,7 +8,7 @@ from typing import Final
 from icewright.config import values
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.model import EventsConfig, KafkaConfig
-from icewright.config.secrets import is_reference, resolve
+from icewright.config.secrets import resolve
 from icewright.config.settings import EVENTS
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
@@ -74,9 +74,8 @@ def _check_kafka(given: Mapping[Key, Given], section: str, key: str, value: str)
         allowed = ", ".join(_PROPERTIES_ALLOWED)
         what = "not a property that may be set here"
         raise _wrong(given, ("kafka", key), what, f"those begin with {allowed}", section)
-    if any(word in name for word in _SECRETS) and not is_reference(value):
-        what = "the secret itself does not belong here"
-        raise _wrong(given, ("kafka", key), what, "write env:NAME or file:/path", section)
+    if any(word in name for word in _SECRETS):
+        values.require_reference(given, (section, "kafka", key), value)
 
 
 def _wrong(given: Mapping[Key, Given], key: Key, what: str, hint: str, section: str = _SECTION) -> InvalidConfiguration:

@@ -9,7 +9,6 @@ from icewright.config import values
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.model import OidcConfig
 from icewright.config.oidc import OIDC
-from icewright.config.secrets import is_reference
 from icewright.core.errors import InvalidConfiguration, InvalidName
 from icewright.model.access.people import RoleRule
 
@@ -24,9 +23,7 @@ def oidc_config(given: Mapping[Key, Given], file: str) -> OidcConfig:
         if here and found[key] is None:
             origin = given[here[0]].origin
             raise InvalidConfiguration(f"{origin}: oidc.{key} is missing", hint="issuer and client_id are both needed")
-    if found["client_secret"] is not None and not is_reference(found["client_secret"]):
-        what = "the secret itself does not belong here"
-        raise _wrong(given, ("client_secret",), what, "write env:NAME or file:/path")
+    values.require_reference(given, (_SECTION, "client_secret"), found["client_secret"])
     if "openid" not in found["scopes"]:
         raise _wrong(given, ("scopes",), "openid is missing", 'without it no name is known: ["openid", "profile"]')
     if found["audience"] is not None and found["audience"] == found["client_id"]:

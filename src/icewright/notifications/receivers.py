@@ -143,8 +143,7 @@ def _receiver(given: Mapping[Key, Given], name: str) -> ReceiverConfig:
     for key in _SECRETS:
         if found[key] is not None and not is_webhook:
             raise _wrong(given, (*head, key), "only webhooks are signed", "leave it out")
-        if found[key] is not None and not is_reference(found[key]):
-            raise _wrong(given, (*head, key), "the secret itself does not belong here")
+        values.require_reference(given, (*head, key), found[key])
     if is_webhook and found["secret"] is None:
         raise _wrong(given, (*head, "kind"), f"{_TOP}.{name}.secret is missing: webhooks are always signed")
     return ReceiverConfig(receiver, url, found["secret"], found["previous_secret"])

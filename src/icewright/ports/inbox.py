@@ -63,8 +63,8 @@ class Inbox(Protocol):
 
         ``known``: those that have, or do not have, a record. ``tried``: those of events whose last look came to nothing
         and whose next try is due (:data:`~icewright.model.events.messages.RETRY_AFTER_MS`); otherwise those of events
-        that were not tried. ``without`` are catalogs whose events stay where they are. Of a ``share`` that has new
-        tables, also names without a record are.
+        that were not tried. ``without`` are catalogs whose events stay where they are. Of a ``share`` are the
+        names in its buckets, those without a record among them.
         """
 
     def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:

@@ -9,7 +9,6 @@ from icewright.config import values
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.model import QueriesConfig
 from icewright.config.queries import QUERIES
-from icewright.config.secrets import is_reference
 from icewright.core.errors import InvalidConfiguration
 from icewright.events.settings import check_kafka
 from icewright.model.iceberg.catalog_entries import CatalogEntry
@@ -39,9 +38,5 @@ def queries_config(
                 f"{given[key].origin}: {dotted(key)}: there is no catalog {ours!r}",
                 hint=f"known: {', '.join(sorted(names)) or 'none'}",
             )
-    if queries.hash_key is not None and not is_reference(queries.hash_key):
-        raise InvalidConfiguration(
-            f"{given[_SECTION, 'hash_key'].origin}: queries.hash_key: the key itself does not belong here",
-            hint="write env:NAME or file:/path",
-        )
+    values.require_reference(given, (_SECTION, "hash_key"), queries.hash_key, "key")
     return queries

@@ -6,45 +6,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Table, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause, func, insert, select, update
 
 from icewright.actions.remove_files.adapters.deletions_schema import deletion_approvals, deletion_intents, deletion_runs
 from icewright.actions.undo.undo_records_schema import kept_of_tasks
 from icewright.core.clock import Clock
 from icewright.core.times import Instant
-from icewright.events.schema import event_cursors, inbox
-from icewright.feed.schema import feed, messages, receivers
+from icewright.events.schema import inbox
+from icewright.feed.schema import feed, messages
 from icewright.model.events.notifications import MessageState
 from icewright.model.work.retention import Pruned, RowKind, Rows
 from icewright.model.work.tasks import TERMINAL_STATES
 from icewright.policy.rules.schema import policy_revisions
 from icewright.ports.deletions import OVER_STATES
 from icewright.queries.schema import query_templates
-from icewright.recommendations.schema import judged_queries, measurements, recommendations
+from icewright.recommendations.schema import recommendations
 from icewright.store import transactions
 from icewright.store.schema import (
-    attempts,
-    claims,
-    counters,
     optimizers,
     plans,
     state_is,
     tables,
-    task_actions,
-    task_history,
     tasks,
-    totals,
     worker_access,
 )
-from icewright.store.schema_access import answers, audit, audit_start, login_codes, sessions, tokens, unlinked_audit
-from icewright.store.servers_schema import buckets, prunings, server_sessions, servers, submitters
+from icewright.store.schema_access import audit
+from icewright.store.servers_schema import prunings
 from icewright.store.transactions import reading, writing
 from icewright.work.autotune.schema import decisions
-from icewright.work.halts.schema import halts
-from icewright.work.optimizers.findings_schema import probes
 from icewright.work.store import task_logs
-from icewright.work.store.admission_queries import turns
-from icewright.work.store.table_pruning import OF_TABLES
 
 
 @dataclass(frozen=True)
@@ -84,42 +74,6 @@ PLACES: Final[Mapping[RowKind, _Place]] = {
     RowKind.RECOMMENDATIONS: _Place(recommendations, recommendations.c.made_at),
     RowKind.DECISIONS: _Place(decisions, decisions.c.ended_at, (decisions.c.ended_at.is_not(None),)),
 }
-
-_ELSEWHERE: Final = (tables, plans, query_templates, judged_queries, measurements, recommendations)
-
-GOES_WITH: Final[Mapping[Table, RowKind]] = {
-    task_actions: RowKind.TASKS,
-    task_history: RowKind.TASKS,
-    attempts: RowKind.TASKS,
-    deletion_runs: RowKind.REMOVALS,
-    probes: RowKind.FINDINGS,
-    deletion_intents: RowKind.REMOVALS,
-    **dict.fromkeys((judged_queries, measurements), RowKind.RECOMMENDATIONS),
-    **{table: RowKind.TABLES for table in OF_TABLES if table not in _ELSEWHERE},
-}
-"""Tables of the database whose rows go with those of a kind, or by the same call."""
-
-BOUNDED: Final[Mapping[Table, str]] = {
-    counters: "one row for each counter that there is in the code",
-    totals: "one row for each kind of action, by a closed set of states, ends and bounds",
-    prunings: "one row for each kind of row",
-    audit_start: "one row",
-    unlinked_audit: "entries are linked, and deleted here, in each round of the server that leads",
-    event_cursors: "one row for each log that is configured, or was; those of spools go with sums of queries",
-    receivers: "one row for each receiver that is configured, or was",
-    servers: "a server that is not heard of is removed by the next one that says it is there",
-    server_sessions: "those that ended more than a day ago are removed when one ends",
-    buckets: "one row for each bucket",
-    submitters: "a submitter that is not heard of is removed by the next one that asks",
-    sessions: "ended ones are deleted when the next one begins",
-    login_codes: "expired ones are deleted when the next one is made",
-    answers: "expired ones are deleted when the next request with a key comes",
-    tokens: "one row for each token that an administrator ever made: a name is never given twice",
-    halts: "a person makes each and ends it, and there are at most so many",
-    turns: "one row for each resource group and owner of tables who ever had a turn",
-    claims: "one row for each table of the catalogs; a dropped name is deleted",
-}
-"""Tables of the database that nothing prunes, and why they do not grow without bound all the same."""
 
 
 class SqlPrunings:

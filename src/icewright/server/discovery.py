@@ -24,7 +24,7 @@ REST: Final = 20
 """How much longer than its listing took a catalog is then left alone: listing is at most a twentieth of its time."""
 REPORTER: Final = "listing"
 WAITING_MAX: Final = 1_000
-"""Tables that wait for their first look by others: more of them would only make others wait."""
+"""Tables of a catalog that wait for their first look by others: more of them would only make others wait."""
 SENT_AT_ONCE: Final = 100
 """One transaction has the buckets of so many tables."""
 LEFT_TO_OTHERS_MS: Final = 5 * 60_000
@@ -44,28 +44,30 @@ class Discovery:
         """By catalog, which tables others were told of, and when."""
 
     def is_due(self, catalog: str) -> bool:
-        """Whether a catalog is to be asked for its list."""
-        if self._found[catalog] or self._of_others[catalog]:
+        """Whether a catalog is to be asked for its list: also while others have much to do, who may not answer."""
+        if self._found[catalog]:
             return False
         listed_at, rest_ms = self._listed.get(catalog, (None, 0))
         return not _within(rest_ms, listed_at, self._clock.now())
 
-    def listed(self, catalog: str, names: frozenset[TableName], asked_at: Instant) -> None:
-        """A catalog has these tables."""
+    def listed(self, catalog: str, names: frozenset[TableName], asked_at: Instant) -> frozenset[TableName]:
+        """A catalog has these tables; those that nobody has looked at."""
         try:
-            unknown = sorted(self._tables.unknown(catalog, names))
+            unknown = self._tables.unknown(catalog, names)
         finally:  # a store that does not answer is no reason to ask the catalog again and again
             now = self._clock.now()
             self._listed[catalog] = asked_at, max(INTERVAL_MS, REST * max(0, now - asked_at))
         sent = {name: at for name in unknown if (at := self._sent[catalog].get(name)) is not None}
         left = {name for name, at in sent.items() if _within(LEFT_TO_OTHERS_MS, at, now)}
         self._sent[catalog] = sent
-        for name in unknown:
+        self._of_others[catalog].clear()
+        for name in sorted(unknown):
             if name in sent or self._part.owns(name):
                 if name not in left:
                     self._found[catalog].append(name)
             else:
                 self._of_others[catalog].append(name)
+        return unknown
 
     def next(self, catalog: str) -> TableName | None:
         """A table of this server, whose share may have changed since the list was read; None where there is none."""
@@ -78,15 +80,24 @@ class Discovery:
         return None
 
     def send(self, catalog: str) -> None:
-        """Tell others of their tables, as many as they have done of those before."""
-        waiting = self._of_others[catalog]
+        """Tell others of their tables, as many as they have done of those before.
+
+        Each catalog has a share of its own: one that others cannot reach keeps them from no other one. Where the inbox
+        is full of what else was told, this server looks itself.
+        """
+        waiting, found = self._of_others[catalog], self._found[catalog]
+        reporter = f"{REPORTER}:{catalog}"
         while waiting:
             names = [waiting[place] for place in range(min(SENT_AT_ONCE, len(waiting)))]
             events = map(CommitEvent, names)
             try:
-                self._tables.receive(*events, channel=Channel.LISTING, reporter=REPORTER, share_max=WAITING_MAX)
-            except (InboxFull, InboxShareFull):
+                self._tables.receive(*events, channel=Channel.LISTING, reporter=reporter, share_max=WAITING_MAX)
+            except InboxShareFull:
                 return
+            except InboxFull:
+                if found:
+                    return
+                found.extend(names)
             for name in names:
                 self._sent[catalog][name] = self._clock.now()
                 waiting.popleft()

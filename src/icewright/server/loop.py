@@ -271,8 +271,8 @@ class Loop:
             with self._going_on("discover", catalog.name):
                 if self._discovery.is_due(catalog.name):
                     self._list(catalog)
-                self._discovery.send(catalog.name)
                 self._look_at_found(catalog.name)
+                self._discovery.send(catalog.name)
 
     def _list(self, catalog: Catalog) -> None:
         asked_at = self._clock.now()
@@ -284,9 +284,9 @@ class Loop:
         self._registry.listed(catalog.name, names, asked_at)
         self._tidings.answers(catalog.name)
         self._outages.answered(catalog.name)
-        for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
-            self.unreadable.pop(name, None)
-        self._discovery.listed(catalog.name, names, asked_at)
+        unknown = self._discovery.listed(catalog.name, names, asked_at)
+        for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in unknown]:
+            self.unreadable.pop(name, None)  # it is gone, or another server has read it
 
     def _look_at_found(self, catalog: str) -> None:
         for _ in self._for_a_while(range(BATCH_MAX)):
@@ -294,7 +294,7 @@ class Loop:
                 return  # what is left is found again
             with self._part.working(name) as is_ours:
                 if is_ours and self._tables.record_by_name(name) is None:
-                    self._look(name)
+                    self._inbox.answer(name)  # or what its owner cannot look at would use up the share for ever
 
     def _for_a_while(self, due: Iterable[_Due]) -> Iterator[_Due]:
         """One at least; what is left when the time is over is due in the next round, which follows at once."""

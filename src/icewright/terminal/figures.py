@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from icewright.core import wording
 from icewright.core.times import Instant
+from icewright.core.wording import about, count, duration, ratio, size
+
+__all__ = ["about", "count", "duration", "instant", "number", "ratio", "seconds", "share", "size"]
 
 
 def number(value: int) -> str:
@@ -21,36 +24,11 @@ def share(part: int, whole: int) -> str:
     return f"{percent} %"
 
 
-def ratio(value: float) -> str:
-    """A ratio in (0, 1] as a percentage; 100 means exactly that."""
-    return wording.ratio(value)
-
-
 def instant(at: Instant | None) -> str:
     """``2013-01-31 23:59:59 UTC``, or a dash."""
     return "-" if at is None else wording.instant(at)
 
 
-def about(span_ms: int) -> str:
-    """``4.0 min``."""
-    return wording.about(span_ms)
-
-
-def duration(span_ms: int) -> str:
-    """``5 d``."""
-    return wording.duration(span_ms)
-
-
 def seconds(span_ms: int) -> str:
     """``1,204.0 s``."""
     return f"{span_ms / 1000:,.1f} s"
-
-
-def count(number: int, singular: str) -> str:
-    """``3 groups``."""
-    return wording.count(number, singular)
-
-
-def size(size_bytes: int) -> str:
-    """``38.2 MiB``."""
-    return wording.size(size_bytes)

@@ -36,21 +36,23 @@ from icewright_spark.actions.groups import (
 )
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
-from icewright_spark.actions.stitching import stitch_jobs
 from icewright_spark.executors.merge.merge import MergeJob, MergeResult
 from icewright_spark.executors.merge.output import OutputFile
 from icewright_spark.executors.sort.rewrite import shuffle_groups
 from icewright_spark.executors.staged.checks import StagedResult
 from icewright_spark.executors.staged.inputs import damaged_input
 from icewright_spark.executors.staged.rewrite import rewrite_group
+from icewright_spark.executors.stitch.metrics import file_metrics, together
+from icewright_spark.executors.stitch.stitch import StitchJob
 from icewright_spark.iceberg.commits.commit import CommitResult, Rewritten, check_spec, commit_rewrite, said_of
 from icewright_spark.iceberg.free_space import check_metadata_directory, room_for
 from icewright_spark.iceberg.java_api import SparkTable
-from icewright_spark.iceberg.manifests import check_planned_files, lost_groups
+from icewright_spark.iceberg.manifests import PartitionFiles, check_planned_files, lost_groups
 from icewright_spark.iceberg.own_outputs import OwnOutputs
 from icewright_spark.iceberg.scan_tasks import planned_tasks
 from icewright_spark.iceberg.table_io import worker_storage
 from icewright_spark.parquet.errors import ProofFailed
+from icewright_spark.parquet.partition_values import partition_scalars, without_others
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,31 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
         )
         for group in groups
     ]
+
+
+def stitch_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec, groups: Sequence[FileGroup]) -> list[StitchJob]:
+    """One job per group, with its output where the table's location provider wants new files.
+
+    Raises :class:`Conflict` when a planned file is not in the planned snapshot, and :class:`UnsupportedLocation` when
+    the workers cannot reach the files.
+    """
+    if not groups:
+        return []
+    storage = worker_storage(spark, table.java.io(), str(table.java.locationProvider().newDataLocation("any")))
+    files = PartitionFiles(table, spec.rewrite.base_snapshot_id, {group.partition for group in groups})
+    described = files.described(frozenset(file.path for group in groups for file in group.files))
+    fields, modes = table.schema_fields(), table.metrics_modes()
+    jobs = []
+    for group in groups:
+        missing = [file.path for file in group.files if file.path not in described]
+        if missing:
+            raise Conflict(f"{missing[0]} is not in the planned snapshot")
+        metrics, sizes = together([file_metrics(described[file.path]) for file in group.files], fields, modes)
+        scalars = partition_scalars(table.identity_values(group.partition), fields)
+        metrics = without_others(metrics, fields, modes, group.record_count, scalars)
+        name = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
+        jobs.append(StitchJob(group, table.new_data_locations(group, [name])[0], metrics, sizes, storage))
+    return jobs
 
 
 def sorted_by(action: RewriteDataFiles, group: FileGroup) -> Layout | None:

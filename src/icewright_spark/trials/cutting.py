@@ -69,11 +69,17 @@ def cut_tree(
     units = sorted(enumerate(queries.units), key=lambda numbered: (-numbered[1].weight, -numbered[0]))[:UNITS_MAX]
     some = [unit for _, unit in sorted(units)]
     named = [path for path in paths if columns[path].bounded][:COLUMNS_MAX]
-    rows, partitions, files = _rows(simulation)
+    rows, partitions, of_files, files = _rows(simulation)
     axes = [axis for path in named if (axis := _axis(path, columns[path], some, rows)) is not None]
     if not axes or not len(rows):
         return None
-    read = _partitions_read(some, columns, rows, partitions, len(files))
+    asked = {condition.column for unit in some for condition in unit.conditions or ()}
+    bounds = {
+        path: _of_partitions(columns[path], rows, partitions, of_files, len(files))
+        for path in asked
+        if columns[path].bounded
+    }
+    read = _partitions_read(some, bounds, len(files))
     return _Growth(axes, some, partitions, files, read).tree()
 
 
@@ -244,23 +250,22 @@ class _Growth:
         return CutTree(tuple(self.axes[place].path for place in used), cuts)
 
 
-def _rows(simulation: Simulation) -> tuple[Codes, Codes, Codes]:
-    """Rows of the sample in the largest partitions that a layout changes, their partitions, and how many files each."""
-    of_rows, files, size = simulation.changed_partitions()
+def _rows(simulation: Simulation) -> tuple[Codes, Codes, Codes, Codes]:
+    """Rows of the sample in the largest partitions that a layout changes, their partitions, and how many files each.
+
+    Before the last of these the partition of each file, -1 for others.
+    """
+    of_rows, of_files, files, size = simulation.changed_partitions()
     largest = np.sort(np.argsort(-size, kind="stable")[:PARTITIONS_MAX])
     numbers = np.full(len(files) + 1, -1, np.int64)
     numbers[largest] = np.arange(len(largest))
     rows = np.flatnonzero(numbers[of_rows] >= 0)
     rows = rows[np.linspace(0, max(len(rows) - 1, 0), min(len(rows), ROWS_MAX)).astype(np.int64)] if len(rows) else rows
-    return rows, numbers[of_rows[rows]], files[largest]
+    return rows, numbers[of_rows[rows]], numbers[of_files], files[largest]
 
 
-def _partitions_read(
-    units: Sequence[Unit], columns: Mapping[Path, CodedColumn], rows: Codes, partitions: Codes, count: int
-) -> Flags:
-    """Of each query and partition whether the bounds that the sample has of it leave the query something to read."""
-    asked = {condition.column for unit in units for condition in unit.conditions or ()}
-    bounds = {path: _of_partitions(columns[path], rows, partitions, count) for path in asked if columns[path].bounded}
+def _partitions_read(units: Sequence[Unit], bounds: Mapping[Path, ColumnBounds], count: int) -> Flags:
+    """Of each query and partition whether the bounds of the partition leave the query something to read."""
     read = np.ones((len(units), count), np.bool_)
     for number, unit in enumerate(units):
         for condition in unit.conditions or ():
@@ -269,15 +274,26 @@ def _partitions_read(
     return read
 
 
-def _of_partitions(column: CodedColumn, rows: Codes, partitions: Codes, count: int) -> ColumnBounds:
-    """Bounds of a column in each partition; unknown where the sample has no value of it there."""
-    ranks, low, high = column.ranks[rows], np.full(count, column.distinct), np.full(count, -1)
+def _of_partitions(column: CodedColumn, rows: Codes, partitions: Codes, of_files: Codes, count: int) -> ColumnBounds:
+    """Bounds of a column in each partition: of its files, since rare values are in no sample, and of the sample.
+
+    Unknown where neither has a value of it.
+    """
+    low, high = np.full(count, UNKNOWN_HIGH), np.full(count, UNKNOWN_LOW)
+    ranks = column.ranks[rows]
     valid = ranks >= 0
-    np.minimum.at(low, partitions[valid], ranks[valid])
-    np.maximum.at(high, partitions[valid], ranks[valid])
+    said, ours = column.bounds, of_files >= 0
+    for ends, of_sample, of_file, unknown in (
+        (low, column.lower, said.lower, UNKNOWN_LOW),
+        (high, column.upper, said.upper, UNKNOWN_HIGH),
+    ):
+        outermost = np.minimum if ends is low else np.maximum
+        known = ours & (of_file != unknown)
+        outermost.at(ends, partitions[valid], of_sample[ranks[valid] + 1])
+        outermost.at(ends, of_files[known], of_file[known])
     no: npt.NDArray[np.bool_] = np.zeros(count, np.bool_)
-    lower = np.where(high >= 0, column.lower[low + 1], UNKNOWN_LOW)
-    return ColumnBounds(lower, np.where(high >= 0, column.upper[high + 1], UNKNOWN_HIGH), no, no, ~no)
+    lower, upper = np.where(low == UNKNOWN_HIGH, UNKNOWN_LOW, low), np.where(high == UNKNOWN_LOW, UNKNOWN_HIGH, high)
+    return ColumnBounds(lower, upper, no, no, ~no)
 
 
 def _axis(path: Path, column: CodedColumn, units: Sequence[Unit], rows: Codes) -> _Axis | None:

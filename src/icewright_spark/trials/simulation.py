@@ -133,14 +133,15 @@ class Simulation:
         per_row = ROWS_PER_FILE_MIN * self._counts / np.maximum(self._rows, 1)
         return int(np.ceil(per_row.max(initial=0.0) * files.rows.sum()))
 
-    def changed_partitions(self) -> tuple[Codes, Codes, Amounts]:
-        """Of each row of the sample its partition among those that a layout changes; of each of these files and bytes.
+    def changed_partitions(self) -> tuple[Codes, Codes, Codes, Amounts]:
+        """The partition of each row of the sample, and of each file; of each partition its files and bytes.
 
-        Rows of others have the number behind the last one.
+        Partitions are those that a layout changes; rows and files of others have the number behind the last one.
         """
-        numbers = np.where(self._simulated, np.cumsum(self._simulated) - 1, int(self._simulated.sum()))
+        numbers = np.where(self._simulated, np.cumsum(self._simulated) - 1, int(self._simulated.sum())).astype(np.int64)
         return (
-            numbers[self._partition_of_row].astype(np.int64),
+            numbers[self._partition_of_row],
+            numbers[self._table.files.partitions],
             self._counts[self._simulated].astype(np.int64),
             self._bytes[self._simulated].astype(np.float64),
         )

@@ -30,6 +30,7 @@ from icewright.ports.store import TaskFilter
 from tests.builders.queries import equal, leave, query, read_of
 from tests.builders.served import EVENTS, HOUR_MS, Served, hello
 from tests.cases import each_case
+from tests.narrowing import not_none, of_type
 
 DAY_MS = 24 * HOUR_MS
 LOG = TableName("lake", ("icewright",), "queries")
@@ -50,8 +51,7 @@ def served_with_queries(number: int = 40, *, has_log: bool = True, mode: str = "
 
 def ran(served: Served, column: str, number: int, name: TableName = EVENTS) -> None:
     """So many queries were counted just now."""
-    record = served.control.tables.record_by_name(name)
-    assert record is not None
+    record = not_none(served.control.tables.record_by_name(name))
     one = query(1, read_of(name, equal(column, "Bonn")), at=served.clock.now())
     read = one.tables[0]
     sums = Sums()
@@ -76,8 +76,7 @@ def analyses(served: Served, *states: TaskState) -> list[ListedTask]:
 def analyzed(served: Served, found: Recommendation | None = None) -> str:
     """An optimizer carries the analysis out that waits, and the server verifies its answer; the task's id."""
     served.control.dispatcher.hello(hello())
-    spec = served.control.dispatcher.claim("optimizer-1")
-    assert spec is not None
+    spec = not_none(served.control.dispatcher.claim("optimizer-1"))
     assert spec.action.kind == ANALYZE
     answer = codec.dumps(found or leave(spec.table_name))
     report = TaskReport(
@@ -90,8 +89,7 @@ def analyzed(served: Served, found: Recommendation | None = None) -> str:
 
 
 def said(served: Served) -> WhyKind:
-    record = served.control.tables.record_by_name(EVENTS)
-    assert record is not None
+    record = not_none(served.control.tables.record_by_name(EVENTS))
     (found,) = [each for each in served.control.explainer.why(record).kinds if each.kind is ANALYZE]
     return found
 
@@ -111,8 +109,7 @@ def test_a_table_whose_queries_are_known_is_analyzed_once_a_week(mode: str) -> N
     assert len(analyses(served)) == 1
     answer = said(served)
     assert answer.stance is Stance.NOTHING_TO_DO
-    assert answer.considered is not None
-    assert answer.considered.reason.code == "analyzed-lately"
+    assert not_none(answer.considered).reason.code == "analyzed-lately"
     served.clock.advance(DAY_MS)
     look(served)
     assert len(analyses(served)) == 2
@@ -172,19 +169,14 @@ def test_the_share_that_is_drift_and_the_interval_are_settings() -> None:
     ],
 )
 def test_what_cannot_be_analyzed_is_explained(
-    number: int,
-    has_log: bool,  # noqa: FBT001 - a case
-    changed: dict[str, str | None],
-    code: str,
+    number: int, changed: dict[str, str | None], code: str, *, has_log: bool
 ) -> None:
     served = served_with_queries(number, has_log=has_log)
     if changed:
         served.lake.change(served.lake.load(EVENTS), changed)
     look(served)
     assert analyses(served) == []
-    considered = said(served).considered
-    assert considered is not None
-    assert considered.reason.code == code
+    assert not_none(said(served).considered).reason.code == code
 
 
 def test_the_policy_switches_it_off_also_for_what_waits() -> None:
@@ -200,11 +192,9 @@ def test_the_policy_switches_it_off_also_for_what_waits() -> None:
     assert len(analyses(served)) == 1
 
 
-def test_a_server_without_a_table_of_queries_says_nothing_of_analyses() -> None:
-    served = Served()
+def test_a_server_without_a_table_of_queries_says_nothing_of_analyses(served: Served) -> None:
     served.table(mode="observe")
-    record = served.control.tables.record_by_name(EVENTS)
-    assert record is not None
+    record = not_none(served.control.tables.record_by_name(EVENTS))
     assert record.considered == ()
     assert ANALYZE not in {each.kind for each in served.control.explainer.why(record).kinds}
 
@@ -249,8 +239,7 @@ def week(column: str, queries: int, first_at: int, last_at: int) -> TemplateWeek
 def test_drift_is_the_share_of_queries_that_the_analysis_did_not_see(
     weeks: list[TemplateWeek], queries: int, share: float
 ) -> None:
-    found = drift_since(weeks, analyzed_at=10)
-    assert isinstance(found, Drift)
+    found = of_type(Drift, drift_since(weeks, analyzed_at=10))
     assert (found.queries, found.share) == (queries, share)
 
 

@@ -31,6 +31,7 @@ from icewright.model.iceberg.tables import (
 from icewright.model.plans.observation import Observation
 from tests.builders.observations import NO_FIELDS, data_file, month, observe, policy, snapshot, table
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 FIELDS = (
     {"id": 1, "name": "month", "type": "int", "required": False},
@@ -62,9 +63,7 @@ def decide(its: Observation, *arguments: Any) -> StatisticsDecision:
 
 
 def planned(its: Observation, *arguments: Any) -> ComputeStatistics:
-    action = decide(its, *arguments).action
-    assert action is not None
-    return action
+    return not_none(decide(its, *arguments).action)
 
 
 def names(decision: StatisticsDecision) -> list[str]:
@@ -102,8 +101,7 @@ class TestColumns:
         fields = (*NESTED_WITHOUT, {"id": 10, "name": "t", "type": "time", "required": False})
         decision = decide(observation(fields=fields))
         assert names(decision) == []
-        assert decision.action is not None
-        assert decision.action.partition_totals is not None
+        assert not_none(decision.action).partition_totals is not None
         assert decision.notes[0].code == "columns-unreadable"
 
     def test_at_most_32_are_chosen(self) -> None:
@@ -206,13 +204,11 @@ def appended(number: int, rows: int, operation: Operation = Operation.APPEND) ->
 
 class TestDue:
     def test_they_are_due_where_there_are_none(self) -> None:
-        because = due_because(table(), 0.1)
-        assert because is not None
-        assert because.code == "statistics-missing"
+        assert not_none(due_because(table(), 0.1)).code == "statistics-missing"
         assert due_because(replace(table(), statistics_problem="damaged"), 0.1) is None
 
     @each_case(("rows", "due"), [((99,), False), ((100,), True), ((60, 40), True), ((60, 39), False)])
-    def test_a_share_of_the_rows_changed(self, rows: tuple[int, ...], due: bool) -> None:  # noqa: FBT001 - a cell
+    def test_a_share_of_the_rows_changed(self, rows: tuple[int, ...], *, due: bool) -> None:
         later = [appended(number + 2, each) for number, each in enumerate(rows)]
         its = with_statistics(table((snapshot(1), *later)), blob(1))
         assert (due_because(its, 0.1) is not None) is due
@@ -221,9 +217,7 @@ class TestDue:
         its = with_statistics(table((snapshot(1), appended(2, 900, Operation.REPLACE))), blob(1))
         assert due_because(its, 0.1) is None
         silent = with_statistics(table((snapshot(1), snapshot(2))), blob(1))
-        because = due_because(silent, 0.1)
-        assert because is not None
-        assert "the changes are unknown" in because.text
+        assert "the changes are unknown" in not_none(due_because(silent, 0.1)).text
 
     def test_statistics_of_a_snapshot_that_was_rolled_back_count_for_nothing(self) -> None:
         aside = replace(snapshot(3), parent_id=1)
@@ -234,8 +228,7 @@ class TestDue:
     def test_after_they_were_computed_they_are_not_due(self, rows: list[int], share: float) -> None:
         later = [appended(number + 2, each) for number, each in enumerate(rows)]
         its = table((snapshot(1), *later))
-        current = its.current_snapshot_id
-        assert current is not None
+        current = not_none(its.current_snapshot_id)
         assert due_because(with_statistics(its, blob(1, of=current), of=current), share) is None
 
 
@@ -258,11 +251,8 @@ class TestCommit:
 
     def test_c1_it_is_never_committed_twice_nor_over_those_of_others(self) -> None:
         assert statistics_conflict(self.action, table(fields=NESTED_WITHOUT)) is None
-        conflict = statistics_conflict(self.action, self.after())
-        assert conflict is not None
-        assert conflict.code == "statistics-changed"
-        gone = statistics_conflict(self.action, table((snapshot(2),), fields=NESTED_WITHOUT))
-        assert gone is not None
+        assert not_none(statistics_conflict(self.action, self.after())).code == "statistics-changed"
+        gone = not_none(statistics_conflict(self.action, table((snapshot(2),), fields=NESTED_WITHOUT)))
         assert gone.code == "base-gone"
 
     @each_case(
@@ -284,13 +274,11 @@ class TestCommit:
 
     @each_case("ndv", ["30000", "", "-1", "9" * 30])
     def test_more_values_than_rows_are_an_alarm(self, ndv: str) -> None:
-        problem = problem_of_statistics(table(fields=NESTED_WITHOUT), self.after(ndv), self.action)
-        assert problem is not None
+        problem = not_none(problem_of_statistics(table(fields=NESTED_WITHOUT), self.after(ndv), self.action))
         assert problem.code == "ndv-implausible"
 
     def test_without_the_state_before_nobody_can_tell(self) -> None:
-        problem = problem_of_statistics(None, self.after(), self.action)
-        assert problem is not None
+        problem = not_none(problem_of_statistics(None, self.after(), self.action))
         assert problem.code == "statistics-unseen"
 
     @given(st.integers(0, 40), st.data())

@@ -6,21 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.command_line import icewright, write_configuration
+from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table
 
 
-@pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True)
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = make_lake(tmp_path)
     append(make_table(entry, spec=BY_CITY), range(10), ("Bonn", "Kyoto"))
     write_configuration(tmp_path, entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return tmp_path
+    at_home(tmp_path, monkeypatch)
 
 
-@pytest.mark.usefixtures("lake")
 def test_a_plan_says_which_columns_what_is_read_and_what_for() -> None:
     said = icewright("plan", "lake.db.events", "--action", "compute-statistics", "--columns", "city, id")
     assert said.status == 1
@@ -35,7 +32,6 @@ def test_a_plan_says_which_columns_what_is_read_and_what_for() -> None:
     assert document["plan"]["actions"][0]["of_partitions"] is True
 
 
-@pytest.mark.usefixtures("lake")
 def test_the_shortcut_only_shows_it() -> None:
     said = icewright("compute-statistics", "lake.db.events")
     assert said.status == 1
@@ -43,13 +39,3 @@ def test_the_shortcut_only_shows_it() -> None:
     missing = icewright("compute-statistics", "lake.db.events", "--columns", "colour")
     assert missing.status != 0
     assert "colour" in missing.err
-
-
-@pytest.mark.usefixtures("lake")
-@pytest.mark.parametrize("more", [("--older-than", "P5D"), ("--migrate", "all")])
-def test_a_plan_is_for_one_thing(more: tuple[str, str]) -> None:
-    said = icewright("plan", "lake.db.events", "--action", "compute-statistics", *more)
-    assert said.status != 0
-    assert "these options cannot be combined" in said.err
-    alone = icewright("plan", "lake.db.events", "--columns", "id")
-    assert "these options cannot be combined" in alone.err

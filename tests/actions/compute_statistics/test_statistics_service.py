@@ -26,8 +26,9 @@ from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.rejection import PlanRejected
 from icewright.ports.store import TaskFilter
 from tests.builders.lakehouse import ALL_AUTO, AUTO, BONN, HOUR_MS, MIB, NAME, Lakehouse
-from tests.builders.worker import Worker, claim, report
+from tests.builders.worker import Worker, claim, report, succeeded
 from tests.cases import each_case
+from tests.narrowing import not_none, of_type
 
 ASKED = ComputeStatisticsRequest()
 BY_ITSELF = PolicyRule("lake", (), {**AUTO, "icewright.compute-statistics.enabled": "true"})
@@ -54,8 +55,7 @@ def action_of(spec: TaskSpec) -> ComputeStatistics:
 def compute(house: Lakehouse, spec: TaskSpec, ndv: int = 7, path: str = "s1") -> None:
     """What a job commits."""
     action = action_of(spec)
-    of = house.metadata().snapshot(action.base_snapshot_id)
-    assert isinstance(of, Snapshot)
+    of = of_type(Snapshot, house.metadata().snapshot(action.base_snapshot_id))
     blobs = tuple(
         StatisticsBlob(THETA_SKETCH, of.snapshot_id, of.sequence_number, (column.field_id,), {NDV_KEY: str(ndv)})
         for column in action.columns
@@ -104,8 +104,7 @@ def test_c1_one_that_was_not_made_leaves_everything_to_be_planned_again(house: L
 def test_w7_a_report_of_statistics_that_are_not_there_is_not_believed(house: Lakehouse) -> None:
     task = house.control.verifier.verify(report(house, claim(house, ASKED), Committed(None)))
     assert task.state is TaskState.FAILED
-    assert task.outcome is not None
-    assert task.outcome.reason.code == "commit-not-found"
+    assert not_none(task.outcome).reason.code == "commit-not-found"
 
 
 @pytest.mark.parametrize("fault", ["property", "ndv"])
@@ -127,8 +126,7 @@ def test_a_commit_that_changed_more_or_says_what_cannot_be_is_found_out(
     compute(house, spec, ndv=5000 if fault == "ndv" else 7)
     task = house.control.verifier.verify(report(house, spec, Committed(None)))
     assert task.state is TaskState.FAILED
-    assert task.outcome is not None
-    assert task.outcome.reason.code == "verification-failed"
+    assert not_none(task.outcome).reason.code == "verification-failed"
 
 
 def test_e9_statistics_that_expired_with_their_snapshot_are_no_alarm(house: Lakehouse) -> None:
@@ -138,9 +136,7 @@ def test_e9_statistics_that_expired_with_their_snapshot_are_no_alarm(house: Lake
     house.catalog.expire(NAME, [action_of(spec).base_snapshot_id])
     assert (house.metadata().statistics, house.metadata().partition_statistics) == ((), ())
     task = house.control.verifier.verify(report(house, spec, Committed(None)))
-    assert task.state is TaskState.SUCCEEDED
-    assert task.outcome is not None
-    assert task.outcome.reason.code == "unverified"
+    assert succeeded(task).reason.code == "unverified"
 
 
 def test_what_somebody_else_computed_first_is_nobodys_work(house: Lakehouse) -> None:
@@ -149,8 +145,7 @@ def test_what_somebody_else_computed_first_is_nobodys_work(house: Lakehouse) -> 
     assert Worker(house).claim_if_any() is None
     found = house.control.tasks.get(task.task_id)
     assert found.state is TaskState.SUPERSEDED
-    assert found.outcome is not None
-    assert found.outcome.reason.code == "there-already"
+    assert not_none(found.outcome).reason.code == "there-already"
 
 
 def test_those_of_somebody_else_end_a_waiting_task(house: Lakehouse) -> None:
@@ -161,8 +156,7 @@ def test_those_of_somebody_else_end_a_waiting_task(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME, plan_anew=True)
     found = house.control.tasks.get(task.task_id)
     assert found.state is TaskState.SUPERSEDED
-    assert found.outcome is not None
-    assert found.outcome.reason.code == "statistics-changed"
+    assert not_none(found.outcome).reason.code == "statistics-changed"
 
 
 @each_case(
@@ -223,5 +217,4 @@ class TestByItself:
         house.control.maintainer.look(NAME)
         task = house.control.tasks.get(queued.task.task_id)
         assert task.state is TaskState.SUPERSEDED
-        assert task.outcome is not None
-        assert task.outcome.reason.code == "upkeep-off"
+        assert not_none(task.outcome).reason.code == "upkeep-off"

@@ -18,6 +18,7 @@ from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.tables import PartitionField, PartitionSpec
 from tests.builders.observations import DAY_MS, HOUR_MS, observe, table
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 READING = datetime(1970, 1, 1)  # noqa: DTZ001 - a clock on the wall
@@ -155,8 +156,7 @@ def test_x2_the_last_full_days_of_the_zone_stay(moment: tuple[str, int, int], da
     below = limits(now, days * DAY_MS, zone)
     today = shown(now, zone).date()
     for back in range(days + 1):
-        end = end_of((today - timedelta(days=back)).isoformat(), "identity", "date", None)
-        assert end is not None
+        end = not_none(end_of((today - timedelta(days=back)).isoformat(), "identity", "date", None))
         assert end.at > below.reading
 
 
@@ -189,8 +189,7 @@ class TestEnds:
     def test_x2_it_is_right_after_the_last_row(
         self, value: Any, transform: str, kind: str, integers: IntegerTime | None, last: str
     ) -> None:
-        found = end_of(value, transform, kind, integers)
-        assert found is not None
+        found = not_none(end_of(value, transform, kind, integers))
         assert found.at == (datetime.fromisoformat(last) - READING) // timedelta(milliseconds=1) + 1
         is_instant = kind.startswith("timestamptz") or integers in (
             IntegerTime.EPOCH_SECONDS,
@@ -248,12 +247,10 @@ def test_x2_the_checker_finds_nothing_that_the_planner_lets_expire(
     hours = instant_of(at) // HOUR_MS
     months = 12 * (at.year - 1970) + at.month - 1
     value: Any = {"day": at.date().isoformat(), "hour": hours, "month": months, "year": at.year - 1970}[transform]
-    end = end_of(value, transform, kind, None)
-    assert end is not None
+    end = not_none(end_of(value, transform, kind, None))
     expires = end.at <= limits(now, age_ms, ZoneInfo(zone)).of(end.measure)
     action, partition, observation = asked(value, transform, kind, age_ms, zone, now)
-    last = _last(action, partition, observation, kind)
-    assert last is not None
+    last = not_none(_last(action, partition, observation, kind))
     assert end == End(end.measure, (last.replace(tzinfo=None) - READING) // timedelta(milliseconds=1) + 1)
     if expires:
         assert _is_older(last, action)

@@ -15,7 +15,7 @@ from pyiceberg.types import DateType, LongType, NestedField
 from icewright.actions.expire_data.cli import data_undo_pairs
 from icewright.core.reasons import Reason
 from icewright.model.actions.undo import UndoExpireDataPrediction
-from tests.builders.command_line import icewright, write_configuration
+from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import make_lake, make_table
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "day", DateType(), required=False))
@@ -23,20 +23,17 @@ BY_DAY = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=Iden
 OWNER = {"icewright.expire-data.field": "day", "icewright.expire-data.older-than": "P30D"}
 
 
-@pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True)
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = make_lake(tmp_path)
     table = make_table(entry, schema=SCHEMA, spec=BY_DAY, properties=OWNER)
     today = date.today()  # noqa: DTZ011 - any zone's will do
     days = [*[today] * 60, *[today - timedelta(days=20)] * 5, date(2020, 2, 29), date(2021, 1, 1), None]
     table.append(pa.table({"id": range(len(days)), "day": pa.array(days, pa.date32())}))
     write_configuration(tmp_path, entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return tmp_path
+    at_home(tmp_path, monkeypatch)
 
 
-@pytest.mark.usefixtures("lake")
 def test_a_plan_says_what_expires_and_what_stays() -> None:
     said = icewright("plan", "lake.db.events", "--action", "expire-data")
     assert said.status == 1
@@ -50,14 +47,12 @@ def test_a_plan_says_what_expires_and_what_stays() -> None:
     assert document["plan"]["actions"][0]["records"] == 2
 
 
-@pytest.mark.usefixtures("lake")
 def test_another_age_and_what_needs_a_person() -> None:
     assert icewright("plan", "lake.db.events", "--action", "expire-data", "--older-than", "P36500D").status == 0
     said = icewright("plan", "lake.db.events", "--action", "expire-data", "--older-than", "P10D")
     assert "7 of 68 rows would expire, and without approval it is 10 % at most" in said.out
 
 
-@pytest.mark.usefixtures("lake")
 def test_where_nothing_expires_the_plan_says_why_and_what_stays() -> None:
     said = icewright("plan", "lake.db.events", "--action", "expire-data", "--older-than", "P3650D")
     assert said.status == 0
@@ -65,19 +60,11 @@ def test_where_nothing_expires_the_plan_says_why_and_what_stays() -> None:
     assert "1 partition stays: no value of day" in said.out
 
 
-@pytest.mark.usefixtures("lake")
 @pytest.mark.parametrize("age", ["PT1H", "30", "P1M"])
 def test_x1_an_age_below_a_day_or_of_no_unit_is_refused(age: str) -> None:
     said = icewright("plan", "lake.db.events", "--action", "expire-data", "--older-than", age)
     assert said.status == 2
     assert "is no age that data may expire at" in said.err
-
-
-@pytest.mark.usefixtures("lake")
-def test_a_plan_is_for_one_thing() -> None:
-    said = icewright("plan", "lake.db.events", "--action", "expire-data", "--retain-last", "3")
-    assert said.status != 0
-    assert "these options cannot be combined" in said.err
 
 
 def test_an_undo_says_what_is_inserted_again_and_from_where() -> None:

@@ -12,17 +12,14 @@ from icewright.model.actions.expire_data import TAG_AGE_MS, ExpireData, ExpireDa
 from icewright.model.iceberg.files import FileContent, FileFormat, Partition
 from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
 from icewright.model.plans.plans import Plan
-from icewright.model.work.jobs import (
-    CommitUnknown,
-    Conflicted,
-    TaskSpec,
-)
+from icewright.model.work.jobs import CommitUnknown, Conflicted, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
 from tests.actions.expire_snapshots.test_expiry_service import ended
 from tests.builders.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
-from tests.builders.worker import Worker, report, verified
+from tests.builders.worker import Worker, report, succeeded, verified
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
+from tests.narrowing import not_none
 
 ASKED = ExpireDataRequest()
 DAY_MS = 24 * HOUR_MS
@@ -72,6 +69,13 @@ def tag(house: Lakehouse, spec: TaskSpec, *, snapshot_id: int | None = None, age
     house.catalog.set_ref(NAME, tag_of(spec.task_id), at, kind=RefKind.TAG, max_ref_age_ms=age_ms)
 
 
+def tagged(house: Lakehouse) -> TaskSpec:
+    """A task that was claimed, and has set its tag."""
+    spec = claim(house)
+    tag(house, spec)
+    return spec
+
+
 def delete(
     house: Lakehouse, spec: TaskSpec, paths: Sequence[str] | None = None, *, proof: str = "memory", **other: str
 ) -> Snapshot:
@@ -81,8 +85,7 @@ def delete(
 
 
 def said_of(task: Task) -> str:
-    assert task.outcome is not None
-    return task.outcome.reason.text
+    return not_none(task.outcome).reason.text
 
 
 def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
@@ -148,8 +151,7 @@ class TestClocks:
         for _ in range(3):
             found = plan(house)
             if not found.is_empty:
-                spec = claim(house)
-                tag(house, spec)
+                spec = tagged(house)
                 verified(house, spec, delete(house, spec))
         assert len(before - set(house.catalog.live_files(NAME))) == 2
 
@@ -183,16 +185,13 @@ class TestConcurrency:
         assert late in house.catalog.live_files(NAME)
 
     def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(self, house: Lakehouse) -> None:
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         snapshot = delete(house, spec)
         report(house, spec, CommitUnknown("the catalog closed the connection"))
         house.pass_time(HOUR_MS)
         house.rounds(2)
         (task,) = house.all_tasks()
-        assert task.state is TaskState.SUCCEEDED, task.outcome
-        assert task.outcome is not None
-        assert task.outcome.snapshot_id == snapshot.snapshot_id
+        assert succeeded(task).snapshot_id == snapshot.snapshot_id
 
     def test_a_conflict_is_planned_again_by_a_person(self, house: Lakehouse) -> None:
         spec = claim(house)
@@ -225,16 +224,14 @@ class TestVerification:
         return task.outcome.reason.text
 
     def test_x4_a_file_more_than_planned(self, house: Lakehouse) -> None:
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         planned = [file.path for file in action_of(spec).files]
         other = next(file.path for file in house.catalog.live_files(NAME) if file.path not in planned)
         snapshot = delete(house, spec, [other, *planned])
         assert "were live in them" in self.wrong(house, spec, snapshot)
 
     def test_x4_a_file_less_than_planned(self, house: Lakehouse) -> None:
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         snapshot = delete(house, spec, [action_of(spec).files[0].path])
         assert "not removed as planned" in self.wrong(house, spec, snapshot)
 
@@ -265,29 +262,24 @@ class TestVerification:
     def test_i12_a_tag_goes_too_soon_by_how_old_its_snapshot_is(self, house: Lakehouse) -> None:
         """Or, what is the same, one that was made by an attempt a week before."""
         house.pass_time(7 * DAY_MS)
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         assert self.wrong(house, spec, delete(house, spec)).endswith("after the commit")
 
     def test_no_proof(self, house: Lakehouse) -> None:
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         assert self.wrong(house, spec, delete(house, spec, proof="")) == "its summary has no proof"
 
     def test_rows_that_its_summary_counts_otherwise(self, house: Lakehouse) -> None:
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         assert "fewer were planned" in self.wrong(house, spec, delete(house, spec, **{"total-records": "0"}))
 
     def test_what_a_summary_counts_beyond_any_number_says_nothing(self, house: Lakehouse) -> None:
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         task = verified(house, spec, delete(house, spec, **{"total-records": "9" * 5_000}))
         assert task.state is TaskState.SUCCEEDED, task.outcome
 
     def test_a_commit_that_added_something(self, house: Lakehouse) -> None:
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         signed = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: "1", PROOF_KEY: "memory"}
         house.catalog.delete(NAME, [file.path for file in action_of(spec).files])
         snapshot = house.catalog.append(NAME, house.files(1, day(house, 0)), summary=signed)
@@ -306,16 +298,14 @@ class TestVerification:
             referenced_data_file=old.path,
         )
         house.catalog.overwrite(NAME, add=[gone], remove=[])
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         task = verified(house, spec, delete(house, spec))
         assert task.state is TaskState.SUCCEEDED, task.outcome
 
 
 class TestUndo:
     def expired(self, house: Lakehouse) -> Task:
-        spec = claim(house)
-        tag(house, spec)
+        spec = tagged(house)
         return verified(house, spec, delete(house, spec))
 
     def test_i12_it_is_set_back_file_by_file_where_nothing_came_since(self, house: Lakehouse) -> None:

@@ -23,6 +23,7 @@ from icewright.model.policy.policy import Policy, PolicyProblem
 from tests.builders.aging import COLUMNS, NOW, SPECS, aging, day, days, decide, expiring, planned, rules
 from tests.builders.observations import DAY_MS, HOUR_MS, MINUTE_MS, data_file, snapshot
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 FILES = [*days(range(29), each=2), *days([40, 50], each=2)]
 OBSERVATION = aging(FILES)
@@ -295,11 +296,8 @@ class TestApplies:
         later = replace(metadata, snapshots=(*metadata.snapshots, snapshot(2, NOW)), current_snapshot_id=2)
         assert still_applies(ACTION, metadata.table_id, later) is None
         rolled_back = replace(metadata, snapshots=(snapshot(7, NOW),), current_snapshot_id=7)
-        found = still_applies(ACTION, metadata.table_id, rolled_back)
-        assert found is not None
-        assert found.code == "base-gone"
-        without = still_applies(ACTION, metadata.table_id, replace(metadata, specs=SPECS[1:]))
-        assert without is not None
+        assert not_none(still_applies(ACTION, metadata.table_id, rolled_back)).code == "base-gone"
+        without = not_none(still_applies(ACTION, metadata.table_id, replace(metadata, specs=SPECS[1:])))
         assert without.code == "spec-removed"
 
     @each_case(

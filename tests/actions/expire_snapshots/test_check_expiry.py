@@ -16,14 +16,13 @@ from icewright.model.iceberg.tables import LoggedSnapshot, Ref, RefKind, TableMe
 from tests.builders.expiring import AGED, DAYS, decided, histories, line, of, policy, rules
 from tests.builders.observations import DAY_MS, HOUR_MS, MINUTE_MS, NOW
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 SEEN = dict.fromkeys(range(1, 9), NOW - 10 * DAY_MS)
 
 
 def planned(metadata: TableMetadata, rule: ExpiryRule = AGED, **more: Any) -> ExpireSnapshots:
-    action = decided(metadata, rule, **more).action
-    assert action is not None
-    return action
+    return not_none(decided(metadata, rule, **more).action)
 
 
 def codes(action: ExpireSnapshots, metadata: TableMetadata = DAYS, **more: Any) -> set[str]:
@@ -68,10 +67,7 @@ def taking(*more: int) -> ExpireSnapshots:
         (replace(SOUND, refs_seen=()), {"miscounted"}),
         (replace(SOUND, refs_removed=(RefAt("x", RefKind.TAG, 1),)), {"miscounted"}),
         (replace(SOUND, refs_removed=SOUND.refs_seen), {"ref-not-old"}),
-        (
-            replace(SOUND, snapshot_ids=(), retained_snapshot_ids=tuple(range(1, 9))),
-            {"nothing"},
-        ),
+        (replace(SOUND, snapshot_ids=(), retained_snapshot_ids=tuple(range(1, 9))), {"nothing"}),
         (replace(SOUND, rule=ExpiryRule(5 * DAY_MS, None)), {"retains-none"}),
         (replace(SOUND, rule=ExpiryRule(5 * DAY_MS, 0)), {"retains-none"}),
         (replace(SOUND, rule=ExpiryRule(-1, 1)), {"wrong-age"}),
@@ -142,9 +138,7 @@ def test_a_ref_goes_by_its_age_alone() -> None:
 
 def test_what_is_on_no_branch_is_as_old_as_the_rule_says() -> None:
     aside = replace(of(9, 4 * DAY_MS, 3), sequence_number=0)
-    metadata = replace(
-        line(20 * DAY_MS, 15 * DAY_MS, 10 * DAY_MS, 1 * DAY_MS, refs=()),
-    )
+    metadata = replace(line(20 * DAY_MS, 15 * DAY_MS, 10 * DAY_MS, 1 * DAY_MS, refs=()))
     metadata = replace(metadata, snapshots=(*metadata.snapshots, aside))
     metadata = replace(metadata, refs=(*metadata.refs, Ref("b", RefKind.BRANCH, 1, max_snapshot_age_ms=1)))
     action = planned(metadata)

@@ -12,6 +12,7 @@ from icewright.policy.effective import effective_policy
 from tests.builders.expiring import AGED, DAYS, EVERYTHING, decided, gone, line, of
 from tests.builders.observations import DAY_MS, HOUR_MS, NOW, table
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 AT = 1_356_912_000_000  # 2012-12-31T00:00:00Z
 NIGHTLY = "icewright.consumer.nightly"
@@ -61,8 +62,7 @@ def test_s2_a_silent_consumer_keeps_nothing_after_a_while_and_it_is_said() -> No
         ("7", set(), {"consumer-without-snapshot"}),
     ):
         decision = decided(replace(old, properties={NIGHTLY: value}), EVERYTHING)
-        assert decision.action is not None
-        assert set(decision.action.snapshot_ids) == {1, 2, 3} - kept
+        assert set(not_none(decision.action).snapshot_ids) == {1, 2, 3} - kept
         assert {note.code for note in decision.notes if note.code.startswith("consumer")} == codes
     shorter = {NIGHTLY: "3", "icewright.expire-snapshots.max-hold": "P10D"}
     assert gone(replace(old, properties=shorter), EVERYTHING) == {1, 2, 3}
@@ -106,8 +106,7 @@ def test_s3_operators_of_a_job_and_branches_are_told_apart() -> None:
 def test_s3_a_job_that_ended_long_ago_keeps_nothing_and_it_is_said() -> None:
     metadata = flink("a", *["-"] * 32)
     decision = decided(metadata, AGED)
-    assert decision.action is not None
-    assert 1 in decision.action.snapshot_ids
+    assert 1 in not_none(decision.action).snapshot_ids
     assert "consumer-silent" in {note.code for note in decision.notes}
 
 

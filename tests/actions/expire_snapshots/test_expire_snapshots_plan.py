@@ -17,21 +17,10 @@ from icewright.inventory.snapshot_retention import retained_refs, retained_snaps
 from icewright.model.actions.expire_snapshots import ExpiryRule, Hold, RefAt
 from icewright.model.iceberg.tables import LoggedMetadata, LoggedSnapshot, Ref, RefKind, TableMetadata
 from icewright.model.plans.plans import Reason
-from tests.builders.expiring import (
-    AGED,
-    DAYS,
-    EVERYTHING,
-    decided,
-    gone,
-    histories,
-    line,
-    logged,
-    of,
-    policy,
-    rules,
-)
+from tests.builders.expiring import AGED, DAYS, EVERYTHING, decided, gone, histories, line, logged, of, policy, rules
 from tests.builders.observations import DAY_MS, HOUR_MS, MINUTE_MS, NOW, table
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 YEAR_MS = 365 * DAY_MS
 TAG = Ref("v1", RefKind.TAG, 1)
@@ -52,8 +41,9 @@ def test_what_is_old_goes_and_it_says_what_stays_and_why() -> None:
 def test_the_prediction_is_exact_and_says_how_it_can_be_undone() -> None:
     for can_put_back in (True, False):
         rule = ExpiryRule(5 * DAY_MS, 2)
-        found = expire_snapshots.decide_expiry(DAYS, policy(DAYS), rule, NOW, can_put_back=can_put_back).prediction
-        assert found is not None
+        found = not_none(
+            expire_snapshots.decide_expiry(DAYS, policy(DAYS), rule, NOW, can_put_back=can_put_back).prediction
+        )
         assert (found.snapshots_before, found.snapshots_after, found.manifest_lists) == (8, 3, 5)
         assert found.can_be_undone
         assert (found.second_table is None) is can_put_back
@@ -99,8 +89,7 @@ def test_a_snapshot_that_says_it_is_younger_than_those_behind_it_stays(
     ages_ms: tuple[int, ...], rule: ExpiryRule
 ) -> None:
     metadata = line(*ages_ms)
-    action = decided(metadata, rule).action
-    assert action is not None
+    action = not_none(decided(metadata, rule).action)
     assert action.snapshot_ids == (1, 3)
     assert check_expiry(action, metadata, policy(metadata), now=NOW, first_seen=None) == ()
 
@@ -274,8 +263,7 @@ def test_e14_few_metadata_files_are_warned_of() -> None:
 def test_one_action_has_a_limit_and_takes_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expire_snapshots, "SNAPSHOTS_MAX", 2)
     decision = decided(DAYS)
-    assert decision.action is not None
-    assert decision.action.snapshot_ids == (1, 2)
+    assert not_none(decision.action).snapshot_ids == (1, 2)
     assert "3 for the next time" in decision.reason.text
 
 
@@ -300,8 +288,7 @@ def test_the_work_grows_as_the_snapshots_do_in_whatever_order_they_are_listed() 
         metadata = replace(table(snapshots), current_snapshot_id=ids[count], refs=(Ref("main", RefKind.BRANCH, count),))
         metadata = replace(metadata, properties={"icewright.consumer.x": str(count // 2)})
         before = Hashed.times
-        action = decided(metadata).action
-        assert action is not None
+        action = not_none(decided(metadata).action)
         assert check_expiry(action, metadata, policy(metadata), now=NOW, first_seen=None) == ()
         return Hashed.times - before
 

@@ -16,6 +16,7 @@ from icewright.model.iceberg.tables import LoggedSnapshot, Ref, RefKind, TableMe
 from tests.builders.expiring import AGED, DAYS, decided, histories, of, rules
 from tests.builders.observations import DAY_MS, HOUR_MS, NOW
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 OLD = Ref("old", RefKind.TAG, 2, max_ref_age_ms=DAY_MS)
 V1 = Ref("v1", RefKind.TAG, 8)
@@ -23,9 +24,7 @@ TABLE = replace(DAYS, refs=(*DAYS.refs, OLD, V1))
 
 
 def planned(metadata: TableMetadata = TABLE, rule: ExpiryRule = AGED) -> ExpireSnapshots:
-    action = decided(metadata, rule).action
-    assert action is not None
-    return action
+    return not_none(decided(metadata, rule).action)
 
 
 ACTION = planned()
@@ -159,8 +158,7 @@ def test_e6_what_a_commit_took_away_besides_is_seen(
 def test_e2_a_parent_that_was_made_none_is_seen() -> None:
     """As one client does when it removes a parent: the line of ancestors would end there for good."""
     orphaned = replace(AFTER.snapshots[0], parent_id=None)
-    reason = problem_of_expiry(TABLE, replace(AFTER, snapshots=(orphaned, *AFTER.snapshots[1:])), ACTION)
-    assert reason is not None
+    reason = not_none(problem_of_expiry(TABLE, replace(AFTER, snapshots=(orphaned, *AFTER.snapshots[1:])), ACTION))
     assert str(orphaned.snapshot_id) in reason.text
 
 

@@ -43,6 +43,7 @@ from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
 from tests.doubles.expiry import MemoryExpiry
 from tests.doubles.lake import MemoryFile, MemoryTable
+from tests.narrowing import not_none
 
 NAME = TableName("lake", ("db",), "t")
 WHOLE = Partition(0, UNPARTITIONED)
@@ -121,8 +122,7 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def rewrite(self) -> None:
         self.clock.advance(HOUR_MS)
-        base = self.now().current_snapshot_id
-        assert base is not None
+        base = not_none(self.now().current_snapshot_id)
         paths = self.live(MAIN_BRANCH)
         self.note(self.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=paths, add=[self.new_file()]))
 
@@ -172,8 +172,7 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def stage(self) -> None:
         """As write-audit-publish does: a commit that no ref leads to."""
-        current = self.now().current_snapshot_id
-        assert current is not None
+        current = not_none(self.now().current_snapshot_id)
         self.catalog.set_ref(NAME, "staging", current)
         self.append("staging")
         self.catalog.drop_ref(NAME, "staging")
@@ -220,8 +219,7 @@ class Histories(RuleBasedStateMachine):
         except Conflict:
             return
         self.done.append((action, self.shelf.content))
-        found = self.expiry.commit_of(NAME, self.table_id, action)
-        assert found is not None
+        found = not_none(self.expiry.commit_of(NAME, self.table_id, action))
         assert problem_of_expiry(found.before, found.after, action) is None
         self.check_refs(refs, action)
 

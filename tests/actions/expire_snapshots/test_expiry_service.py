@@ -17,6 +17,7 @@ from icewright.model.plans.plans import Plan
 from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.rejection import PlanRejected
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
+from tests.builders.worker import succeeded
 from tests.cases import each_case
 
 ASKED = ExpireSnapshotsRequest("PT2H", 1)
@@ -55,9 +56,7 @@ def test_from_the_question_to_the_verified_task(house: Lakehouse) -> None:
     assert plan.prediction is not None
     assert ids(house) == before
     task = ended(house, house.control.dispatcher.apply(plan.plan_id))
-    assert task.state is TaskState.SUCCEEDED
-    assert task.outcome is not None
-    assert task.outcome.reason.code == "verified"
+    assert succeeded(task).reason.code == "verified"
     assert ids(house) == [before[0], *before[2:]]
 
 

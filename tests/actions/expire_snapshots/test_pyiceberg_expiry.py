@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from icewright.actions.expire_snapshots.commit import problem_of_expiry
 from icewright.actions.expire_snapshots.iceberg import PyIcebergExpiry
 from icewright.actions.expire_snapshots.plan import decide_expiry
 from icewright.catalogs.pointers import table_commits
-from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.pointers.pointers import Pointed
 from icewright.catalogs.pointers.rest_commits import RestCommits
 from icewright.catalogs.pointers.sql_pointers import SqlCommits
@@ -29,11 +27,12 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.policy.effective import effective_policy
+from tests.catalogs.pointers.test_pyiceberg_properties import NAME, put, seen
 from tests.contracts.undoing import UNDOING, Shelf, decided, whole_undo
 from tests.lakes import sqlite
 from tests.lakes.moves import Move, moving
+from tests.narrowing import not_none
 
-NAME = TableName("lake", ("db", "events"), "t")
 SHELF = Shelf()
 
 
@@ -46,28 +45,14 @@ def entry(tmp_path: Path) -> CatalogEntry:
     return made
 
 
-def seen(entry: CatalogEntry) -> TableMetadata:
-    return PyIcebergCatalog(entry).load(NAME)
-
-
 def raw(location: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(Path(urlsplit(location).path).read_bytes())
     return found
 
 
-def put(entry: CatalogEntry, metadata: Mapping[str, Any]) -> None:
-    """Another writer's metadata, at once."""
-    location = seen(entry).metadata_location
-    after = location.replace(".metadata.json", "-other.metadata.json")
-    Path(urlsplit(after).path).write_text(json.dumps(metadata))
-    assert SqlCommits(entry).move(NAME, location, after, {})
-
-
 def planned(metadata: TableMetadata) -> ExpireSnapshots:
     policy, now = effective_policy(metadata, ()), metadata.updated_at + 60_000
-    action = decide_expiry(metadata, policy, ExpiryRule(0, 1), now, can_put_back=True).action
-    assert action is not None
-    return action
+    return not_none(decide_expiry(metadata, policy, ExpiryRule(0, 1), now, can_put_back=True).action)
 
 
 def expire(entry: CatalogEntry, action: ExpireSnapshots) -> None:
@@ -292,8 +277,7 @@ class TestCommitOf:
         after = seen(entry)
         for number in range(9):
             sqlite.append(table.refresh(), [number])
-        found = PyIcebergExpiry(entry, SystemClock()).commit_of(NAME, after.table_id, action)
-        assert found is not None
+        found = not_none(PyIcebergExpiry(entry, SystemClock()).commit_of(NAME, after.table_id, action))
         assert found.before is not None
         assert (found.before.metadata_location, found.after.metadata_location) == (
             before.metadata_location,
@@ -307,10 +291,8 @@ class TestCommitOf:
         assert expiry.commit_of(NAME, table_id, action) is None
         expire(entry, action)
         put(entry, {**raw(seen(entry).metadata_location), "metadata-log": []})
-        found = expiry.commit_of(NAME, table_id, action)
-        assert found is not None
-        reason = problem_of_expiry(found.before, found.after, action)
-        assert reason is not None
+        found = not_none(expiry.commit_of(NAME, table_id, action))
+        reason = not_none(problem_of_expiry(found.before, found.after, action))
         assert reason.code == "expiry-unseen"
 
 

@@ -67,6 +67,7 @@ from tests.doubles.clock import ManualClock
 from tests.doubles.deletion_store import MemoryDeletionStore
 from tests.doubles.objects import MemoryObjects
 from tests.doubles.quarantine import AFTER, BEFORE, MemoryQuarantine
+from tests.narrowing import not_none, of_type
 
 CAREFREE = DeleteSettings(
     orphan_grace_ms=0, expired_grace_ms=0, window_ms=0, budget_files=10**9, files_per_minute=10**9
@@ -117,8 +118,7 @@ class TestARun:
 
     def test_undo_brings_everything_back_byte_for_byte(self, world: World) -> None:
         paths, before = world.garbage(5), contents(world)
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         assert contents(world) != before
         undone(world)
         assert contents(world) == before
@@ -166,8 +166,7 @@ class TestARun:
         assert (run.fencing_token, run.epoch) == (9, 1)
         assert run.metadata_location == plan.metadata_location
         assert intent.object == plan.candidates[0].object
-        assert intent.checked is not None
-        assert intent.checked.metadata_location == f"{ROOT}metadata/v1.json"
+        assert not_none(intent.checked).metadata_location == f"{ROOT}metadata/v1.json"
 
 
 class TestFloors:
@@ -180,15 +179,13 @@ class TestFloors:
         assert set(world.states().values()) == {"skipped: too-young"}
         assert set(paths) <= world.storage.objects.keys()
         world.run_to_its_end()
-        world.deleter().begin(world.plan(paths, cause, seen_ms=GRACE_FLOOR_MS[cause]), "run-2")
-        world.run_to_its_end("run-2")
+        world.carry_out(world.plan(paths, cause, seen_ms=GRACE_FLOOR_MS[cause]), "run-2")
         assert set(world.states("run-2").values()) == {"quarantined"}
 
     def test_nothing_shortens_the_time_in_which_a_file_can_be_taken_back(self, world: World) -> None:
         world.settings = CAREFREE
         before = (world.garbage(2), contents(world))[1]
-        world.deleter().begin(world.plan(world.garbage(2)), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(world.garbage(2)))
         held_at = max(one.held_at or 0 for one in world.intents().values())
         world.clock.advance(held_at + WINDOW_FLOOR_MS - 1 - world.clock.now())
         tended(world)
@@ -205,15 +202,13 @@ class TestFloors:
         world.settings = DeleteSettings(orphan_grace_ms=60 * DAY_MS, window_ms=20 * DAY_MS, budget_files=1)
         with pytest.raises(NotAllowed):
             world.deleter().begin(world.plan(world.garbage(2)), "run-1")
-        world.deleter().begin(world.plan(world.garbage(1)), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(world.garbage(1)))
         assert set(world.states().values()) == {"skipped: too-young"}
 
     def test_o3_what_a_slow_writer_has_just_written_stays(self, world: World) -> None:
         paths = world.garbage(2, age_ms=GRACE_FLOOR_MS[Cause.ORPHAN] - 1)
         world.settings = CAREFREE
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         assert set(world.states().values()) == {"skipped: too-young"}
 
     @pytest.mark.parametrize("modified_at", [None, 0, -1, -(10**15), FUTURE_MAX_MS + 1, 10**15, 1 << 62])
@@ -223,8 +218,7 @@ class TestFloors:
             modified_at += world.clock.now()
         stored = world.storage.objects[path]
         world.storage.objects[path] = replace(stored, listed=replace(stored.listed, modified_at=modified_at))
-        world.deleter().begin(world.plan([path]), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan([path]))
         assert world.states() == {path: "skipped: bad-time"}
 
     def test_o4_nothing_is_old_by_a_time_before_the_clock_jumped(self, world: World) -> None:
@@ -275,8 +269,7 @@ class TestFloors:
         path = CanonicalPath(f"{ROOT}metadata/{name}")
         for age, state in ((30 * DAY_MS - 1, "skipped: young-metadata"), (30 * DAY_MS, "quarantined")):
             world.storage.write(path, b"{}", modified_at=world.clock.now() - age)
-            world.deleter().begin(world.plan([path], seen_ms=29 * DAY_MS), f"run-{age}")
-            world.run_to_its_end(f"run-{age}")
+            world.carry_out(world.plan([path], seen_ms=29 * DAY_MS), f"run-{age}")
             assert world.states(f"run-{age}") == {path: state}
 
 
@@ -303,8 +296,7 @@ class TestGuards:
         plan = world.plan(paths)
         needs, asked = world.needs, list[int]()
         moved: list[CanonicalPath] = []
-        quarantine = world.quarantine
-        assert isinstance(quarantine, MemoryQuarantine)
+        quarantine = of_type(MemoryQuarantine, world.quarantine)
         quarantine.trouble = lambda _step, _when, path: moved.append(path)
         world.deleter().begin(plan, "run-1")
 
@@ -325,8 +317,7 @@ class TestGuards:
         for path in paths:
             world.storage.write(path, b"crc", modified_at=world.clock.now() - 30 * DAY_MS)
         first = world.refs.pop(at("live1"))
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         assert world.states() == {paths[0]: "skipped: needed", paths[1]: "quarantined"}
         world.refs[at("live1")] = first
         world.clock.advance(2 * WINDOW_FLOOR_MS)
@@ -337,8 +328,7 @@ class TestGuards:
         path, checksum, other = (CanonicalPath(f"{ROOT}data/{name}") for name in ("x", ".theirs.crc", "theirs"))
         for written in (path, checksum):
             world.storage.write(written, b"x", modified_at=world.clock.now() - 30 * DAY_MS)
-        world.deleter().begin(world.plan([path, checksum, *world.garbage(1)]), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan([path, checksum, *world.garbage(1)]))
         world.elsewhere = {path, other}
         world.clock.advance(2 * WINDOW_FLOOR_MS)
         batch = world.deleter().tend("run-1")
@@ -394,8 +384,7 @@ class TestGuards:
     def test_s1_a_file_that_is_needed_again_is_put_back_and_not_purged(self, world: World) -> None:
         paths = world.garbage(3)
         content = world.storage.objects[paths[1]].content
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         world.refs[paths[1]] = content  # a commit that took longer than any we have seen
         world.clock.advance(2 * WINDOW_FLOOR_MS)
         tended(world)
@@ -422,8 +411,7 @@ class TestGuards:
     def test_while_it_is_not_known_what_all_others_need_nothing_is_purged(self, world: World) -> None:
         """The place is known to be the table's; a table of a catalog that lies elsewhere may have imported files."""
         paths = world.garbage(3)
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         world.elsewhere, world.others_gap = {paths[1]}, GAP
         world.clock.advance(2 * WINDOW_FLOOR_MS)
         tended(world)
@@ -438,8 +426,7 @@ class TestGuards:
 
     def test_nothing_is_purged_of_a_place_that_is_not_the_tables_alone_any_more(self, world: World) -> None:
         paths = world.garbage(3)
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         world.roots = ()
         world.clock.advance(2 * WINDOW_FLOOR_MS)
         batch = world.deleter().tend("run-1")
@@ -461,8 +448,7 @@ class TestGuards:
         assert set(world.states().values()) == {"skipped: table-gone"}
 
     def test_l4_nothing_is_purged_of_a_table_that_is_another_one_or_gone(self, world: World) -> None:
-        world.deleter().begin(world.plan(world.garbage(3)), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(world.garbage(3)))
         world.clock.advance(2 * WINDOW_FLOOR_MS)
         world.table_id = TableId("lake", "uuid-2")
         tended(world)
@@ -476,15 +462,13 @@ class TestGuards:
         world.collects_garbage = False
         with pytest.raises(NotAllowed):
             world.plan(paths)
-        world.deleter().begin(plan, "run-1")
-        world.run_to_its_end()
+        world.carry_out(plan)
         assert set(world.states().values()) == {"skipped: gc-disabled"}
 
     def test_l5_imported_files_outside_of_the_tables_own_place_stay(self, world: World) -> None:
         outside = CanonicalPath("s3://b/wh/t_2/data/x")
         world.storage.write(outside, b"imported", modified_at=world.clock.now() - 30 * DAY_MS)
-        world.deleter().begin(world.plan([outside]), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan([outside]))
         assert world.states() == {outside: "skipped: not-owned"}
 
     def test_o5_a_place_that_several_tables_share_belongs_to_none_of_them(self, world: World) -> None:
@@ -507,8 +491,7 @@ class TestGuards:
     def test_l6_a_uuid_is_the_same_however_its_metadata_spells_it(self, world: World) -> None:
         world.table_id = TableId("lake", "UUID-1 ")
         (path,) = world.garbage(1)
-        world.deleter().begin(world.plan([path]), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan([path]))
         assert world.states() == {path: "quarantined"}
 
     @pytest.mark.parametrize("uuid", ["uuid-2", None])
@@ -516,8 +499,7 @@ class TestGuards:
         self, world: World, monkeypatch: pytest.MonkeyPatch, uuid: str | None
     ) -> None:
         (path,) = world.garbage(1)
-        world.deleter().begin(world.plan([path]), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan([path]))
         world.clock.advance(2 * WINDOW_FLOOR_MS)
         own = world.place
         monkeypatch.setattr(world, "place", lambda _name: Complete(Place(NAME, uuid, world.roots, ())))
@@ -573,8 +555,7 @@ class TestGuards:
         world.roots = ("s3a://b/wh/t/", ROOT)
         for path in paths:
             world.storage.write(path, b"x", modified_at=world.clock.now() - 30 * DAY_MS)
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         assert set(world.states().values()) == {"skipped: ambiguous-location"}
 
     def test_o14_a_quarantine_is_no_garbage_and_is_in_no_table(self, world: World) -> None:
@@ -584,8 +565,7 @@ class TestGuards:
         for root in (f"{HELD}/run-0/", "s3://b/"):
             world.roots = (root,)
             batch = world.deleter().advance("run-1")
-            assert batch.waits is not None
-            assert batch.waits.code == "quarantine-in-table"
+            assert not_none(batch.waits).code == "quarantine-in-table"
         world.quarantine = MemoryQuarantine(world.storage, CanonicalPath("s3://other/held"))
         assert world.deleter().advance("run-1").count(IntentState.QUARANTINED) == 1
 
@@ -595,8 +575,7 @@ class TestGuards:
         needs = Needs(TABLE, "m", True, 1, frozenset({held.path}), frozenset())
         place = Place(NAME, TABLE.uuid, ("s3://b/",), ())
         facts = Facts(needs, place, [HELD], Aliases(), now := world.clock.now(), now)
-        why = why_not(intent, Cause.ORPHAN, facts, DeleteSettings())
-        assert why is not None
+        why = not_none(why_not(intent, Cause.ORPHAN, facts, DeleteSettings()))
         assert why.code == "in-quarantine"
         assert why_not(intent, Cause.ORPHAN, replace(facts, quarantines=[]), DeleteSettings()) is None
 
@@ -620,8 +599,7 @@ class TestGuards:
 
     def test_undo_puts_nothing_over_what_is_there_now(self, world: World) -> None:
         paths = world.garbage(2)
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         world.storage.write(paths[0], b"somebody's")
         undone(world)
         assert world.storage.objects[paths[0]].content == b"somebody's"
@@ -652,8 +630,7 @@ class TestPlans:
     def test_a_plan_is_of_what_is_left_when_all_that_is_needed_is_subtracted(self, world: World) -> None:
         live, garbage = next(iter(world.refs)), world.garbage(1)[0]
         listed = {path: stored.listed for path, stored in world.storage.objects.items()}
-        known = world.needs(NAME, [live, garbage])
-        assert isinstance(known, Complete)
+        known = of_type(Complete, world.needs(NAME, [live, garbage]))
         for paths in ([live], [garbage, live], [garbage, garbage], [at("live1")]):
             with pytest.raises(NotAllowed):
                 plan_deletes(
@@ -710,8 +687,7 @@ class TestPlans:
 
     def test_what_our_own_commits_replaced_needs_no_approval(self, world: World) -> None:
         world.table_bytes = 0
-        world.deleter().begin(replace(world.plan(world.garbage(3), Cause.EXPIRED), doubtful=1), "run-1")
-        world.run_to_its_end()
+        world.carry_out(replace(world.plan(world.garbage(3), Cause.EXPIRED), doubtful=1))
         assert set(world.states().values()) == {"quarantined"}
 
 
@@ -736,8 +712,7 @@ class TestOutcomes:
                 raise error
 
         quarantine_of(world).trouble = trouble
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         if step is Step.PURGE:
             world.clock.advance(WINDOW_FLOOR_MS)
             tended(world)
@@ -757,8 +732,7 @@ class TestOutcomes:
         quarantine_of(world).trouble = raising(OutcomeUnknown("no answer"))
         world.deleter().begin(world.plan(paths), "run-1")
         batch = world.deleter().advance("run-1")
-        assert batch.waits is not None
-        assert batch.waits.code == "unknown"
+        assert not_none(batch.waits).code == "unknown"
         assert sorted(world.states().values()) == ["planned", "planned", "unknown"]
         assert set(paths) <= world.storage.objects.keys()
 
@@ -791,16 +765,14 @@ class TestOutcomes:
 
     def test_what_is_nowhere_stays_unknown_and_is_said(self, world: World) -> None:
         paths = world.garbage(1)
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
         quarantine_of(world).trouble = raising(OutcomeUnknown("no answer"))
         world.deleter().undo("run-1")
         quarantine_of(world).trouble = lambda _step, _when, _path: None
         for place in [path for path in world.storage.objects if path.startswith(HELD)]:
             world.storage.remove(place)
         batch = world.deleter().undo("run-1")
-        assert batch.waits is not None
-        assert batch.waits.code == "not-found"
+        assert not_none(batch.waits).code == "not-found"
         assert world.states() == {paths[0]: "unknown: not-found"}
 
     @pytest.mark.parametrize("call", range(8))
@@ -813,8 +785,7 @@ class TestOutcomes:
         world.store = failing
         for _ in range(3):
             try:
-                world.deleter().begin(plan, "run-1")
-                world.run_to_its_end()
+                world.carry_out(plan)
             except (Unavailable, OutcomeUnknown):
                 held = [path for path in world.storage.objects if path.startswith(HELD)]
                 known = {one.object.path for one in failing._intents.get("run-1", {}).values()}
@@ -904,8 +875,7 @@ class TestOutcomes:
 
         quarantine_of(world).trouble = halted
         batch = world.deleter().advance("run-1") if step is Step.QUARANTINE else world.deleter().tend("run-1")
-        assert batch.waits is not None
-        assert batch.waits.code == OUTDATED
+        assert not_none(batch.waits).code == OUTDATED
         quarantine_of(world).trouble = lambda _step, _when, _path: None
         if step is Step.QUARANTINE:
             world.run_to_its_end()
@@ -916,8 +886,7 @@ class TestOutcomes:
 
     def test_q1_what_comes_back_needs_to_know_nothing(self, world: World) -> None:
         paths, before = world.garbage(3), contents(world)
-        world.deleter().begin(world.plan(paths), "run-1")
-        world.run_to_its_end()
+        world.carry_out(world.plan(paths))
 
         def halted(*_: object) -> None:
             world.clock.advance(BATCH_MS_MAX + 1)
@@ -930,8 +899,7 @@ class TestOutcomes:
         paths = world.garbage(1, age_ms=100 * HOUR_MS)
         for number, grace_ms in enumerate((None, 99 * HOUR_MS)):
             plan = world.plan(paths, plan_id=f"plan-{number}", seen_ms=100 * HOUR_MS)
-            world.deleter().begin(replace(plan, grace_ms=grace_ms), f"run-{number}")
-            world.run_to_its_end(f"run-{number}")
+            world.carry_out(replace(plan, grace_ms=grace_ms), f"run-{number}")
             undone(world, f"run-{number}")
             world.clock.advance(-world.clock.now() + plan.planned_at)
         assert [list(world.states(f"run-{number}").values()) for number in range(2)] == [
@@ -940,8 +908,7 @@ class TestOutcomes:
         ]
         (young,) = world.garbage(1, "young", age_ms=71 * HOUR_MS)
         plan = world.plan([young], plan_id="plan-9", seen_ms=71 * HOUR_MS)
-        world.deleter().begin(replace(plan, grace_ms=1), "run-9")
-        world.run_to_its_end("run-9")
+        world.carry_out(replace(plan, grace_ms=1), "run-9")
         assert list(world.states("run-9").values()) == ["skipped: too-young"]
 
     @pytest.mark.parametrize("dies", [False, True])

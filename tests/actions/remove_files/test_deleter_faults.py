@@ -85,7 +85,7 @@ def disarmed() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("undo", [True, False], ids=["undone", "purged"])
-def test_the_story_without_any_death(undo: bool) -> None:  # noqa: FBT001 - a case
+def test_the_story_without_any_death(*, undo: bool) -> None:
     story = Story(undo=undo)
     seen: Counter[Fault] = Counter()
     faults.arm(lambda point: seen.update([point]))
@@ -97,7 +97,7 @@ def test_the_story_without_any_death(undo: bool) -> None:  # noqa: FBT001 - a ca
 
 @each_case("undo", [True, False], ids=["undone", "purged"])
 @each_case("point", POINTS)
-def test_it_dies_at_every_place_and_goes_on(point: Fault, undo: bool) -> None:  # noqa: FBT001 - a case
+def test_it_dies_at_every_place_and_goes_on(point: Fault, *, undo: bool) -> None:
     for occurrence in range(1, OCCURRENCES):
         story = Story(undo=undo)
         faults.arm(dying_at(point, occurrence))

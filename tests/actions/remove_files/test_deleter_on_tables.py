@@ -29,6 +29,7 @@ from tests.builders.deletions import DAY_MS, no_other
 from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import append, make_table, table_name, with_tables
 from tests.lakes.stores import sqlite_store
+from tests.narrowing import not_none, of_type
 from tests.servers.s3 import S3Server
 
 
@@ -72,8 +73,7 @@ class Lake:
     def plan(self) -> DeletePlan:
         """All that a listing has and the table does not need."""
         found = self.listed(self.table)
-        known = self.needs(table_name(self.table), [one.path for one in found])
-        assert isinstance(known, Complete)
+        known = of_type(Complete, self.needs(table_name(self.table), [one.path for one in found]))
         garbage = [one for one in found if one.path not in known.value.needed]
         return plan_deletes(
             known,
@@ -187,12 +187,10 @@ def test_e7_a_table_that_cannot_be_read_in_full_keeps_everything(lake: Lake) -> 
     garbage = with_garbage(lake)
     lake.deleter().begin(lake.plan(), "run-1")
     append(lake.table, range(30, 31))
-    snapshot = lake.table.refresh().current_snapshot()
-    assert snapshot is not None
+    snapshot = not_none(lake.table.refresh().current_snapshot())
     lake.table.io.delete(snapshot.manifest_list)
     batch = lake.deleter().advance("run-1")
-    assert batch.waits is not None
-    assert batch.waits.code == "partial-knowledge"
+    assert not_none(batch.waits).code == "partial-knowledge"
     assert set(garbage) <= {one.path for one in lake.listed(lake.table)}
 
 
@@ -207,14 +205,12 @@ def test_needs_are_read_once_for_the_same_metadata(lake: Lake, monkeypatch: pyte
 
     monkeypatch.setattr(PyIcebergTableFiles, "manifests", counted)
     name, paths = table_name(lake.table), [one.path for one in lake.listed(lake.table)]
-    first = lake.needs(name, paths)
-    assert isinstance(first, Complete)
+    first = of_type(Complete, lake.needs(name, paths))
     assert first.value.needed == set(paths)
     assert lake.needs(name, paths[:3]) is first
     read = len(lists)
     append(lake.table, range(30, 31))
-    later = lake.needs(name, paths)
-    assert isinstance(later, Complete)
+    later = of_type(Complete, lake.needs(name, paths))
     assert later.value.metadata_location != first.value.metadata_location
     assert len(lists) > read
     assert not isinstance(lake.needs(name, [*paths, CanonicalPath("s3://b/else")]), Partial)

@@ -20,6 +20,7 @@ from icewright.ports.store import TaskFilter
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import append, table_name
 from tests.lakes.sqlite import rows as rows_of
+from tests.narrowing import not_none
 
 KEEPS = {"icewright.remove-orphan-files.enabled": "false", "icewright.expire-snapshots.remove-files": "true"}
 
@@ -209,8 +210,7 @@ def test_more_files_than_are_looked_at_in_one_go_make_fewer_that_go(
     expired(house, table)
     house.days(2)
     task = approved(house)
-    assert task.outcome is not None
-    assert 0 < int(task.outcome.reason.figures["files_removed"]) <= 4
+    assert 0 < int(not_none(task.outcome).reason.figures["files_removed"]) <= 4
     assert (len(files(location(table))) > before - 4, rows(table), all_there(table)) == (True, ids, True)
 
 
@@ -227,8 +227,7 @@ def test_files_that_went_as_orphans_come_back_first_or_the_expiry_is_not_undone(
     assert len(data_files(table)) == 1
     refused = house.undo(expiry.task_id)
     assert (refused.state, len(table.refresh().metadata.snapshots)) == (TaskState.SUPERSEDED, 1)
-    assert refused.outcome is not None
-    assert "undo that removal first" in refused.outcome.reason.text
+    assert "undo that removal first" in not_none(refused.outcome).reason.text
     assert house.undo(removal.task_id).state is TaskState.SUCCEEDED
     assert house.undo(expiry.task_id).state is TaskState.SUCCEEDED
     assert ({path: files(location(table))[path] for path in content}, all_there(table)) == (content, True)

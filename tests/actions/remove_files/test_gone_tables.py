@@ -20,6 +20,7 @@ from icewright.ownership.model import GoneUuid
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.deletions import DAY_MS, HELD, NAME, TABLE, World, tended
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 OTHER = TableName("pond", ("db",), "again")
 NOBODY = frozenset[TableName]()
@@ -103,9 +104,7 @@ def test_i1_a_table_that_is_there_is_asked_what_it_needs(world: Gone) -> None:
 def test_nothing_goes_while_a_table_of_before_is_there_after_all(world: Gone) -> None:
     """It was declared gone from the place of this one, and that was withdrawn."""
     world.withdrawn = (GoneUuid("before", 0, "Ada", ()),)
-    waits = world.purge().waits
-    assert waits is not None
-    assert (waits.code, held(world)) == ("partial-knowledge", 3)
+    assert (not_none(world.purge().waits).code, held(world)) == ("partial-knowledge", 3)
     world.withdrawn = ()
     assert world.purge().waits is None
 
@@ -118,16 +117,14 @@ def test_l4_another_table_under_its_name_does_not_keep_what_lies_elsewhere(world
 
 def test_l4_l6_nothing_goes_while_the_table_is_known_by_another_name_or_another_one_is_there(world: Gone) -> None:
     world.others = frozenset({OTHER})
-    waits = world.purge().waits
-    assert waits is not None
+    waits = not_none(world.purge().waits)
     assert (waits.code, "pond.db.again" in waits.text) == ("partial-knowledge", True)
     assert (set(world.states().values()), held(world)) == ({"quarantined"}, 3)
 
 
 def test_o13_i8_nothing_goes_while_not_all_tables_are_known(world: Gone) -> None:
     world.unknown = (Gap("pond", Reason("unavailable", "it does not answer")),)
-    waits = world.purge().waits
-    assert waits is not None
+    waits = not_none(world.purge().waits)
     assert (waits.code, "pond: it does not answer" in waits.text) == ("partial-knowledge", True)
     assert held(world) == 3
 
@@ -135,8 +132,7 @@ def test_o13_i8_nothing_goes_while_not_all_tables_are_known(world: Gone) -> None
 def test_nothing_is_ever_put_back_and_much_goes_request_by_request() -> None:
     world = Gone()
     paths = world.garbage(GONE_BATCHES * 100 + 50)
-    world.deleter().begin(world.plan(paths), "run-1")
-    world.run_to_its_end()
+    world.carry_out(world.plan(paths))
     world.clock.advance(WINDOW_FLOOR_MS)
     world.is_there = False
     assert not world.purge().is_done

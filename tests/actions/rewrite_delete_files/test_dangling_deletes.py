@@ -39,6 +39,7 @@ from tests.builders.observations import (
 )
 from tests.cases import each_case
 from tests.conftest import CAMPAIGN
+from tests.narrowing import not_none
 
 OTHER = PartitionSpec(2, BY_MONTH.fields)
 METADATA = table(specs=(BY_MONTH, NO_FIELDS, OTHER))
@@ -168,8 +169,7 @@ def test_a_plan_says_how_many_of_which_kind() -> None:
         "1 file of position deletes and 1 deletion vector and 1 file of equality deletes of 3 delete files apply to no "
         "live data file"
     )
-    assert decision.prediction is not None
-    assert "'remove-dangling-deletes', 'true'" in decision.prediction.call
+    assert "'remove-dangling-deletes', 'true'" in not_none(decision.prediction).call
     assert decide(lake).reason.code == "no-delete-files"
     applying = [position_deletes(month(1), 1, sequence_number=5)]
     assert plan_dangling(observation, policy(), applying, lambda: [FILE]).reason.code == "none-dangling"
@@ -180,8 +180,7 @@ def test_an_action_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dangling_deletes, "DANGLING_MAX", 2)
     deletes = [position_deletes(month(2), number) for number in range(3)]
     decision = plan_dangling(observe([FILE], METADATA, deletes=deletes), policy(), deletes, lambda: [FILE])
-    assert decision.action is not None
-    assert len(decision.action.deletes) == 2
+    assert len(not_none(decision.action).deletes) == 2
     assert "the other 1 that do not are for the next plan" in decision.reason.text
 
 

@@ -15,7 +15,8 @@ from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, 
 from icewright.model.work.jobs import CommitUnknown, TaskSpec
 from icewright.model.work.tasks import TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
-from tests.builders.worker import claim, report, verified
+from tests.builders.worker import claim, report, succeeded, verified
+from tests.narrowing import not_none
 
 ASKED = RemoveDanglingDeletesRequest()
 
@@ -42,8 +43,7 @@ def house() -> Lakehouse:
 def commit(house: Lakehouse, spec: TaskSpec, *remove: str, **other: str) -> Snapshot:
     said = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt)}
     said[PROOF_KEY] = "delete-application;removed=2;applying=0;data-manifests=2"
-    base = house.metadata().current_snapshot_id
-    assert base is not None
+    base = not_none(house.metadata().current_snapshot_id)
     return house.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=remove, add=[], summary={**said, **other})
 
 
@@ -52,9 +52,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
     assert isinstance(spec.action, RemoveDanglingDeletes)
     assert [delete.path for delete in spec.action.deletes] == ["d0.parquet", "d1.parquet"]
     task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet"))
-    assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert task.outcome is not None
-    assert task.outcome.reason.text.startswith("2 delete files that applied to no data file were removed")
+    assert succeeded(task).reason.text.startswith("2 delete files that applied to no data file were removed")
     again = house.control.maintainer.plan_asked(NAME, ASKED)
     assert again.reason.code == "none-dangling"
     with pytest.raises(NotAllowed):
@@ -65,8 +63,7 @@ def test_what_a_stranger_counts_is_left_out_where_it_is_no_number(house: Lakehou
     spec = claim(house, ASKED)
     task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet", **{"total-delete-files": "9" * 5_000}))
     assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert task.outcome is not None
-    assert "listed_after" not in task.outcome.reason.figures
+    assert "listed_after" not in not_none(task.outcome).reason.figures
 
 
 def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse) -> None:
@@ -76,9 +73,7 @@ def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse)
     house.pass_time(HOUR_MS)
     house.rounds(2)
     (task,) = house.all_tasks()
-    assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert task.outcome is not None
-    assert task.outcome.snapshot_id == snapshot.snapshot_id
+    assert succeeded(task).snapshot_id == snapshot.snapshot_id
 
 
 @pytest.mark.parametrize(
@@ -106,8 +101,7 @@ def test_w5_a_delete_file_that_came_with_it_is_an_alarm(house: Lakehouse) -> Non
     spec = claim(house, ASKED)
     old = next(file for file in house.catalog.live_files(NAME) if file.path == "d2.parquet")
     new = replace(old, path="new.parquet")
-    base = house.metadata().current_snapshot_id
-    assert base is not None
+    base = not_none(house.metadata().current_snapshot_id)
     snapshot = house.catalog.commit_rewrite(
         NAME,
         base_snapshot_id=base,
@@ -116,8 +110,7 @@ def test_w5_a_delete_file_that_came_with_it_is_an_alarm(house: Lakehouse) -> Non
         summary={TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: "1", PROOF_KEY: "delete-application;removed=2;applying=0"},
     )
     task = verified(house, spec, snapshot)
-    assert task.outcome is not None
-    assert "1 delete files were added, first new.parquet" in task.outcome.reason.text
+    assert "1 delete files were added, first new.parquet" in not_none(task.outcome).reason.text
 
 
 def test_w5_o13_a_data_file_that_was_not_read_is_no_smaller_table(
@@ -152,6 +145,4 @@ def test_it_still_applies_after_whatever_leaves_its_specs(house: Lakehouse) -> N
     house.append(1)
     assert still_applies(action, metadata.table_id, house.metadata()) is None
     other = replace(metadata, specs=tuple(replace(spec, spec_id=7) for spec in metadata.specs))
-    reason = still_applies(action, metadata.table_id, other)
-    assert reason is not None
-    assert reason.code == "spec-removed"
+    assert not_none(still_applies(action, metadata.table_id, other)).code == "spec-removed"

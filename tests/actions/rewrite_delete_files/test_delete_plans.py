@@ -8,20 +8,18 @@ import pytest
 
 from icewright.actions.rewrite_delete_files.cli import delete_costs_cells, delete_costs_pairs
 from icewright.model.iceberg.inventory import DeleteCosts
-from tests.builders.command_line import icewright, write_configuration
+from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table
 
 ACTIONS = ("remove-dangling-deletes", "rewrite-position-delete-files")
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = make_lake(tmp_path)
     append(make_table(entry, spec=BY_CITY), range(3))
     write_configuration(tmp_path, entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return tmp_path
+    at_home(tmp_path, monkeypatch)
 
 
 @pytest.mark.usefixtures("lake")
@@ -30,14 +28,6 @@ def test_a_table_without_deletes_has_nothing_to_be_done(action: str) -> None:
     said = icewright("plan", "lake.db.events", "--action", action)
     assert said.status == 0
     assert "because nothing" in said.out.replace("  ", " ").replace("  ", " ")
-
-
-@pytest.mark.usefixtures("lake")
-@pytest.mark.parametrize("action", ACTIONS)
-def test_a_plan_is_for_one_thing(action: str) -> None:
-    said = icewright("plan", "lake.db.events", "--action", action, "--migrate", "all")
-    assert said.status != 0
-    assert "these options cannot be combined" in said.err
 
 
 def test_what_readers_open_is_said_before_and_after() -> None:

@@ -13,8 +13,9 @@ from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, 
 from icewright.model.work.jobs import TaskSpec
 from icewright.model.work.tasks import TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
-from tests.builders.worker import claim, verified
+from tests.builders.worker import claim, succeeded, verified
 from tests.doubles.lake import MemoryFile
+from tests.narrowing import not_none
 
 ASKED = RewritePositionDeletesRequest()
 
@@ -51,8 +52,7 @@ def commit(
 ) -> Snapshot:
     """A commit whose new files have the sequence numbers of those that they take the place of."""
     said = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: proof}
-    base = house.metadata().current_snapshot_id
-    assert base is not None
+    base = not_none(house.metadata().current_snapshot_id)
     numbers = {BONN: 4, KYOTO: 5} if keeps_numbers else {}
     new = [replace(file, data_sequence_number=numbers.get(file.partition)) for file in add]
     return house.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=remove, add=new, summary=said)
@@ -66,9 +66,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
         ("f00002.parquet", 5),
     ]
     task = verified(house, spec, commit(house, spec))
-    assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert task.outcome is not None
-    assert task.outcome.reason.text == (
+    assert succeeded(task).reason.text == (
         "4 position delete files became 2, and delete the same rows; a scan of their partitions opens 3 delete files "
         "instead of 6"
     )
@@ -106,8 +104,7 @@ def test_w5_another_delete_file_that_went_and_applies_is_an_alarm(house: Lakehou
     )
     spec = claim(house, ASKED)
     task = verified(house, spec, commit(house, spec, remove=(*GONE, "e")))
-    assert task.outcome is not None
-    assert "1 delete files are lost that still apply: e" in task.outcome.reason.text
+    assert "1 delete files are lost that still apply: e" in not_none(task.outcome).reason.text
 
 
 def test_an_upgrade_is_not_to_be_overlooked(house: Lakehouse) -> None:
@@ -116,6 +113,5 @@ def test_an_upgrade_is_not_to_be_overlooked(house: Lakehouse) -> None:
     house.append(1)
     assert still_applies(action, metadata.table_id, house.metadata()) is None
     house.catalog.upgrade(NAME, 3)
-    reason = still_applies(action, metadata.table_id, house.metadata())
-    assert reason is not None
+    reason = not_none(still_applies(action, metadata.table_id, house.metadata()))
     assert reason.code == "format-changed"

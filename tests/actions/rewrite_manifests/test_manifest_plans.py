@@ -6,24 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.command_line import icewright, write_configuration
+from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table
 
 
-@pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True)
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = make_lake(tmp_path)
     table = make_table(entry, spec=BY_CITY, properties={"commit.manifest.min-count-to-merge": "3"})
     for first in range(0, 60, 10):
         append(table, range(first, first + 10), ("Bonn", "Kyoto"))
     append(make_table(entry, ("db", "good")), range(3))
     write_configuration(tmp_path, entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return tmp_path
+    at_home(tmp_path, monkeypatch)
 
 
-@pytest.mark.usefixtures("lake")
 def test_a_plan_says_what_queries_open_before_and_after() -> None:
     said = icewright("plan", "lake.db.events", "--action", "rewrite-manifests")
     assert said.status == 1
@@ -36,15 +33,7 @@ def test_a_plan_says_what_queries_open_before_and_after() -> None:
     assert document["plan"]["actions"][0]["entries"] == 12
 
 
-@pytest.mark.usefixtures("lake")
 def test_where_it_would_not_help_the_plan_says_why() -> None:
     said = icewright("plan", "lake.db.good", "--action", "rewrite-manifests")
     assert said.status == 0
     assert "it would not help" in said.out
-
-
-@pytest.mark.usefixtures("lake")
-def test_a_plan_is_for_one_thing() -> None:
-    said = icewright("plan", "lake.db.events", "--action", "rewrite-manifests", "--migrate", "all")
-    assert said.status != 0
-    assert "these options cannot be combined" in said.err

@@ -11,7 +11,8 @@ from icewright.model.iceberg.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.model.work.jobs import Committed, CommitUnknown, TaskSpec
 from icewright.model.work.tasks import TaskState
 from tests.builders.lakehouse import BONN, HOUR_MS, MIB, NAME, Lakehouse
-from tests.builders.worker import claim, report
+from tests.builders.worker import claim, report, succeeded
+from tests.narrowing import not_none
 
 ASKED = RewriteManifestsRequest()
 
@@ -39,9 +40,7 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
     assert len(spec.action.manifests) == 5
     snapshot = house.catalog.rewrite_manifests(NAME, signed(spec))
     task = house.control.verifier.verify(report(house, spec, Committed(snapshot.snapshot_id)))
-    assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert task.outcome is not None
-    assert task.outcome.reason.text == "5 manifests became 1, with the same 5 entries"
+    assert succeeded(task).reason.text == "5 manifests became 1, with the same 5 entries"
     again = house.control.maintainer.plan_asked(NAME, ASKED)
     assert again.reason.code == "manifests-in-order"
     with pytest.raises(NotAllowed):
@@ -55,9 +54,7 @@ def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse)
     house.pass_time(HOUR_MS)
     house.rounds(2)
     (task,) = house.all_tasks()
-    assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert task.outcome is not None
-    assert task.outcome.snapshot_id == snapshot.snapshot_id
+    assert succeeded(task).snapshot_id == snapshot.snapshot_id
 
 
 def test_w8_a_commit_that_lost_an_entry_is_found_out(house: Lakehouse) -> None:
@@ -67,8 +64,7 @@ def test_w8_a_commit_that_lost_an_entry_is_found_out(house: Lakehouse) -> None:
     snapshot = house.catalog.rewrite_manifests(NAME, signed(spec))
     task = house.control.verifier.verify(report(house, spec, Committed(snapshot.snapshot_id)))
     assert task.state is TaskState.FAILED
-    assert task.outcome is not None
-    assert task.outcome.reason.code == "verification-failed"
+    assert not_none(task.outcome).reason.code == "verification-failed"
 
 
 def test_what_is_planned_by_itself_leaves_it_alone(house: Lakehouse) -> None:

@@ -17,7 +17,7 @@ from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, Conflicted, R
 from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.upkeep_due import DANGER_PRIORITY, UPKEEP_PRIORITY
 from tests.builders.lakehouse import BONN, HOUR_MS, MIB, MINUTE_MS, NAME, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, at_work
 from tests.cases import each_case
 
 KEPT_UP = {"icewright.rewrite-manifests.enabled": "true", "commit.manifest.min-count-to-merge": "6"}
@@ -162,8 +162,7 @@ def test_unless_planning_is_in_danger(monkeypatch: pytest.MonkeyPatch) -> None:
     (task,) = rewrites(house)
     assert task.priority == DANGER_PRIORITY
     assert carry_out(house).state is TaskState.SUCCEEDED
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     assert spec.rewrite.input_files == 12
     assert worker.commit(spec) is not None
 

@@ -20,6 +20,7 @@ from icewright.model.plans.observation import Removals
 from icewright.model.policy.policy import Policy
 from tests.builders.manifest_lakes import KIB, lakes, manifest, of_manifests
 from tests.builders.observations import HOUR_MS, MINUTE_MS, NOW, WHOLE, month, policy, table
+from tests.narrowing import not_none
 
 MIB = 1024 * KIB
 
@@ -48,8 +49,7 @@ def shares(action: RewriteManifests) -> list[list[tuple[str, int]]]:
 class TestCauses:
     def test_many_small_ones_from_frequent_writes_become_one(self) -> None:
         decision = decide([manifest(number, {month(number % 3): 1}) for number in range(1, 121)])
-        action = decision.action
-        assert action is not None
+        action = not_none(decision.action)
         assert action.causes == (ManifestCause.MANY_SMALL,)
         assert len(action.manifests) == 120
         assert shares(action) == [[("[0]", 40), ("[1]", 40), ("[2]", 40)]]
@@ -196,8 +196,7 @@ class TestLeftAlone:
         removals = Removals({month(1): NOW - MINUTE_MS}, every_ms={month(1): 2 * MINUTE_MS})
         busy = plan_manifests(replace(observation, removals=removals), policy(), small, NOW).action
         removals = Removals({month(1): NOW - MINUTE_MS}, every_ms={month(1): 48 * HOUR_MS})
-        calm = plan_manifests(replace(observation, removals=removals), policy(), small, NOW).action
-        assert calm is not None
+        calm = not_none(plan_manifests(replace(observation, removals=removals), policy(), small, NOW).action)
         assert len(calm.manifests) == 200
         assert busy is None or busy.entries < calm.entries
 
@@ -209,8 +208,7 @@ class TestChecker:
 
     def violations(self, action: RewriteManifests, **changes: Any) -> set[str]:
         decision = decide(list(self.SUMMARIES))
-        assert decision.prediction is not None
-        prediction = replace(decision.prediction, **changes)
+        prediction = replace(not_none(decision.prediction), **changes)
         observation = of_manifests(self.SUMMARIES)
         return {code for code, _ in manifest_violations(action, prediction, observation, policy(), self.SUMMARIES)}
 

@@ -20,6 +20,7 @@ from icewright.model.iceberg.tables import Operation, Ref, RefKind, TableMetadat
 from tests.builders.expiring import DAYS, histories, line, of, policy
 from tests.builders.observations import DAY_MS, NOW
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 
 def decided(metadata: TableMetadata, **to: int) -> RollbackDecision:
@@ -47,8 +48,7 @@ def test_e11_to_the_latest_ancestor_before_an_instant(metadata: TableMetadata, a
     if found.action is None:
         assert not earlier or max(one.committed_at for one in earlier) == metadata.ancestors()[0].committed_at
         return
-    target = metadata.snapshot(found.action.snapshot_id)
-    assert target is not None
+    target = not_none(metadata.snapshot(found.action.snapshot_id))
     assert target.committed_at == max(one.committed_at for one in earlier) < at
 
 
@@ -62,9 +62,7 @@ def test_back_and_forward_is_where_it_was(metadata: TableMetadata) -> None:
     after = replace(metadata, current_snapshot_id=to, refs=refs)
     forward = decide_forward("task-1", found.action, after, policy(after))
     assert forward.action == Rollback(to, found.action.base_snapshot_id, "task-1")
-    assert forward.prediction is not None
-    assert found.prediction is not None
-    assert forward.prediction.commits == found.prediction.commits
+    assert not_none(forward.prediction).commits == not_none(found.prediction).commits
     assert decide_forward("task-1", found.action, metadata, policy(metadata)).reason.code == "main-moved"
 
 

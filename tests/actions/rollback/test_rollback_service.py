@@ -13,12 +13,12 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.actions.rollback import Rollback, RollbackPrediction, RollbackRequest
 from icewright.model.actions.undo import UNDO_WINDOW_MS
-from icewright.model.iceberg.tables import RefKind, TableMetadata
+from icewright.model.iceberg.tables import RefKind
 from icewright.model.plans.plans import Plan
 from icewright.model.work.jobs import Result
-from icewright.model.work.tasks import Task, TaskState
+from icewright.model.work.tasks import TaskState
 from tests.actions.expire_snapshots.test_expiry_service import ended, ids
-from tests.actions.undo.test_undo_service import Stumbling, code, once, raising
+from tests.actions.undo.test_undo_service import Stumbling, code, once, raising, table, undone
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, NAME, Lakehouse
 from tests.cases import each_case
 
@@ -29,16 +29,8 @@ def house() -> Lakehouse:
     return Lakehouse(rules=(ALL_AUTO,)).with_five_snapshots()
 
 
-def table(house: Lakehouse) -> TableMetadata:
-    return house.catalog.load(NAME)
-
-
 def planned(house: Lakehouse, to_snapshot: int | None = None, to_time: str | None = None) -> Plan:
     return house.control.maintainer.plan_asked(NAME, RollbackRequest(to_snapshot, to_time))
-
-
-def done(house: Lakehouse, plan: Plan) -> Task:
-    return ended(house, house.control.dispatcher.apply(plan.plan_id))
 
 
 def test_from_the_question_to_the_verified_task_and_forward_again(house: Lakehouse) -> None:
@@ -49,7 +41,7 @@ def test_from_the_question_to_the_verified_task_and_forward_again(house: Lakehou
     assert (plan.prediction.snapshots, plan.prediction.commits[0].added_records) == (3, 30)
     assert plan.reason.text.startswith(f"main set back from snapshot {before[4]} to {before[1]}, of ")
     assert table(house).current_snapshot_id == before[4]
-    task = done(house, plan)
+    task = undone(house, plan)
     assert (task.state, code(task), task.kind) == (TaskState.SUCCEEDED, "verified", ActionKind.ROLLBACK_TO_SNAPSHOT)
     assert table(house).current_snapshot_id == before[1]
     assert ids(house) == before
@@ -57,7 +49,7 @@ def test_from_the_question_to_the_verified_task_and_forward_again(house: Lakehou
     assert forward.reason.text.startswith("main set forward again")
     assert isinstance(forward.prediction, RollbackPrediction)
     assert (forward.prediction.is_forward, forward.prediction.snapshots) == (True, 3)
-    again = done(house, forward)
+    again = undone(house, forward)
     assert (again.state, table(house).current_snapshot_id) == (TaskState.SUCCEEDED, before[4])
     with pytest.raises(NotAllowed, match="it was an undo"):
         house.control.undoer.plan(again.task_id)
@@ -84,7 +76,7 @@ def test_i4_a_commit_after_the_preview_is_not_lost(house: Lakehouse) -> None:
 
 
 def test_it_does_not_go_forward_over_what_came_since(house: Lakehouse) -> None:
-    task = done(house, planned(house, ids(house)[1]))
+    task = undone(house, planned(house, ids(house)[1]))
     newest = house.append(1)
     plan = house.control.undoer.plan(task.task_id)
     assert (plan.actions, plan.reason.code) == ((), "main-moved")
@@ -92,7 +84,7 @@ def test_it_does_not_go_forward_over_what_came_since(house: Lakehouse) -> None:
 
 
 def test_it_does_not_go_forward_to_what_has_expired(house: Lakehouse) -> None:
-    task = done(house, planned(house, ids(house)[1]))
+    task = undone(house, planned(house, ids(house)[1]))
     gone = ids(house)[-1]
     house.catalog.expire(NAME, [gone])
     plan = house.control.undoer.plan(task.task_id)
@@ -100,7 +92,7 @@ def test_it_does_not_go_forward_to_what_has_expired(house: Lakehouse) -> None:
 
 
 def test_the_window_ends(house: Lakehouse) -> None:
-    task = done(house, planned(house, ids(house)[1]))
+    task = undone(house, planned(house, ids(house)[1]))
     house.pass_time(UNDO_WINDOW_MS + 1)
     with pytest.raises(NotAllowed, match="until"):
         house.control.undoer.plan(task.task_id)
@@ -110,13 +102,13 @@ def test_e5_what_main_left_stays_for_its_age_from_then_on(house: Lakehouse) -> N
     """Also where its own age is over: whoever set the table back may want it forward again."""
     house.pass_time(30 * HOUR_MS)
     lost = ids(house)[2:]
-    task = done(house, planned(house, ids(house)[1]))
+    task = undone(house, planned(house, ids(house)[1]))
     plan = house.control.maintainer.plan_asked(NAME, ExpireSnapshotsRequest("PT20H", 1))
     if plan.actions:
-        done(house, plan)
+        undone(house, plan)
     assert lost[-1] in ids(house)
     forward = house.control.undoer.plan(task.task_id)
-    assert done(house, forward).state is TaskState.SUCCEEDED
+    assert undone(house, forward).state is TaskState.SUCCEEDED
     assert table(house).current_snapshot_id == lost[-1]
 
 
@@ -162,7 +154,7 @@ def test_c1_w11_a_server_that_dies_behind_the_commit_has_done_it_once(house: Lak
     house.restart()
     before = ids(house)
     stumbling.after = raising(error)
-    task = done(house, planned(house, before[1]))
+    task = undone(house, planned(house, before[1]))
     assert (task.state, stumbling.carried) == (TaskState.SUCCEEDED, 1)
     assert table(house).current_snapshot_id == before[1]
 
@@ -177,7 +169,7 @@ def test_w11_a_server_that_dies_before_the_commit_does_not_lose_what_came_meanwh
         raise RuntimeError("killed")
 
     stumbling.before = once(die)
-    task = done(house, planned(house, ids(house)[1]))
+    task = undone(house, planned(house, ids(house)[1]))
     assert (task.state, stumbling.carried) == (TaskState.SUPERSEDED, 0)
     assert table(house).current_snapshot_id == ids(house)[-1]
 

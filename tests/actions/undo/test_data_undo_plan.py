@@ -38,6 +38,7 @@ from tests.builders.observations import (
     table,
 )
 from tests.cases import each_case
+from tests.narrowing import not_none, of_type
 
 FILES = days([40, 50], each=2)
 EXPIRY, _ = planned(decide(FILES, aging([*days(range(29), each=2), *FILES])))
@@ -54,9 +55,7 @@ def now(snapshots: Sequence[Snapshot] = (snapshot(1), MADE, SINCE), tag: Ref | N
 
 
 def frame(**changes: Any) -> UndoExpireData:
-    found = frame_of("task-1", EXPIRY, MADE, now(**changes))
-    assert isinstance(found, UndoExpireData)
-    return found
+    return of_type(UndoExpireData, frame_of("task-1", EXPIRY, MADE, now(**changes)))
 
 
 def undone(
@@ -116,8 +115,7 @@ class TestWhatComesBack:
 
     def test_equality_deletes_say_of_no_row_that_it_is_left(self) -> None:
         decision = undone(deletes=[equality_deletes(day(40), 0)])
-        assert decision.prediction is not None
-        assert decision.prediction.deleted_records == 2 * (MIB // 100)
+        assert not_none(decision.prediction).deleted_records == 2 * (MIB // 100)
 
     def test_a_partition_becomes_as_many_files_as_its_bytes_ask_for(self) -> None:
         assert len(action(undone()).groups) == 2
@@ -133,8 +131,7 @@ class TestWhatComesBack:
         more: dict[str, Any] = {"schemas": (Schema(0, COLUMNS), Schema(1, came)), "current_schema_id": 1}
         assert obstacle_of_schema(came) == ""
         decision = undone(**more)
-        assert decision.prediction is not None
-        assert decision.prediction.added_columns == ("note",)
+        assert not_none(decision.prediction).added_columns == ("note",)
         assert action(decision).schema_id == 1
 
     @each_case(
@@ -213,16 +210,13 @@ class TestRefusals:
         assert obstacle(snapshots=(snapshot(1), MADE, undo, after)) == ""
 
     def test_i5_without_the_snapshot_right_before_nobody_knows_what_was_deleted(self) -> None:
-        found = frame_of("task-1", EXPIRY, MADE, now((MADE, SINCE)))
-        assert isinstance(found, Reason)
-        assert found.code == "base-gone"
+        assert of_type(Reason, frame_of("task-1", EXPIRY, MADE, now((MADE, SINCE)))).code == "base-gone"
 
 
 def obstacle_of_schema(fields: tuple[Json, ...]) -> str:
     """The code and text of what stands in the way where these are the columns by now."""
     metadata = now(schemas=(Schema(0, COLUMNS), Schema(1, fields)), current_schema_id=1)
-    frame = frame_of("task-1", EXPIRY, MADE, metadata)
-    assert isinstance(frame, UndoExpireData)
+    frame = of_type(UndoExpireData, frame_of("task-1", EXPIRY, MADE, metadata))
     found = data_undo_obstacle(frame, metadata, rules())
     return "" if found is None else f"{found.code}: {found.text}"
 

@@ -32,7 +32,7 @@ from tests.builders.aging import day as old_day
 from tests.builders.aging import days
 from tests.builders.lakehouse import HOUR_MS, NAME, Lakehouse
 from tests.builders.observations import MIB, deletion_vector, snapshot
-from tests.builders.worker import Worker, verified
+from tests.builders.worker import Worker, succeeded, verified
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
 
@@ -112,9 +112,7 @@ def test_w11_c1_a_commit_that_nobody_reported_is_found(house: Lakehouse) -> None
     house.pass_time(2 * HOUR_MS)
     house.rounds(4, every_ms=HOUR_MS)
     found = house.control.tasks.get(spec.task_id)
-    assert found.state is TaskState.SUCCEEDED, found.outcome
-    assert found.outcome is not None
-    assert found.outcome.snapshot_id == made.snapshot_id
+    assert succeeded(found).snapshot_id == made.snapshot_id
 
 
 def test_i5_deletes_right_before_the_expiry_are_deletes(house: Lakehouse) -> None:

@@ -39,8 +39,7 @@ def died_behind_registering(house: Lakehouse, plan: Plan) -> Task:
 
 
 def test_w11_it_is_never_too_late_to_guard_what_is_registered(house: Lakehouse) -> None:
-    expiry = expired(house)
-    plan = planned(house, expiry)
+    plan = planned(house, expired(house))
     task = died_behind_registering(house, plan)
     house.pass_time(UNDO_WINDOW_MS)
     task = ended(house, task)
@@ -48,8 +47,7 @@ def test_w11_it_is_never_too_late_to_guard_what_is_registered(house: Lakehouse) 
 
 
 def test_too_late_nothing_is_registered(house: Lakehouse) -> None:
-    expiry = expired(house)
-    plan = planned(house, expiry)
+    plan = planned(house, expired(house))
     door = dying(house)
     task = house.control.dispatcher.apply(plan.plan_id)
     house.pass_time(UNDO_WINDOW_MS + 1)
@@ -58,8 +56,7 @@ def test_too_late_nothing_is_registered(house: Lakehouse) -> None:
 
 
 def test_l6_a_third_name_is_said_once_what_is_registered_is_guarded(house: Lakehouse) -> None:
-    expiry = expired(house)
-    plan = planned(house, expiry)
+    plan = planned(house, expired(house))
     task = died_behind_registering(house, plan)
     third = replace(NAME, name="other")
     house.catalog.register(third, table(house).metadata_log[-1].location)
@@ -96,8 +93,7 @@ def test_c1_a_table_that_is_not_shown_at_once_is_looked_for_again(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     """Another server of the catalog answers, which lags behind."""
-    expiry = expired(house)
-    plan = planned(house, expiry)
+    plan = planned(house, expired(house))
     second, load = second_of(plan), MemoryCatalog.load
     lagging: list[None] = []
 

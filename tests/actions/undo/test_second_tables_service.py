@@ -26,6 +26,7 @@ from tests.actions.undo.test_undo_service import ALL_OLD, code, expired, table, 
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.doubles.second_tables import MemorySecondTables
 from tests.maintenance.test_upkeep import KEPT_UP, expiries, live_on
+from tests.narrowing import not_none
 
 GC = "gc.enabled"
 
@@ -103,8 +104,7 @@ def state(house: Lakehouse) -> dict[TableName, TableMetadata]:
 
 
 def said(task: Task) -> str:
-    assert task.outcome is not None
-    return task.outcome.reason.text
+    return not_none(task.outcome).reason.text
 
 
 def guarded(house: Lakehouse, second: TableName) -> bool:
@@ -164,9 +164,7 @@ def test_asked_for_twice_it_is_registered_once(house: Lakehouse) -> None:
 @pytest.mark.parametrize("at", range(4))
 @pytest.mark.parametrize("behind", [False, True])
 def test_w11_a_server_that_dies_at_any_step_goes_on_and_registers_once(
-    house: Lakehouse,
-    at: int,
-    behind: bool,  # noqa: FBT001 - a parameter of pytest
+    house: Lakehouse, at: int, *, behind: bool
 ) -> None:
     before, expiry = table(house), expired(house)
     plan = planned(house, expiry)
@@ -200,8 +198,7 @@ def test_w11_a_server_that_dies_at_any_step_goes_on_and_registers_once(
 def test_c1_an_answer_that_was_lost_is_looked_for(
     house: Lakehouse, at: int, error: IcewrightError, attempts: int
 ) -> None:
-    expiry = expired(house)
-    plan = planned(house, expiry)
+    plan = planned(house, expired(house))
     door = dying(house, at, behind=True, error=error)
     task = undone(house, plan)
     assert (task.state, code(task), task.attempt) == (TaskState.SUCCEEDED, "verified", attempts)
@@ -230,8 +227,7 @@ class TestRefusals:
         assert state(house) == seen
 
     def test_the_name_may_be_taken_in_the_last_moment(self, house: Lakehouse) -> None:
-        expiry = expired(house)
-        plan = planned(house, expiry)
+        plan = planned(house, expired(house))
         door = dying(house)
 
         class Late(MemorySecondTables):
@@ -276,8 +272,7 @@ class TestRefusals:
         assert (task.state, last in said(task)) == (TaskState.SUPERSEDED, True)
 
     def test_l6_a_third_name_refuses_it(self, house: Lakehouse) -> None:
-        expiry = expired(house)
-        plan = planned(house, expiry)
+        plan = planned(house, expired(house))
         house.catalog.register(replace(NAME, name="other"), table(house).metadata_log[-1].location)
         house.control.registry.saw(house.catalog.load(replace(NAME, name="other")))
         task = undone(house, plan)
@@ -295,8 +290,7 @@ class TestRefusals:
         assert house.catalog.load(second_of(plans[1])).snapshots == before.snapshots
 
     def test_the_undo_itself_is_taken_back_by_dropping_the_second(self, house: Lakehouse) -> None:
-        expiry = expired(house)
-        plan = planned(house, expiry)
+        plan = planned(house, expired(house))
         task = undone(house, plan)
         with pytest.raises(NotAllowed, match="it was an undo") as refused:
             house.control.undoer.plan(task.task_id)
@@ -313,8 +307,7 @@ class TestVerifying:
     @pytest.fixture
     def reported(self, house: Lakehouse) -> tuple[Lakehouse, Task, TableName]:
         """It is reported, and not verified yet."""
-        expiry = expired(house)
-        plan = planned(house, expiry)
+        plan = planned(house, expired(house))
         task = house.control.dispatcher.apply(plan.plan_id)
         house.control.loop._keep_house()
         assert house.tasks.get(task.task_id).state is TaskState.COMMITTED
@@ -327,8 +320,7 @@ class TestVerifying:
 
     def test_one_that_does_not_read_is_an_alarm(self, reported: tuple[Lakehouse, Task, TableName]) -> None:
         house, task, second = reported
-        current = house.catalog.load(second).current_snapshot
-        assert current is not None
+        current = not_none(house.catalog.load(second).current_snapshot)
         house.catalog.damage(current.manifest_list)
         assert house.control.verifier.verify(house.tasks.get(task.task_id)).state is TaskState.FAILED
 

@@ -34,6 +34,7 @@ from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehou
 from tests.doubles.lake import MemoryTable
 from tests.doubles.table_files import MemoryTableFiles
 from tests.maintenance.test_upkeep import DAY_MS, expiries, lakehouse, live_on
+from tests.narrowing import not_none
 
 ALL_OLD = ExpireSnapshotsRequest("PT0S", 1)
 
@@ -64,8 +65,7 @@ def same(one: TableMetadata, other: TableMetadata) -> bool:
 
 
 def code(task: Task) -> str:
-    assert task.outcome is not None
-    return task.outcome.reason.code
+    return not_none(task.outcome).reason.code
 
 
 def test_s_14_what_expired_comes_back_as_it_was(house: Lakehouse) -> None:
@@ -81,8 +81,7 @@ def test_s_14_what_expired_comes_back_as_it_was(house: Lakehouse) -> None:
     assert len(ids(house)) == 1
     task = undone(house, plan)
     assert (task.state, code(task)) == (TaskState.SUCCEEDED, "verified")
-    assert task.outcome is not None
-    assert task.outcome.reason.text == f"4 snapshots of task {expiry.task_id} put back, 1 ref too"
+    assert not_none(task.outcome).reason.text == f"4 snapshots of task {expiry.task_id} put back, 1 ref too"
     assert same(before, table(house))
     assert table(house).properties[SIGNATURE_KEY] == task.task_id
     assert house.control.planner.policy(table(house)).problems == ()
@@ -270,8 +269,7 @@ class TestFiles:
         house.catalog.damage(lists[1])
         task = undone(house, plan)
         assert (task.state, code(task)) == (TaskState.SUPERSEDED, "conflict")
-        assert task.outcome is not None
-        assert lists[1] in task.outcome.reason.text
+        assert lists[1] in not_none(task.outcome).reason.text
         assert table(house) == before
 
     def test_i3_each_data_file_is_asked_for_once_and_its_length_counts(self, house: Lakehouse) -> None:
@@ -403,8 +401,7 @@ def test_w11_what_somebody_expires_anew_while_the_server_is_down_is_not_put_back
     stumbling.after = once(expire_again)
     task = undone(house, house.control.undoer.plan(expiry.task_id))
     assert (task.state, stumbling.carried, len(ids(house))) == (TaskState.SUCCEEDED, 1, 1)
-    assert task.outcome is not None
-    assert "missing again since" in task.outcome.reason.text
+    assert "missing again since" in not_none(task.outcome).reason.text
 
 
 def test_w11_a_server_that_dies_when_it_has_written_down_what_it_takes_has_taken_nothing(house: Lakehouse) -> None:

@@ -25,6 +25,7 @@ from icewright.core.errors import Unreadable, Unsupported
 from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
 from tests.lakes import sqlite
+from tests.narrowing import not_none
 
 NAME = TableName("lake", ("db",), "events")
 LIMIT = 1 << 20
@@ -160,8 +161,7 @@ def test_a_table_whose_files_are_none_is_unreadable(
     sqlite.append(sqlite.make_table(entry), [1])
     looked_at = PyIcebergCatalog(entry)
     table = looked_at.load(NAME)
-    snapshot = table.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(table.current_snapshot)
     monkeypatch.chdir(tmp_path)
     make(Path("none"))
     elsewhere = replace(snapshot, manifest_list=f"file://{tmp_path}/none")
@@ -212,6 +212,5 @@ def test_packed_metadata_has_the_limit_of_what_it_unpacks_to(tmp_path: Path, mon
 
 def look(looked_at: PyIcebergCatalog) -> None:
     table = looked_at.load(NAME)
-    snapshot = table.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(table.current_snapshot)
     list(looked_at.summarize(table, snapshot, looked_at.manifests(table, snapshot)))

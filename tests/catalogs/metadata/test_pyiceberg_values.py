@@ -58,6 +58,7 @@ from icewright.model.iceberg.inventory import PartitionStatistics
 from icewright.model.iceberg.tables import SortField as OurSortField
 from tests.cases import each_case
 from tests.lakes import sqlite
+from tests.narrowing import not_none
 
 MOMENT = datetime(2013, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
@@ -132,16 +133,14 @@ def test_bounds_also_of_a_narrower_former_type(type_name: str, raw: bytes, expec
 def sums(table: Table) -> list[PartitionStatistics]:
     catalog = PyIcebergCatalog(sqlite.entry_of(table))
     metadata = catalog.load(sqlite.table_name(table))
-    snapshot = metadata.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(metadata.current_snapshot)
     return list(recompute(metadata, catalog.summarize(metadata, snapshot, catalog.manifests(metadata, snapshot))))
 
 
 def written_files(table: Table) -> list[DataFile]:
     catalog = PyIcebergCatalog(sqlite.entry_of(table))
     metadata = catalog.load(sqlite.table_name(table))
-    snapshot = metadata.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(metadata.current_snapshot)
     partitions = frozenset(statistics.partition for statistics in sums(table))
     return list(catalog.data_files(metadata, snapshot, catalog.manifests(metadata, snapshot), partitions))
 
@@ -313,8 +312,7 @@ def spans_of(table: Table, null_order: str = "nulls-first") -> list[Any]:
     """The spans of all files by city, by number of rows."""
     catalog = PyIcebergCatalog(sqlite.entry_of(table))
     metadata = catalog.load(sqlite.table_name(table))
-    snapshot = metadata.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(metadata.current_snapshot)
     keys, partitions = catalog.manifests(metadata, snapshot), frozenset({Partition(0, UNPARTITIONED)})
     fields = (OurSortField(2, "identity", "desc", null_order), OurSortField(1, "identity", "asc", "nulls-first"))
     found = catalog.data_files(metadata, snapshot, keys, partitions, fields)

@@ -116,11 +116,7 @@ def is_done(rig: Rig, name: TableName, what: str) -> bool:
 @pytest.mark.parametrize("what", ["expiry", "rollback"])
 @pytest.mark.parametrize(("answer", "applied"), CELLS, ids=[f"{a}, {'applied' if b else 'dropped'}" for a, b in CELLS])
 def test_g7_c1_c2_what_the_server_says_of_its_own_commits_is_true(
-    rig: Rig,
-    answer: Answer,
-    applied: bool,  # noqa: FBT001 - a cell
-    what: str,
-    monkeypatch: pytest.MonkeyPatch,
+    rig: Rig, answer: Answer, what: str, monkeypatch: pytest.MonkeyPatch, *, applied: bool
 ) -> None:
     monkeypatch.setattr(rest_pointers, "ANSWER_TIMEOUT_MS", 1_500)
     name = TableName("lake", (NAMESPACE,), f"{what}{CELLS.index((answer, applied))}")

@@ -20,6 +20,7 @@ from icewright.core.errors import IcewrightError, NotFound, Unavailable, Unreada
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.names import TableName
 from tests.cases import each_case
+from tests.narrowing import of_type
 from tests.servers.processes import HOST
 
 EVENTS = TableName("lake", ("db",), "events")
@@ -102,8 +103,7 @@ def test_o12_a_table_is_what_the_catalog_says_with_all_its_snapshots(stub: Stub)
 def test_o12_an_answer_without_some_snapshots_is_not_taken_for_the_table(stub: Stub) -> None:
     log = [*METADATA["snapshot-log"], {"snapshot-id": 2, "timestamp-ms": 2}]  # type: ignore[misc]  # a list, above
     stub.answers[TABLE] = {**LOADED, "metadata": {**METADATA, "snapshot-log": log}}
-    error = refused(lambda: stub.catalog().load(EVENTS))
-    assert isinstance(error, Unreadable)
+    error = of_type(Unreadable, refused(lambda: stub.catalog().load(EVENTS)))
     assert "leaves snapshots of table lake.db.events out, 2 for one" in error.message
 
 
@@ -334,9 +334,7 @@ def properties_of(stub: Stub, **answer: Any) -> dict[str, str]:
     stub.answers[TABLE] = {**LOADED, **answer}
     pointers = RestPointers(stub.entry)
     pointers.load(EVENTS)
-    io = pointers.file_io(LOCATION)
-    assert isinstance(io, PyArrowFileIO)
-    return dict(io.properties)
+    return dict(of_type(PyArrowFileIO, pointers.file_io(LOCATION)).properties)
 
 
 def test_files_are_read_with_what_the_catalog_says_for_the_table(stub: Stub) -> None:

@@ -13,6 +13,7 @@ from icewright.model.actions.deletion import Held
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
 from tests.contracts.storages import HELD, OnHdfs
+from tests.narrowing import not_none
 from tests.servers.hdfs import Hdfs
 from tests.servers.processes import HOST, free_port
 
@@ -38,9 +39,7 @@ def store(hdfs_cluster: Hdfs) -> OnHdfs:
 
 
 def listed(store: OnHdfs) -> ListedObject:
-    found = store.objects.stat(store.at(KEY))
-    assert found is not None
-    return found
+    return not_none(store.objects.stat(store.at(KEY)))
 
 
 def meddled(store: OnHdfs, name: str, act: Callable[[Callable[[], Any]], Any]) -> HdfsQuarantine:
@@ -66,7 +65,7 @@ def test_a_file_that_is_replaced_at_the_last_moment_is_put_back(store: OnHdfs) -
 
 
 @pytest.mark.parametrize("happened", [True, False])
-def test_c1_whether_a_rename_happened_is_looked_for(store: OnHdfs, happened: bool) -> None:  # noqa: FBT001 - a case
+def test_c1_whether_a_rename_happened_is_looked_for(store: OnHdfs, *, happened: bool) -> None:
     expected = listed(store)
 
     def lose(do: Callable[[], Any]) -> Any:

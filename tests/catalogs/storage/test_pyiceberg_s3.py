@@ -20,6 +20,7 @@ from icewright.model.iceberg.locations import Aliases
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.reachable_files import FileClass
 from tests.lakes.sqlite import append, make_table, with_tables
+from tests.narrowing import not_none
 from tests.servers.processes import HOST, free_port
 from tests.servers.refusing import refusing_server
 from tests.servers.s3 import S3Server
@@ -44,16 +45,14 @@ def at(entry: CatalogEntry, endpoint: str, **properties: str) -> PyIcebergCatalo
 def test_metadata_manifests_and_times_are_read(entry: CatalogEntry) -> None:
     catalog = PyIcebergCatalog(entry)
     table = catalog.load(NAME)
-    snapshot = table.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(table.current_snapshot)
     assert table.location.startswith("s3://")
     keys = catalog.manifests(table, snapshot)
     (summary,) = catalog.summarize(table, snapshot, keys)
     (file,) = catalog.data_files(table, snapshot, keys, frozenset(summary.partitions))
     assert file.path.startswith(table.location)
     assert file.record_count == 10
-    first_at = catalog.first_written_at(table, snapshot)
-    assert first_at is not None
+    first_at = not_none(catalog.first_written_at(table, snapshot))
     # An object's time has seconds, a commit's has milliseconds.
     assert first_at <= snapshot.committed_at + 1000
 

@@ -198,10 +198,7 @@ M1, M2 = {"metadata_location": "m1"}, {"metadata_location": "m2"}
     ],
 )
 def test_t13_messages_of_all_kinds_are_told_apart_and_what_nobody_knows_may_be_a_commit(
-    text: Any,
-    message_format: str | None,
-    is_commit: bool,  # noqa: FBT001 - a case
-    snapshot_id: int | None,
+    text: Any, message_format: str | None, snapshot_id: int | None, *, is_commit: bool
 ) -> None:
     said = table_said(text, message_format)
     assert (said.is_commit, said.snapshot_id) == (is_commit, snapshot_id)

@@ -54,6 +54,12 @@ def at(world: World, seconds: int) -> int:
     return world.clock.now() // 1000 + seconds
 
 
+def refuses(world: World) -> None:
+    """The answer of the provider lets nobody in."""
+    with pytest.raises(LoginRefused):
+        world.log_in()
+
+
 class TestClaims:
     @pytest.mark.parametrize(
         "claims",
@@ -86,14 +92,12 @@ class TestClaims:
         self, world: World, claims: dict[str, Any]
     ) -> None:
         world.server.claims = claims
-        with pytest.raises(LoginRefused):
-            world.log_in()
+        refuses(world)
 
     @pytest.mark.parametrize(("claim", "off"), [("exp", -LEEWAY_S), ("nbf", LEEWAY_S + 1), ("iat", LEEWAY_S + 1)])
     def test_t11_nor_what_is_not_said_now(self, world: World, claim: str, off: int) -> None:
         world.server.claims = {claim: at(world, off)}
-        with pytest.raises(LoginRefused):
-            world.log_in()
+        refuses(world)
         world.server.claims = {claim: at(world, off + (1 if claim == "exp" else -1))}
         assert world.log_in().subject == "ada-7"  # clocks may be off by a minute
 
@@ -129,8 +133,7 @@ class TestSignatures:
             "secret": with_secret,
         }
         server.signed = signers[how]
-        with pytest.raises(LoginRefused):
-            world.log_in()
+        refuses(world)
 
     def test_t11_only_signatures_by_a_key_pair_count(self) -> None:
         assert not [one for one in ALGORITHMS if one == "none" or one.startswith("HS")]
@@ -138,8 +141,7 @@ class TestSignatures:
     @pytest.mark.parametrize("token", [None, 7, "", "x", "a.b", "a.b.c", "..", "é.é.é", "a" * 100_000])
     def test_t9_what_is_no_signed_answer_lets_nobody_in(self, world: World, token: Any) -> None:
         world.server.answers["/token"] = Answer.json({"access_token": "a", "token_type": "Bearer", "id_token": token})
-        with pytest.raises(LoginRefused):
-            world.log_in()
+        refuses(world)
 
 
 class TestKeys:
@@ -153,8 +155,7 @@ class TestKeys:
         world.server.kid, world.server.algorithm = "k1", "RS256"
         listed = {"keys": [world.server.keys["k2"].as_dict(private=False)]}
         world.server.answers["/keys"] = Answer.json(listed)
-        with pytest.raises(LoginRefused):
-            world.log_in()
+        refuses(world)
 
     def test_t13_unknown_keys_make_us_ask_once_a_minute_at_most(self, world: World) -> None:
         world.log_in()
@@ -163,13 +164,11 @@ class TestKeys:
         world.server.kid = "k9"
         world.server.answers["/keys"] = Answer.json({"keys": [own.as_dict(private=False)]})
         for _ in range(5):
-            with pytest.raises(LoginRefused):
-                world.log_in()
+            refuses(world)
         assert world.server.asked["/keys"] == 1
         world.clock.advance(60_000)
         for _ in range(5):
-            with pytest.raises(LoginRefused):
-                world.log_in()
+            refuses(world)
         assert world.server.asked["/keys"] == 2
 
     def test_t11_without_an_id_only_the_only_key_is_meant(self, world: World) -> None:
@@ -178,8 +177,7 @@ class TestKeys:
         assert world.log_in().subject == "ada-7"
         server.keys["k2"] = RSAKey.generate_key(2048, {"kid": "k2"})
         world.new_provider()
-        with pytest.raises(LoginRefused):
-            world.log_in()
+        refuses(world)
 
     @pytest.mark.parametrize("how", ["encrypts", "short", "secret", "twice", "other-algorithm", "private", "none"])
     def test_t11_keys_for_anything_else_are_none(self, world: World, how: str) -> None:
@@ -196,8 +194,7 @@ class TestKeys:
         }[how]
         world.server.keys = {"k1": short}
         world.server.answers["/keys"] = Answer.json({"keys": listed})
-        with pytest.raises(LoginRefused):
-            world.log_in()
+        refuses(world)
 
 
 class TestAddresses:
@@ -210,15 +207,13 @@ class TestAddresses:
             for status in (301, 302, 303, 307, 308):
                 world.server.answers[path] = Answer(status, headers=to)
                 world.new_provider()
-                with pytest.raises(LoginRefused):
-                    world.log_in()
+                refuses(world)
             assert not elsewhere.asked
 
     def test_t7_who_calls_itself_otherwise_is_somebody_else(self, world: World) -> None:
         for issuer in ("https://elsewhere.example.com", world.server.issuer + "/", None):
             world.server.discovery = {"issuer": issuer}
-            with pytest.raises(LoginRefused):
-                world.log_in()
+            refuses(world)
 
     @pytest.mark.parametrize("endpoint", ["authorization_endpoint", "token_endpoint", "jwks_uri"])
     @pytest.mark.parametrize(
@@ -226,8 +221,7 @@ class TestAddresses:
     )
     def test_t7_only_https_and_without_credentials(self, world: World, endpoint: str, address: Any) -> None:
         world.server.discovery = {endpoint: address}
-        with pytest.raises(LoginRefused):
-            world.log_in()
+        refuses(world)
 
     @each_case(
         "host",
@@ -448,8 +442,7 @@ class TestAccessTokens:
 class TestSecret:
     def test_a_wrong_secret_lets_nobody_in(self, world: World) -> None:
         world.new_provider(client_secret="x")  # noqa: S106 - not a secret
-        with pytest.raises(LoginRefused):
-            world.log_in()
+        refuses(world)
 
     def test_a_public_client_has_none(self, world: World) -> None:
         world.server.secret = None

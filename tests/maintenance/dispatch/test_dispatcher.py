@@ -12,26 +12,17 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Mode
 from icewright.model.work.breaker import FAILURES_MAX
-from icewright.model.work.jobs import (
-    PROTOCOL_VERSION,
-    Committed,
-    CommitUnknown,
-    Conflicted,
-    Failed,
-    Result,
-    TaskReport,
-)
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, Failed, Result, TaskReport
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.work.tasks.retry import BACKOFF_BASE_MS, BACKOFF_MAX_MS
 from tests.builders.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, RETRYABLE, STOPPED, Worker, hello
+from tests.builders.worker import FINAL, RETRYABLE, STOPPED, Worker, at_work, hello
+from tests.narrowing import not_none
 
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
-    return house
+    return Lakehouse().with_ready_table()
 
 
 def dispatcher(house: Lakehouse) -> Dispatcher:
@@ -78,8 +69,7 @@ def test_x4_an_approval_is_of_one_plan_and_not_of_what_takes_its_place(house: La
     task = dispatcher(house).apply(house.control.maintainer.look(NAME).plan.plan_id)
     house.append(2)
     house.pass_time(10 * MINUTE_MS)
-    enqueued = house.control.maintainer.look(NAME).enqueued
-    assert enqueued is not None
+    enqueued = not_none(house.control.maintainer.look(NAME).enqueued)
     assert (enqueued.coalesced, enqueued.task.task_id) == (True, task.task_id)
     house.catalog.set_properties(NAME, {"icewright.mode": "approve"})
     assert Worker(house).claim_if_any() is None
@@ -260,8 +250,7 @@ def test_work_of_catalogs_out_of_reach_is_not_given_out(house: Lakehouse) -> Non
 
 def test_a_heartbeat_extends_the_lease_and_hears_of_a_cancel(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     for _ in range(5):
         house.pass_time(LEASE_MS - 1)
         assert not worker.beat(spec).cancel
@@ -288,8 +277,7 @@ def test_what_the_owner_does_not_want_any_more_is_not_committed(
     house: Lakehouse, properties: dict[str, str], code: str
 ) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     assert not worker.beat(spec, "committing").cancel
     house.catalog.set_properties(NAME, properties)
     assert not worker.beat(spec).cancel  # the table is only asked when it matters
@@ -307,8 +295,7 @@ def test_what_the_owner_does_not_want_any_more_is_not_begun(
     house.catalog.set_properties(NAME, properties)
     assert Worker(house).claim_if_any() is None
     task = house.only_task()
-    assert task.outcome is not None
-    assert (task.state, task.outcome.reason.code) == (TaskState.SUPERSEDED, code)
+    assert (task.state, not_none(task.outcome).reason.code) == (TaskState.SUPERSEDED, code)
     assert last_attempt(house, task) is AttemptState.CANCELLED
 
 
@@ -333,8 +320,7 @@ def test_what_its_executor_cannot_do_any_more_is_not_applied(house: Lakehouse) -
 
 def test_without_a_word_from_the_catalog_nothing_is_committed(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.catalog.available = False
     with pytest.raises(Unavailable):
         worker.beat(spec, "committing")
@@ -344,8 +330,7 @@ def test_without_a_word_from_the_catalog_nothing_is_committed(house: Lakehouse) 
 
 def test_whether_the_table_fits_is_left_to_the_commit(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
     assert not worker.beat(spec, "committing").cancel
     house.catalog.drop(NAME)
@@ -386,16 +371,13 @@ def test_reports_of_a_first_attempt(
     house: Lakehouse, result: Result, state: TaskState, attempt: AttemptState, code: str
 ) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     if result is STOPPED:
         dispatcher(house).cancel(spec.task_id)
     task = worker.report(spec, result)
     assert task.outcome is not None
     assert (task.state, last_attempt(house, task), task.outcome.reason.code) == (state, attempt, code)
-    report = house.tasks.attempts(task.task_id)[-1].report_json
-    assert report is not None
-    assert result.kind in report
+    assert result.kind in not_none(house.tasks.attempts(task.task_id)[-1].report_json)
 
 
 @pytest.mark.parametrize(
@@ -478,22 +460,19 @@ def test_a_retryable_failure_is_tried_again_after_a_while_and_not_for_ever(house
     house.pass_time(LEASE_MS)
     house.control.loop.round()
     task = house.only_task()
-    assert task.outcome is not None
-    assert (task.state, task.outcome.reason.code) == (TaskState.FAILED, "engine")
+    assert (task.state, not_none(task.outcome).reason.code) == (TaskState.FAILED, "engine")
 
 
 def test_a_failure_of_a_task_that_was_asked_to_stop_is_its_end(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     dispatcher(house).cancel(spec.task_id)
     assert worker.report(spec, RETRYABLE).state is TaskState.CANCELLED
 
 
 def test_a_report_after_the_lease_is_lost(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.pass_time(LEASE_MS)
     with pytest.raises(LeaseLost):
         worker.report(spec, Committed(1))  # nobody has noticed yet that the lease ran out
@@ -531,8 +510,7 @@ def test_a_task_that_changes_while_its_report_is_read_is_lost(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     check_lease = house.tasks.check_lease
 
     def cancelled_behind_it(task_id: str, fencing_token: int) -> Task:

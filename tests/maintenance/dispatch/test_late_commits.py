@@ -9,16 +9,16 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TASK_ID_KEY
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from tests.builders.lakehouse import HOUR_MS, LEASE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, STOPPED, Worker
+from tests.builders.worker import FINAL, STOPPED, Worker, at_work, succeeded
 from tests.maintenance.dispatch.test_verifier import two_groups
+from tests.narrowing import not_none
 
 OTHER = TableName("lake", ("db",), "other")
 
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer.look(NAME)
     return house
 
@@ -29,8 +29,7 @@ def history(house: Lakehouse, task: Task) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("end", ["superseded", "failed", "cancelled"])
 def test_a_commit_after_the_end_is_verified_and_told(house: Lakehouse, end: str) -> None:
-    zombie = Worker(house)
-    spec = zombie.claimed()
+    zombie, spec = at_work(house)
     if end == "superseded":
         task = zombie.commit_unknown(spec)
         house.pass_time(LEASE_MS)
@@ -47,9 +46,7 @@ def test_a_commit_after_the_end_is_verified_and_told(house: Lakehouse, end: str)
         house.rounds(2)
 
     task = house.tasks.get(spec.task_id)
-    assert task.state is TaskState.SUCCEEDED
-    assert task.outcome is not None
-    assert task.outcome.snapshot_id == snapshot.snapshot_id
+    assert succeeded(task).snapshot_id == snapshot.snapshot_id
     assert history(house, task)[-3:-1] == [(end, history(house, task)[-3][1]), ("committed", "found-late")]
     assert house.tasks.attempts(spec.task_id)[-1].state is AttemptState.COMMITTED
     assert [log for log in logs if log["event"] == "commit of a task that had ended"] != []
@@ -62,12 +59,9 @@ def test_one_that_lost_rows_is_an_alarm_as_any_other(house: Lakehouse) -> None:
     zombie.commit(spec)
     house.pass_time(HOUR_MS)
     house.rounds(3)
-    outcome = house.tasks.get(spec.task_id).outcome
-    assert outcome is not None
-    assert outcome.reason.code == "verification-failed"
+    assert not_none(house.tasks.get(spec.task_id).outcome).reason.code == "verification-failed"
     record = house.record()
-    assert record.problem is not None
-    assert record.problem.code == "parked"
+    assert not_none(record.problem).code == "parked"
 
 
 def test_it_waits_while_the_table_has_another_task_under_way(house: Lakehouse) -> None:
@@ -101,8 +95,7 @@ def test_an_alarm_is_raised_once(house: Lakehouse) -> None:
 
 
 def test_task_ids_that_an_owner_made_up_or_copied_concern_nobody(house: Lakehouse) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     worker.report(spec, FINAL)
     house.create(OTHER)
     for task_id in (spec.task_id, "task-of-nobody"):
@@ -141,8 +134,7 @@ def test_another_part_that_comes_when_one_was_verified_is_verified_too(lost_rows
     house.rounds(3)
 
     task = house.tasks.get(spec.task_id)
-    assert task.outcome is not None
-    assert task.outcome.snapshot_id == late.snapshot_id
+    assert not_none(task.outcome).snapshot_id == late.snapshot_id
     assert task.state is (TaskState.FAILED if lost_rows else TaskState.SUCCEEDED)
     assert (house.record().problem is not None) is bool(lost_rows)
     changes = len(house.tasks.history(spec.task_id))

@@ -21,6 +21,7 @@ from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.window import Closed
 from tests.builders.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 DAY_MS = 24 * HOUR_MS
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -100,16 +101,14 @@ def test_a_person_is_told_since_when_what_is_due_and_until_when_it_waits() -> No
 
 def window(house: Lakehouse) -> Window:
     metadata = house.metadata()
-    found = windows.window_of(house.control.planner.policy(metadata))
-    assert found is not None
+    found = not_none(windows.window_of(house.control.planner.policy(metadata)))
     return windows.spread(found, metadata.table_id)
 
 
 def test_the_table_is_looked_at_as_its_window_opens_however_quiet_it_is() -> None:
     house = lakehouse()
     live_on(house, 13)  # after one in the morning
-    opens = windows.opens_at(window(house), house.clock.now())
-    assert opens is not None
+    opens = not_none(windows.opens_at(window(house), house.clock.now()))
     assert house.record().next_look_at <= opens
     house.clock.advance(opens - 30_000 - house.clock.now())
     house.control.maintainer.look(NAME)
@@ -119,8 +118,7 @@ def test_the_table_is_looked_at_as_its_window_opens_however_quiet_it_is() -> Non
 def test_a_table_whose_orphans_alone_are_removed_is_looked_at_as_its_window_opens() -> None:
     house = lakehouse({"icewright.expire-snapshots.enabled": "false", "icewright.remove-orphan-files.enabled": "true"})
     live_on(house, 13)
-    opens = windows.opens_at(window(house), house.clock.now())
-    assert opens is not None
+    opens = not_none(windows.opens_at(window(house), house.clock.now()))
     house.clock.advance(opens - 30_000 - house.clock.now())
     looked = house.control.maintainer.look(NAME)
     assert (looked.upkeep.reasons, looked.upkeep.look_at) == ((), opens)
@@ -160,9 +158,7 @@ def test_what_is_claimed_too_late_does_not_begin_and_what_has_begun_may_commit()
     leave, metadata = house.control.dispatcher.leave, house.metadata()
     assert leave.obstacle(waiting, metadata) is None
     house.pass_time(HOUR_MS)
-    obstacle = leave.obstacle(waiting, metadata)
-    assert obstacle is not None
-    assert obstacle.code == "window-closed"
+    assert not_none(leave.obstacle(waiting, metadata)).code == "window-closed"
     assert leave.veto(waiting) is None
     assert house.control.dispatcher.claim_own(SERVER, frozenset({"lake"})) is None
     assert house.tasks.get(waiting.task_id).state is TaskState.SUPERSEDED

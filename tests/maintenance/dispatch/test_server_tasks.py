@@ -27,6 +27,7 @@ from icewright.plans.policy_digest import SETTINGS_DIGEST, plan_digest
 from tests.builders.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import Worker, hello
 from tests.doubles.expiry import MemoryExpiry
+from tests.narrowing import of_type
 
 
 @dataclass
@@ -63,9 +64,7 @@ def house() -> Lakehouse:
 
 
 def of(house: Lakehouse) -> Expirer:
-    found = house.carriers[ActionKind.EXPIRE_SNAPSHOTS]
-    assert isinstance(found, Expirer)
-    return found
+    return of_type(Expirer, house.carriers[ActionKind.EXPIRE_SNAPSHOTS])
 
 
 def queue(house: Lakehouse) -> str:
@@ -251,7 +250,7 @@ def other_expiry(house: Lakehouse, task_id: str) -> None:
 
 
 @pytest.mark.parametrize("under_way", [False, True])
-def test_l8_what_somebody_else_expired_first_is_no_alarm(house: Lakehouse, under_way: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_l8_what_somebody_else_expired_first_is_no_alarm(house: Lakehouse, *, under_way: bool) -> None:
     house.catalog.set_ref(NAME, "v1", house.catalog.load(NAME).snapshots[-1].snapshot_id, kind=RefKind.TAG)
     task_id = queue(house)
     if under_way:
@@ -265,8 +264,7 @@ def test_l8_what_somebody_else_expired_first_is_no_alarm(house: Lakehouse, under
 def test_e6_a_new_ref_of_the_old_name_is_no_alarm_and_neither_is_a_log_that_was_trimmed(house: Lakehouse) -> None:
     current = house.catalog.load(NAME).snapshots[-1].snapshot_id
     house.catalog.set_ref(NAME, "old", current, kind=RefKind.TAG)
-    action = settled(house, queue(house)).action
-    assert isinstance(action, ExpireSnapshots)
+    action = of_type(ExpireSnapshots, settled(house, queue(house)).action)
     went = replace(action, refs_removed=(RefAt("old", RefKind.TAG, action.snapshot_ids[0]),))
     metadata = house.catalog.load(NAME)
     assert expired(went, metadata, None).code == "verified"

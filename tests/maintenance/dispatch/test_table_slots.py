@@ -28,6 +28,7 @@ from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import BONN, NAME, SECOND_MS, Lakehouse
 from tests.builders.worker import Worker
 from tests.contracts.stores import stores_on
+from tests.narrowing import not_none, of_type
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -38,8 +39,7 @@ def house(request: pytest.FixtureRequest) -> Lakehouse:
         found = stores_on("sqlite", request, clock)
         return found.tables(), found.tasks()
 
-    house = Lakehouse(stores=None if request.param == "memory" else stores)
-    house.ready_table()
+    house = Lakehouse(stores=None if request.param == "memory" else stores).with_ready_table()
     house.rounds(1)
     return house
 
@@ -58,8 +58,7 @@ def claimed(house: Lakehouse) -> dict[ActionKind, tuple[Worker, TaskSpec]]:
 def commit_statistics(house: Lakehouse, spec: TaskSpec) -> Committed:
     """What a job commits."""
     assert isinstance(spec.action, ComputeStatistics)
-    of = house.metadata().snapshot(spec.action.base_snapshot_id)
-    assert of is not None
+    of = not_none(house.metadata().snapshot(spec.action.base_snapshot_id))
     blobs = tuple(
         StatisticsBlob(THETA_SKETCH, of.snapshot_id, of.sequence_number, (column.field_id,), {NDV_KEY: "7"})
         for column in spec.action.columns
@@ -72,8 +71,7 @@ def commit_statistics(house: Lakehouse, spec: TaskSpec) -> Committed:
 
 def rows(house: Lakehouse) -> int:
     metadata = house.metadata()
-    snapshot = metadata.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(metadata.current_snapshot)
     keys = house.catalog.manifests(metadata, snapshot)
     return sum(file.record_count for file in house.catalog.data_files(metadata, snapshot, keys, frozenset({BONN})))
 
@@ -105,9 +103,7 @@ def test_statistics_and_a_rewrite_run_at_once_and_both_succeed(
         assert (task.state, task.attempt) == (TaskState.SUCCEEDED, 1), task.outcome
     assert rows(house) == before == 80
     assert len(house.metadata().statistics) == 1
-    record = house.tables.record_by_name(NAME)
-    assert record is not None
-    assert record.problem is None
+    assert not_none(house.tables.record_by_name(NAME)).problem is None
 
 
 def test_whoever_wants_both_slots_waits_for_both(house: Lakehouse) -> None:
@@ -127,13 +123,11 @@ def test_why_tells_slots_by_the_rows_of_the_queue_as_claims_do(request: pytest.F
 
     def stores(clock: Clock) -> tuple[TableStore, TaskStore]:
         both = stores_on("sqlite", request, clock)
-        tasks = both.tasks()
-        assert isinstance(tasks, SqlTaskStore)
+        tasks = of_type(SqlTaskStore, both.tasks())
         found.append(tasks)
         return both.tables(), tasks
 
-    house = Lakehouse(stores=stores)
-    house.ready_table()
+    house = Lakehouse(stores=stores).with_ready_table()
     house.rounds(1)
     statistics = ask_for_statistics(house)
     with writing(found[0]._engine) as connection:

@@ -18,15 +18,15 @@ from icewright.model.work.jobs import Committed, CommitUnknown, Result, TaskSpec
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.plans.evidence.service import Changes, _fewest_files, changes_between, committed_part, problem_of
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, STOPPED, Worker
+from tests.builders.worker import FINAL, STOPPED, Worker, at_work, succeeded
 from tests.cases import each_case
 from tests.doubles.lake import MemoryFile
+from tests.narrowing import not_none
 
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer.look(NAME)
     return house
 
@@ -49,8 +49,7 @@ def lost(house: Lakehouse, worker: Worker) -> tuple[TaskSpec, Task]:
 
 
 def code(task: Task) -> str:
-    assert task.outcome is not None
-    return task.outcome.reason.code
+    return not_none(task.outcome).reason.code
 
 
 # Doubts.
@@ -66,8 +65,7 @@ def test_a_commit_may_still_arrive_for_as_long_as_a_lease(house: Lakehouse, doub
     house.pass_time(1)
     settled = house.control.verifier.settle(task)
     assert settled.state is TaskState.COMMITTED
-    assert settled.outcome is not None
-    assert settled.outcome.snapshot_id == snapshot.snapshot_id
+    assert not_none(settled.outcome).snapshot_id == snapshot.snapshot_id
     assert house.tasks.attempts(task.task_id)[-1].state is AttemptState.COMMITTED
 
 
@@ -137,7 +135,7 @@ def test_a_later_attempt_that_ended_so_has_ended_so_when_no_commit_is_found(
 
 
 @pytest.mark.parametrize("recreated", [False, True])
-def test_a_doubt_about_a_table_that_is_gone_is_over(house: Lakehouse, recreated: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_a_doubt_about_a_table_that_is_gone_is_over(house: Lakehouse, *, recreated: bool) -> None:
     _, task = in_doubt(house, Worker(house))
     house.catalog.drop(NAME)
     if recreated:
@@ -218,17 +216,14 @@ def test_w7_a_report_of_a_commit_that_is_not_there_is_not_believed(house: Lakeho
 
 
 def test_the_snapshot_that_counts_carries_the_task_whatever_the_report_says(house: Lakehouse) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     snapshot = worker.commit(spec)
     task = house.control.verifier.verify(worker.report(spec, Committed(1)))
-    assert task.state is TaskState.SUCCEEDED
-    assert task.outcome is not None
-    assert task.outcome.snapshot_id == snapshot.snapshot_id
+    assert succeeded(task).snapshot_id == snapshot.snapshot_id
 
 
 @pytest.mark.parametrize("recreated", [False, True])
-def test_a_table_that_is_gone_cannot_be_verified(house: Lakehouse, recreated: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_a_table_that_is_gone_cannot_be_verified(house: Lakehouse, *, recreated: bool) -> None:
     task = Worker(house).carry_out()
     house.catalog.drop(NAME)
     if recreated:
@@ -244,12 +239,11 @@ def test_a_snapshot_without_its_parent_is_there_and_cannot_be_compared(house: La
     house.catalog.expire(NAME, [s.snapshot_id for s in metadata.snapshots if s != metadata.current_snapshot])
     verified = house.control.verifier.verify(task)
     assert (verified.state, code(verified)) == (TaskState.SUCCEEDED, "unverified")
-    assert verified.outcome is not None
-    assert verified.outcome.snapshot_id == metadata.current_snapshot_id
+    assert not_none(verified.outcome).snapshot_id == metadata.current_snapshot_id
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_renamed_table_is_verified_under_its_new_name(house: Lakehouse, replaced: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_a_renamed_table_is_verified_under_its_new_name(house: Lakehouse, *, replaced: bool) -> None:
     task = Worker(house).carry_out()
     renamed = TableName("lake", ("db",), "renamed")
     house.catalog.rename(NAME, renamed)
@@ -286,8 +280,7 @@ def test_an_expired_snapshot_cannot_be_verified(house: Lakehouse) -> None:
 
 def test_an_unreadable_table_is_waited_for_but_not_for_ever(house: Lakehouse) -> None:
     task = Worker(house).carry_out()
-    snapshot = house.metadata().current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(house.metadata().current_snapshot)
     house.catalog.damage(snapshot.manifest_list)
     house.pass_time(VERIFY_TIMEOUT_MS - 1)
     with pytest.raises(Unreadable):
@@ -308,8 +301,7 @@ def test_a_catalog_that_is_away_is_waited_for(house: Lakehouse) -> None:
 
 def test_what_a_commit_did_to_other_partitions_is_noticed(house: Lakehouse) -> None:
     """Rows moved from one partition to another: the sum is right, the table is not."""
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.append(1, KYOTO)
     paths = [file.path for group in spec.rewrite.groups for file in group.files]
     moved = [MemoryFile("bonn", BONN, 1, 79), MemoryFile("kyoto", KYOTO, 1, 1)]
@@ -379,8 +371,7 @@ def two_groups() -> tuple[Lakehouse, Worker, TaskSpec]:
     house.catalog.append(NAME, files)
     house.pass_time(HOUR_MS)
     assert house.control.maintainer.look(NAME).enqueued is not None
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     assert [group.partition for group in spec.rewrite.groups] == [BONN, KYOTO]
     delete = MemoryFile("d", KYOTO, 100, 1, content=FileContent.POSITION_DELETES, referenced_data_file=files[0].path)
     house.catalog.overwrite(NAME, add=[delete], remove=[])
@@ -413,8 +404,7 @@ def test_a_commit_in_part_whose_attempt_never_reported_is_verified_by_the_table(
     house.pass_time(LEASE_MS)
     house.rounds(2)
     assert house.only_task().state is TaskState.SUCCEEDED
-    outcome = house.only_task().outcome
-    assert outcome is not None
+    outcome = not_none(house.only_task().outcome)
     assert outcome.reason.text == "1 of 2 groups: 8 files became 1, the same 80 rows; 1 was left out"
 
 
@@ -468,10 +458,9 @@ def test_every_part_that_attempts_at_a_task_committed_is_verified(lost_rows: int
 
 
 @pytest.mark.parametrize("leaves_one_out", [True, False])
-def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, leaves_one_out: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, *, leaves_one_out: bool) -> None:
     """As many files and rows as planned, of the same partition, but one of them is another one."""
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     house.append(1)
     stranger = next(f.path for f in house.catalog.live_files(NAME) if f.path not in _inputs(spec))
     paths = sorted(_inputs(spec))
@@ -482,8 +471,7 @@ def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, lea
     snapshot = house.catalog.commit_rewrite(
         NAME, base_snapshot_id=spec.rewrite.base_snapshot_id, remove=removed, add=[output], summary=summary
     )
-    assert parent is not None
-    changes = changes_between(house.catalog, house.metadata(), parent, snapshot, spec.rewrite)
+    changes = changes_between(house.catalog, house.metadata(), not_none(parent), snapshot, spec.rewrite)
     assert problem_of(spec.rewrite, snapshot, changes) == (
         f"1 input files are still listed, first {paths[0]}" if leaves_one_out else None
     )
@@ -540,22 +528,19 @@ def test_a_row_more_or_less_than_deletes_can_remove_is_an_alarm(format_version: 
     house = planned_with_deletes(format_version)
     task = house.control.verifier.verify(Worker(house, lost_rows=lost).carry_out())
     assert (task.state, code(task)) == (TaskState.FAILED, "verification-failed")
-    assert task.outcome is not None
-    assert "its deletes remove" in task.outcome.reason.text
+    assert "its deletes remove" in not_none(task.outcome).reason.text
 
 
 def test_position_deletes_may_say_less_than_they_list_but_the_proof_has_to_agree(deleted_from: Lakehouse) -> None:
     """A row that two delete files name is gone once: manifests allow that, and then the proof must have counted so."""
     task = deleted_from.control.verifier.verify(Worker(deleted_from, lost_rows=-1).carry_out())
-    assert task.outcome is not None
-    assert task.outcome.reason.text == "its proof says records=77, the manifests say 78"
+    assert not_none(task.outcome).reason.text == "its proof says records=77, the manifests say 78"
 
 
 def verdict_on(house: Lakehouse, changes: Callable[[Changes], Changes], **summary: str) -> str | None:
     """What is wrong with the commit of the only task when it did something else, or says so."""
     action: RewriteDataFiles = house.only_task().rewrite
-    parent = house.metadata().current_snapshot
-    assert parent is not None
+    parent = not_none(house.metadata().current_snapshot)
     Worker(house).carry_out()
     metadata = house.metadata()
     assert metadata.current_snapshot is not None
@@ -584,15 +569,12 @@ def test_the_proof_in_the_summary_has_to_be_what_the_manifests_say(
 
 @pytest.mark.parametrize("said", [{LEVEL_KEY: "level-1"}, {LAYOUT_KEY: "sort(1)"}, {LEVEL_KEY: ""}])
 def test_the_summary_has_to_say_the_order_that_was_planned(house: Lakehouse, said: dict[str, str]) -> None:
-    problem = verdict_on(house, lambda changes: changes, **said)
-    assert problem is not None
-    assert "its summary says" in problem
+    assert "its summary says" in not_none(verdict_on(house, lambda changes: changes, **said))
 
 
 def test_v3_vectors_of_replaced_files_have_to_go() -> None:
     house = planned_with_deletes(3)
-    said = verdict_on(house, lambda changes: replace(changes, removed_deletes=changes.removed_deletes[1:]))
-    assert said is not None
+    said = not_none(verdict_on(house, lambda changes: replace(changes, removed_deletes=changes.removed_deletes[1:])))
     assert said.endswith("is still listed, and its file is not")
 
 
@@ -637,8 +619,7 @@ def test_w5_equality_deletes_of_all_partitions_must_not_go_while_they_apply() ->
 
 
 def test_an_optimizer_that_cannot_tell_is_not_asked_twice(house: Lakehouse) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     worker.commit(spec)
     task = worker.report(spec, CommitUnknown("timeout"))
     house.pass_time(LEASE_MS)
@@ -663,7 +644,9 @@ def tried_again(house: Lakehouse, task: Task) -> Task:
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_the_commit_of_the_attempt_counts_not_an_older_one_that_was_rolled_back(house: Lakehouse, told: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_the_commit_of_the_attempt_counts_not_an_older_one_that_was_rolled_back(
+    house: Lakehouse, *, told: bool
+) -> None:
     zombie, worker = Worker(house), Worker(house, "optimizer-b", lost_rows=3)
     slow, task = lost(house, zombie)
     tried_again(house, task)
@@ -676,12 +659,11 @@ def test_the_commit_of_the_attempt_counts_not_an_older_one_that_was_rolled_back(
     task = task if told else house.control.verifier.settle(task)
     verified = house.control.verifier.verify(task)
     assert (verified.state, code(verified)) == (TaskState.FAILED, "verification-failed")
-    assert verified.outcome is not None
-    assert verified.outcome.snapshot_id == snapshot.snapshot_id
+    assert not_none(verified.outcome).snapshot_id == snapshot.snapshot_id
 
 
 @pytest.mark.parametrize("rolls_back", [True, False])
-def test_what_an_earlier_attempt_committed_is_not_given_out_again(house: Lakehouse, rolls_back: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_what_an_earlier_attempt_committed_is_not_given_out_again(house: Lakehouse, *, rolls_back: bool) -> None:
     zombie = Worker(house)
     slow, task = lost(house, zombie)
     tried_again(house, task)

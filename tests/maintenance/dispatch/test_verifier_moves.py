@@ -14,7 +14,8 @@ from icewright.model.work.tasks import Task, TaskState
 from icewright.plans.evidence.service import Changes, Delta, changes_between, problem_of
 from tests.builders import worker as worker_module
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import Worker, at_work
+from tests.narrowing import not_none
 
 MIGRATE = "icewright.rewrite-data-files.migrate-spec"
 BY_BUCKET = (PartitionField(1, 1001, "id_bucket", "bucket[2]"),)
@@ -24,8 +25,7 @@ BY_BUCKET = (PartitionField(1, 1001, "id_bucket", "bucket[2]"),)
 @pytest.fixture
 def house() -> Lakehouse:
     """Eight files in Bonn and two in Kyoto of the older spec, and small ones of the current one."""
-    house = Lakehouse()
-    house.ready_table(properties={MIGRATE: "all"})
+    house = Lakehouse().with_ready_table({MIGRATE: "all"})
     house.append(2, KYOTO)
     spec_id = house.catalog.set_spec(NAME, BY_BUCKET)
     house.append(8, Partition(spec_id, "[1]"))
@@ -42,8 +42,7 @@ def test_rows_that_moved_are_verified_beside_files_that_were_merged(house: Lakeh
     task = carried_out(house)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert {group.output_spec_id for group in task.rewrite.groups} == {None, 1}
-    assert task.outcome is not None
-    assert task.outcome.reason.text == "18 files became 7, the same 180 rows"
+    assert not_none(task.outcome).reason.text == "18 files became 7, the same 180 rows"
     assert {file.partition.spec_id for file in house.catalog.live_files(NAME)} == {1}
     assert house.control.maintainer.look(NAME, plan_anew=True).plan.is_empty
 
@@ -63,8 +62,7 @@ def test_rows_that_end_up_in_the_old_spec_are_an_alarm(
 
 def test_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     worker.lost_rows = 1
     task = house.control.verifier.verify(worker.report(spec, Committed(worker.commit(spec).snapshot_id)))
     assert task.state is TaskState.FAILED
@@ -73,11 +71,9 @@ def test_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
 def moved(house: Lakehouse) -> tuple[RewriteDataFiles, Snapshot, Changes]:
     """What a right commit says and does."""
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     snapshot = worker.commit(spec)
-    parent = house.metadata().snapshot(snapshot.parent_id)
-    assert parent is not None
+    parent = not_none(house.metadata().snapshot(snapshot.parent_id))
     return spec.rewrite, snapshot, changes_between(house.catalog, house.metadata(), parent, snapshot, spec.rewrite)
 
 

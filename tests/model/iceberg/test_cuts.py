@@ -166,7 +166,7 @@ FITS = [
 
 
 @each_case(("kind", "literal", "fits"), FITS)
-def test_a_literal_is_a_value_of_a_type_or_is_none(kind: Any, literal: Literal, fits: bool) -> None:  # noqa: FBT001 - a case
+def test_a_literal_is_a_value_of_a_type_or_is_none(kind: Any, literal: Literal, *, fits: bool) -> None:
     assert fits_type(literal, kind) is fits
 
 

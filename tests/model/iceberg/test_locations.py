@@ -137,5 +137,5 @@ def test_aliases_that_lead_nowhere_or_in_a_circle_are_refused(authorities: dict[
         ("/a/...", False),
     ],
 )
-def test_o2_keys_that_a_file_system_would_tidy_up_are_known(location: str, ambiguous: bool) -> None:  # noqa: FBT001 - a case
+def test_o2_keys_that_a_file_system_would_tidy_up_are_known(location: str, *, ambiguous: bool) -> None:
     assert is_ambiguous(location) is ambiguous

@@ -31,6 +31,7 @@ from icewright.policy.effective import effective_policy
 from icewright.policy.settings import BY_KEY, value_problem
 from tests.builders.observations import policy, table
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 _MINUTE, _HORIZON_MINUTES = timedelta(minutes=1), 3 * 24 * 60
@@ -204,8 +205,7 @@ def test_it_opens_next_when_the_clock_on_the_wall_says_so_first(moment: tuple[Wi
 def test_nothing_opens_a_millisecond_sooner(moment: tuple[Window, int], more_ms: int) -> None:
     window, instant = moment
     window = replace(window, duration_ms=window.duration_ms + more_ms, delay_ms=window.delay_ms + more_ms)
-    opens = opens_at(window, instant)
-    assert opens is not None
+    opens = not_none(opens_at(window, instant))
     assert is_open(window, opens)
     assert opens == instant or not is_open(window, opens - 1)
 
@@ -215,8 +215,7 @@ class TestNightsInWhichClocksAreChanged:
 
     def test_a_window_ends_at_the_time_that_it_ends_at_on_other_days(self) -> None:
         for day, hours in (("2026-03-29", 3), ("2026-10-25", 5), ("2026-10-26", 4)):
-            opens = opens_at(self.NIGHT, at(f"{day}T00:00", "Europe/Berlin"))
-            assert opens is not None
+            opens = not_none(opens_at(self.NIGHT, at(f"{day}T00:00", "Europe/Berlin")))
             assert not is_open(self.NIGHT, at(f"{day}T06:00", "Europe/Berlin"))
             assert at(f"{day}T06:00", "Europe/Berlin") - opens == hours * HOUR_MS
 
@@ -289,17 +288,14 @@ class TestValues:
         ],
     )
     def test_what_is_no_expression_is_said(self, text: str, said: str) -> None:
-        problem = value_problem(BY_KEY["icewright.maintenance-window.cron"], text)
-        assert problem is not None
-        assert said in problem
+        assert said in not_none(value_problem(BY_KEY["icewright.maintenance-window.cron"], text))
 
     @each_case(
         "text",
         ["", "CET+1", "Berlin", "europe/berlin", "localtime", "../../etc/passwd", "Europe", "/etc/localtime", "\0"],
     )
     def test_what_is_no_time_zone_is_said(self, text: str) -> None:
-        problem = value_problem(BY_KEY["icewright.maintenance-window.time-zone"], text)
-        assert problem is not None
+        problem = not_none(value_problem(BY_KEY["icewright.maintenance-window.time-zone"], text))
         assert "Europe/Berlin" in problem
 
     @each_case("text", ["PT0S", "PT59S", "P8D", "4h", "-PT1H"])

@@ -28,6 +28,7 @@ from icewright.model.work.breaker import (
 from icewright.model.work.tasks import Outcome, Task, TaskState
 from tests.cases import each_case
 from tests.contracts.samples import new_task
+from tests.narrowing import not_none
 
 NOW = 1_700_000_000_000
 
@@ -48,8 +49,7 @@ def test_nothing_has_happened_yet() -> None:
 
 
 def test_w9_so_many_failures_in_a_row_open_it_and_the_reason_says_until_when() -> None:
-    reason = parked(WASTED, NOW)
-    assert reason is not None
+    reason = not_none(parked(WASTED, NOW))
     assert (reason.code, reason.figures["until"]) == ("parked", NOW + PARKED_MS)
     assert "the executor was lost" in reason.text
 
@@ -115,11 +115,8 @@ def test_after_a_day_one_more_try_is_let_through_and_its_failure_parks_again() -
 
 def test_rows_that_were_not_kept_open_it_at_once() -> None:
     alarm = ended(TaskState.FAILED, code=VERIFICATION_FAILED)
-    reason = parked([alarm], NOW)
-    assert reason is not None
-    assert "did not keep the rows" in reason.text
-    of_an_expiry = parked([replace(alarm, prediction=EXPIRY)], NOW)
-    assert of_an_expiry is not None
+    assert "did not keep the rows" in not_none(parked([alarm], NOW)).text
+    of_an_expiry = not_none(parked([replace(alarm, prediction=EXPIRY)], NOW))
     assert "did not keep the table as it should have" in of_an_expiry.text
     assert parked([alarm], NOW + PARKED_MS) is None
     assert parked([ended(TaskState.SUCCEEDED), alarm], NOW) is None
@@ -145,8 +142,7 @@ def test_it_counts_by_cause_and_says_which() -> None:
         ([of(Cause.AWAY), of(Cause.CONFLICT), of(Cause.AWAY)], "away"),
         ([of(Cause.CONFLICT)] * 4, "conflict"),
     ):
-        reason = parked(tasks, NOW, limits)
-        assert reason is not None
+        reason = not_none(parked(tasks, NOW, limits))
         assert (reason.figures["cause"], reason.figures["kind"]) == (cause, "rewrite_data_files")
         assert "`icewright table unpark`" in reason.text
     assert parked([of(Cause.CONFLICT)] * 3, NOW, limits) is None
@@ -160,8 +156,7 @@ def test_of_many_causes_as_many_as_the_greater_of_both_open_it() -> None:
 
 def test_it_is_parked_for_as_long_as_the_owner_says() -> None:
     limits = Thresholds(parked_ms=60_000)
-    reason = parked(WASTED, NOW, limits)
-    assert reason is not None
+    reason = not_none(parked(WASTED, NOW, limits))
     assert (reason.figures["until"], "1 minutes" in reason.text) == (NOW + 60_000, True)
     assert parked(WASTED, NOW + 60_000, limits) is None
 

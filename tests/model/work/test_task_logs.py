@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.core.errors import InvalidMessage
-from icewright.model.work.tasks import (
-    LINE_LENGTH_MAX,
-    LINES_MAX,
-    LOG_BYTES_MAX,
-    LogLevel,
-    LogLine,
-    LogLines,
-)
+from icewright.model.work.tasks import LINE_LENGTH_MAX, LINES_MAX, LOG_BYTES_MAX, LogLevel, LogLine, LogLines
 from icewright_spark.optimizer.attempt_log import BEAT_BYTES_MAX, BEAT_LINES_MAX, AttemptLog
 
 

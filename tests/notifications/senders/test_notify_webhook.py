@@ -223,7 +223,7 @@ class _Dripping:
 
 class TestLimits:
     @pytest.mark.parametrize("drips", [True, False])
-    def test_neither_slow_nor_endless_answers_hold_anybody_up(self, drips: bool) -> None:  # noqa: FBT001 - a case
+    def test_neither_slow_nor_endless_answers_hold_anybody_up(self, *, drips: bool) -> None:
         server = _Dripping(b"HTTP/1.1 200 OK\r\n", drips=drips)
         with pytest.raises(Unavailable):
             sender(f"http://127.0.0.1:{server.port}/", allowed=LOOPBACK, timeout_s=0.5 if drips else 60).send(

@@ -19,6 +19,7 @@ from icewright.model.work.jobs import (
 )
 from icewright.model.work.tasks import Attempt, AttemptState
 from icewright.plans.evidence.measures import committed_input_bytes, measured
+from tests.narrowing import not_none
 
 CONFLICT = GroupLeft(1, "conflict", "a delete", retryable=True)
 
@@ -44,8 +45,7 @@ def test_before_a_report_nothing_is_known() -> None:
 
 
 def test_a_commit_of_all_groups() -> None:
-    found = measured([report(1, Committed(1))])
-    assert found is not None
+    found = not_none(measured([report(1, Committed(1))]))
     assert (found.groups_committed, found.groups_conflicted, found.groups_failed) == (2, 0, 0)
     assert (found.input_files, found.input_bytes, found.output_files, found.output_bytes) == (8, 800, 2, 200)
     assert (found.records, found.deleted_records) == (78, 2)
@@ -55,8 +55,7 @@ def test_a_commit_of_all_groups() -> None:
 
 
 def test_what_was_written_for_a_group_that_is_left_is_wasted() -> None:
-    found = measured([report(1, Committed(1), left=(CONFLICT,))])
-    assert found is not None
+    found = not_none(measured([report(1, Committed(1), left=(CONFLICT,))]))
     assert (found.groups_committed, found.groups_conflicted, found.groups_failed) == (1, 1, 0)
     assert (found.input_files, found.output_bytes, found.records) == (4, 100, 39)
     assert (found.read_bytes, found.written_bytes, found.wasted_bytes) == (800, 200, 100)
@@ -64,8 +63,7 @@ def test_what_was_written_for_a_group_that_is_left_is_wasted() -> None:
 
 def test_a_group_that_failed_has_written_nothing_that_is_known() -> None:
     failed = GroupLeft(1, "file-unreadable", "in-7 is missing", retryable=True)
-    found = measured([report(1, Committed(1), left=(failed,), groups=(0,))])
-    assert found is not None
+    found = not_none(measured([report(1, Committed(1), left=(failed,), groups=(0,))]))
     assert (found.groups_committed, found.groups_conflicted, found.groups_failed) == (1, 0, 1)
     assert found.wasted_bytes == 0
 
@@ -73,16 +71,14 @@ def test_a_group_that_failed_has_written_nothing_that_is_known() -> None:
 def test_the_work_of_all_attempts_counts_and_that_of_the_refused_ones_is_wasted() -> None:
     refused = report(1, Conflicted("a delete"), left=(CONFLICT, replace(CONFLICT, group_id=0)))
     ended = report(2, Failed("engine", "lost", retryable=True), groups=())
-    found = measured([refused, ended, report(3, Committed(1))])
-    assert found is not None
+    found = not_none(measured([refused, ended, report(3, Committed(1))]))
     assert (found.attempts, found.groups_committed, found.groups_conflicted) == (3, 2, 2)
     assert (found.written_bytes, found.wasted_bytes, found.cpu_ms) == (400, 200, 60)
     assert found.proof_cpu_ms == 12
 
 
 def test_of_a_commit_that_nobody_can_tell_of_nothing_is_said_to_be_wasted() -> None:
-    found = measured([report(1, CommitUnknown("timeout"))])
-    assert found is not None
+    found = not_none(measured([report(1, CommitUnknown("timeout"))]))
     assert (found.groups_committed, found.written_bytes, found.wasted_bytes) == (0, 200, 0)
 
 

@@ -16,6 +16,7 @@ from icewright.model.iceberg.files import DataFile, Partition
 from icewright.model.iceberg.tables import SortField
 from icewright.plans.evidence.service import changes_between, problem_of
 from tests.lakes.sqlite import BY_CITY, append, entry_of, make_lake, make_table, table_name
+from tests.narrowing import not_none
 
 CITY = 2
 ASKED = (SortField(CITY, "identity", "asc", "nulls-first"),)
@@ -25,8 +26,7 @@ LONG = "a city of a name that is longer than bounds are"
 def live(table: Table) -> list[DataFile]:
     catalog = PyIcebergCatalog(entry_of(table))
     metadata = catalog.load(table_name(table))
-    snapshot = metadata.current_snapshot
-    assert snapshot is not None
+    snapshot = not_none(metadata.current_snapshot)
     keys = catalog.manifests(metadata, snapshot)
     partitions = frozenset(one for summary in catalog.summarize(metadata, snapshot, keys) for one in summary.partitions)
     return list(catalog.data_files(metadata, snapshot, keys, partitions, ASKED))
@@ -34,8 +34,7 @@ def live(table: Table) -> list[DataFile]:
 
 def add_forged(table: Table, **changes: dict[int, Any] | None) -> None:
     """The first file once more, under another name, with other metrics."""
-    snapshot = table.refresh().current_snapshot()
-    assert snapshot is not None
+    snapshot = not_none(table.refresh().current_snapshot())
     first: LibraryFile = snapshot.manifests(table.io)[0].fetch_manifest_entry(table.io)[0].data_file
     said = {
         name: getattr(first, name)
@@ -85,13 +84,11 @@ def test_what_is_not_true_of_the_partition_is_said(changes: dict[str, Any], said
 
 def test_a_commit_of_such_a_file_is_not_verified(table: Table) -> None:
     catalog = PyIcebergCatalog(entry_of(table))
-    before = catalog.load(table_name(table)).current_snapshot
-    assert before is not None
+    before = not_none(catalog.load(table_name(table)).current_snapshot)
     (file,) = live(table)
     add_forged(table, null_value_counts={1: 0, CITY: 4})
     metadata = catalog.load(table_name(table))
-    after = metadata.current_snapshot
-    assert after is not None
+    after = not_none(metadata.current_snapshot)
     inputs = (InputFile(file.path, file.size_bytes, file.record_count, 1),)
     group = FileGroup(0, Partition(0, file.partition.values), "", inputs)
     action = RewriteDataFiles(before.snapshot_id, 0, (group,), 1 << 29)

@@ -18,8 +18,7 @@ from tests.predictions import estimated, predicted
 
 def merged() -> tuple[Lakehouse, Task]:
     """A table of which eight files have become one."""
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer.look(NAME)
     return house, house.control.verifier.verify(Worker(house).carry_out())
 

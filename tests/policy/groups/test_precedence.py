@@ -12,6 +12,7 @@ from icewright.model.policy.policies import NamedRule, NewRevision, Policies, Ru
 from icewright.model.policy.resource_groups import OPEN_DEFAULT, ResourceGroup, TenantCaps
 from icewright.policy.groups.precedence import GroupSource, applied_source, caps_said, group_win
 from tests.builders.lakehouse import Lakehouse
+from tests.narrowing import not_none
 
 ORDERS = TableName("lake", ("sales",), "orders")
 ETL = {"icewright.resource-group": "etl"}
@@ -67,12 +68,10 @@ def test_caps_of_its_owner_and_of_nobody_else() -> None:
     sources = (applied(ResourceGroup("default", tenants=(ops, sales))), configured())
     win = group_win(ORDERS, {"owner": "sales"}, (), sources)
     assert (win.tenant, win.tenant_caps) == ("sales", sales)
-    assert win.group is not None
-    assert win.group.tenants == (sales,)
+    assert not_none(win.group).tenants == (sales,)
     nobody = group_win(ORDERS, {}, (), sources)
     assert (nobody.tenant, nobody.tenant_caps) == ("", None)
-    assert nobody.group is not None
-    assert nobody.group.tenants == ()
+    assert not_none(nobody.group).tenants == ()
 
 
 def test_caps_in_words() -> None:

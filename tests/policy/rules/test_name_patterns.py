@@ -40,7 +40,7 @@ MATCHES = [
 
 
 @each_case(("pattern", "table", "matches"), MATCHES)
-def test_x3_a_pattern_matches_what_it_says_and_nothing_else(pattern: str, table: str, matches: bool) -> None:  # noqa: FBT001 - a table of cases
+def test_x3_a_pattern_matches_what_it_says_and_nothing_else(pattern: str, table: str, *, matches: bool) -> None:
     assert name_pattern(pattern).matches(name(table)) is matches
 
 

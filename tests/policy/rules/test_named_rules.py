@@ -122,10 +122,7 @@ def test_each_setting_is_looked_up_by_itself() -> None:
     ],
 )
 def test_conditions_all_have_to_hold(
-    owner: str | None,
-    properties: Mapping[str, str] | None,
-    table_has: Mapping[str, str],
-    is_for: bool,  # noqa: FBT001 - a table of cases
+    owner: str | None, properties: Mapping[str, str] | None, table_has: Mapping[str, str], *, is_for: bool
 ) -> None:
     found = RuleIndex([rule("a", owner=owner, properties=properties)]).concerning(ORDERS, table_has)
     assert bool(found) is is_for

@@ -61,11 +61,6 @@ class Follows:
 
 
 @pytest.fixture
-def served() -> Served:
-    return Served()
-
-
-@pytest.fixture
 def follows(served: Served) -> Follows:
     return Follows(served)
 

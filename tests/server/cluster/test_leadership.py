@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -29,18 +28,13 @@ from icewright.server.loop import Loop
 from icewright.store.scope_filters import bucket_of
 from tests.builders.lakehouse import Lakehouse
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
+from tests.waiting import until
 
 WAIT_S = 30.0
 NAMES = [TableName("lake", ("db",), f"t{number}") for number in range(1_000)]
 ENGINE = create_engine("sqlite://")
 """Nothing here writes by it."""
-
-
-def soon(holds: Callable[[], object]) -> None:
-    until_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.005)
 
 
 @dataclass
@@ -132,6 +126,14 @@ class Machine:
         return self.leadership.led is not None
 
 
+@contextmanager
+def leading(machine: Machine) -> Iterator[None]:
+    """It has begun, and leads."""
+    with machine.leadership:
+        until(lambda: machine.leads)
+        yield
+
+
 @pytest.fixture
 def machines() -> tuple[Machine, Machine]:
     store, book = Store(), SqlServers(new_store())
@@ -140,22 +142,19 @@ def machines() -> tuple[Machine, Machine]:
 
 def test_one_leads_and_when_it_ends_in_order_the_other_one_does(machines: tuple[Machine, Machine]) -> None:
     first, second = machines
-    with first.leadership:
-        soon(lambda: first.leads)
-        led = first.leadership.led
-        assert led is not None
-        soon(lambda: led.loop.round_ended_at is not None)
+    with leading(first):
+        led = not_none(first.leadership.led)
+        until(lambda: led.loop.round_ended_at is not None)
         with second.leadership:
-            soon(lambda: len(first.book.present()) == 2)
+            until(lambda: len(first.book.present()) == 2)
             assert not second.leads
-            soon(lambda: leader_of(second.leadership.servers()))
-            leader = leader_of(second.leadership.servers())
-            assert leader is not None
+            until(lambda: leader_of(second.leadership.servers()))
+            leader = not_none(leader_of(second.leadership.servers()))
             assert (leader.server.server_id, leader.server.epoch) == ("server-1", 1)
             first.leadership.__exit__()
             assert (first.beside, first.leads) == (["begun", "ended"], False)
-            soon(lambda: second.leads)
-            soon(lambda: [one.server.epoch for one in first.book.present()] == [2])
+            until(lambda: second.leads)
+            until(lambda: [one.server.epoch for one in first.book.present()] == [2])
             told = second.house.tasks.feed.after(0, 10, FeedFilter()).told
             assert [one.fact.fact for one in told] == [FactKind.LEADER_CHANGED]
             assert told[0].fact.reason.figures == {"epoch": 2}
@@ -172,17 +171,15 @@ def test_who_loses_the_lead_follows_and_may_lead_again_with_nothing_remembered(
     machines: tuple[Machine, Machine],
 ) -> None:
     first, second = machines
-    with first.leadership:
-        soon(lambda: first.leads)
+    with leading(first):
         remembered = first.leadership.led
         first.election.is_robbed()
-        with second.leadership:
-            soon(lambda: second.leads)
-            soon(lambda: not first.leads)
-            soon(lambda: first.beside == ["begun", "ended"])
-            soon(lambda: first.election.epoch is None)
+        with leading(second):
+            until(lambda: not first.leads)
+            until(lambda: first.beside == ["begun", "ended"])
+            until(lambda: first.election.epoch is None)
             assert not first.ended.is_set()
-        soon(lambda: first.leads)
+        until(lambda: first.leads)
         assert first.leadership.led is not remembered
         assert first.beside == ["begun", "ended", "begun"]
     assert first.leadership.failure is None
@@ -201,24 +198,22 @@ def test_a_leader_that_hangs_gives_the_lead_to_another_server_and_not_to_process
         nonlocal checks
         checks += 1
 
-    with first.leadership:
-        soon(lambda: first.leads)
+    with leading(first):
         monkeypatch.setattr(Loop, "silent_s", 1e9)
         monkeypatch.setattr(first.election, "check", check)
-        soon(lambda: checks > 3 or not first.leads)
+        until(lambda: checks > 3 or not first.leads)
         assert first.leads
         book.beat(Server("server-2", "http://127.0.0.1:1/", "0.1.0"))
-        soon(lambda: not first.leads)
+        until(lambda: not first.leads)
 
 
 def test_a_leader_whose_store_is_away_leads_on_until_it_can_be_told(machines: tuple[Machine, Machine]) -> None:
     first, _ = machines
-    with first.leadership:
-        soon(lambda: first.leads)
+    with leading(first):
         first.election.trouble = StoreUnavailable("for a while")
-        soon(lambda: first.leads)
+        until(lambda: first.leads)
         first.election.trouble = None
-        soon(lambda: first.leads)
+        until(lambda: first.leads)
     assert first.beside == ["begun", "ended"]
 
 
@@ -237,8 +232,8 @@ def test_a_store_that_is_away_is_told_of_once_in_each_outage(
     monkeypatch.setattr(first.election, "check", counted)
 
     def is_asked(times: int) -> None:
-        until = len(asked) + times
-        soon(lambda: len(asked) >= until)
+        in_all = len(asked) + times
+        until(lambda: len(asked) >= in_all)
 
     with capture_logs() as logs, first.leadership:
         for _ in range(2):
@@ -252,22 +247,19 @@ def test_a_store_that_is_away_is_told_of_once_in_each_outage(
 def test_a_server_that_may_be_none_any_more_ends(machines: tuple[Machine, Machine]) -> None:
     first, second = machines
     gone = RuntimeError("the schema is a newer one")
-    with first.leadership:
-        soon(lambda: first.leads)
+    with leading(first):
         first.election.trouble = gone
         assert first.ended.wait(WAIT_S)
     assert first.leadership.failure is gone
     assert first.beside == ["begun", "ended"]
-    with second.leadership:
-        soon(lambda: second.leads)
+    with leading(second):
+        pass
 
 
 def test_a_server_whose_loop_ends_by_itself_ends_as_well(machines: tuple[Machine, Machine]) -> None:
     first, _ = machines
-    with first.leadership:
-        soon(lambda: first.leads)
-        led = first.leadership.led
-        assert led is not None
+    with leading(first):
+        led = not_none(first.leadership.led)
         led.loop.stop()
         assert first.ended.wait(WAIT_S)
     assert "ended unexpectedly" in str(first.leadership.failure)
@@ -285,8 +277,8 @@ def test_what_cannot_be_begun_is_tried_again(machines: tuple[Machine, Machine]) 
         return build(engine, part)
 
     first.leadership._build = fails_once
-    with first.leadership:
-        soon(lambda: first.leads)
+    with leading(first):
+        pass
     assert len(tries) == 2
 
 
@@ -328,24 +320,21 @@ def sharers() -> tuple[Sharer, Sharer]:
 
 def test_each_server_looks_at_its_share_and_who_is_left_at_all_of_it(sharers: tuple[Sharer, Sharer]) -> None:
     first, second = sharers
-    with first.leadership:
-        soon(lambda: first.leads)
+    with leading(first):
         assert len(first.share.buckets) == 128, "it assigns before its loop turns"
         with second.leadership:
-            soon(lambda: (len(first.share.buckets), len(second.share.buckets)) == (64, 64))
-            soon(lambda: second.parts)
+            until(lambda: (len(first.share.buckets), len(second.share.buckets)) == (64, 64))
+            until(lambda: second.parts)
             assert ([part.leads for part in second.parts], first.parts) == ([False], [])
-            assigned = second.leadership.assigned()
-            assert assigned is not None
+            assigned = not_none(second.leadership.assigned())
             assert [one.server_id for one in assigned.sessions] == ["server-1", "server-2"]
-            looking = second.leadership._looking
-            assert looking is not None
-            soon(lambda: looking.control.loop.round_ended_at is not None)
+            looking = not_none(second.leadership._looking)
+            until(lambda: looking.control.loop.round_ended_at is not None)
             second.leadership.wake()
             session = second.share.session
             first.leadership.__exit__()
-            soon(lambda: second.leads and len(second.share.buckets) == 128)
-            soon(lambda: not looking.thread.is_alive())
+            until(lambda: second.leads and len(second.share.buckets) == 128)
+            until(lambda: not looking.thread.is_alive())
             assert (second.parts[0].is_present, second.share.session) == (False, session)
     assert SqlCoordinator(first.shared).assigned().sessions == ()
     assert second.leadership._looking is None
@@ -360,7 +349,7 @@ def test_a_server_with_another_coordinator_ends_with_the_reason_and_never_leads(
     asked: list[str] = []
     monkeypatch.setattr(second.election, "lead", lambda: asked.append("to lead"))
     with second.leadership:
-        soon(second.ended.is_set)
+        until(second.ended.is_set)
     assert isinstance(second.leadership.failure, InvalidConfiguration)
     assert "server-1 of this store has the coordinator store" in second.leadership.failure.message
     assert (second.beside, second.parts, asked) == ([], [], [])
@@ -375,42 +364,38 @@ def test_the_leader_says_once_which_servers_have_another_configuration() -> None
         for n in "12"
     )
     with capture_logs() as logs, first.leadership:
-        soon(lambda: first.leads)
+        until(lambda: first.leads)
         assert first.leadership.differing == 0
         with second.leadership:
-            soon(lambda: first.leadership.differing == 1)
+            until(lambda: first.leadership.differing == 1)
             assert second.leadership.differing is None
-            soon(lambda: len(second.share.buckets) == 64)
+            until(lambda: len(second.share.buckets) == 64)
             second.leadership.__exit__()
-            soon(lambda: first.leadership.differing == 0)
+            until(lambda: first.leadership.differing == 0)
     said = [one for one in logs if one["event"] == "a server has another configuration than the leader"]
     assert [(one["server"], one["sections"]) for one in said] == [("server-2", ("groups",))]
 
 
 def test_a_server_that_was_declared_dead_begins_anew(sharers: tuple[Sharer, Sharer]) -> None:
     first, second = sharers
-    with first.leadership:
-        soon(lambda: first.leads)
-        with second.leadership:
-            soon(lambda: second.parts)
-            before = second.leadership._looking
-            assert before is not None
-            first.share.coordinator.leave(before.session)
-            second.share._told = None  # its next heartbeat is now
-            soon(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)
-            assert second.share.session != before.session
-            soon(lambda: not before.thread.is_alive())
+    with leading(first), second.leadership:
+        until(lambda: second.parts)
+        before = not_none(second.leadership._looking)
+        first.share.coordinator.leave(before.session)
+        second.share._told = None  # its next heartbeat is now
+        until(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)
+        assert second.share.session != before.session
+        until(lambda: not before.thread.is_alive())
 
 
 def test_a_leader_that_was_declared_dead_leads_anew(sharers: tuple[Sharer, Sharer]) -> None:
     first, _ = sharers
-    with first.leadership:
-        soon(lambda: first.leads)
+    with leading(first):
         led, session = first.leadership.led, first.share.session
         first.share.coordinator.leave(session or 0)
         first.share._told = None
-        soon(lambda: first.leadership.led not in (None, led))
-        soon(lambda: len(first.share.buckets) == 128)
+        until(lambda: first.leadership.led not in (None, led))
+        until(lambda: len(first.share.buckets) == 128)
         assert first.share.session != session
 
 
@@ -420,53 +405,47 @@ def test_a_table_at_which_a_loop_hangs_is_looked_at_by_the_leader_that_its_serve
     first, second = sharers
     monkeypatch.setattr(leadership, "LOOK_END_S", 0.01)
     hangs, goes_on = threading.Event(), threading.Event()
-    with first.leadership:
-        soon(lambda: first.leads)
-        with second.leadership:
-            soon(lambda: second.parts and len(second.share.buckets) == 64)
-            looking, session = second.leadership._looking, second.share.session
-            assert looking is not None
-            name = next(one for one in NAMES if bucket_of(one) in second.share.buckets)
+    with leading(first), second.leadership:
+        until(lambda: second.parts and len(second.share.buckets) == 64)
+        looking, session = second.leadership._looking, second.share.session
+        assert looking is not None
+        name = next(one for one in NAMES if bucket_of(one) in second.share.buckets)
 
-            def hang() -> None:
-                with second.parts[0].working(name) as is_ours:
-                    assert is_ours
-                    hangs.set()
-                    goes_on.wait(WAIT_S)
-
-            monkeypatch.setattr(looking.control.loop, "turn", hang)
-            assert hangs.wait(WAIT_S)
-            first.leadership.__exit__()
-            soon(lambda: second.leads and len(second.share.buckets) == 128)
-            part = second.share._present
-            assert part is not None
-            with part.working(name) as is_ours:
+        def hang() -> None:
+            with second.parts[0].working(name) as is_ours:
                 assert is_ours
-            assert second.share.session != session
-            goes_on.set()
+                hangs.set()
+                goes_on.wait(WAIT_S)
+
+        monkeypatch.setattr(looking.control.loop, "turn", hang)
+        assert hangs.wait(WAIT_S)
+        first.leadership.__exit__()
+        until(lambda: second.leads and len(second.share.buckets) == 128)
+        part = not_none(second.share._present)
+        with part.working(name) as is_ours:
+            assert is_ours
+        assert second.share.session != session
+        goes_on.set()
 
 
 def test_a_loop_that_hangs_gives_its_tables_away(
     sharers: tuple[Sharer, Sharer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = sharers
-    with first.leadership:
-        soon(lambda: first.leads)
-        with second.leadership:
-            soon(lambda: second.parts and len(second.share.buckets) == 64)
-            looking = second.leadership._looking
-            assert looking is not None
-            hangs, goes_on = threading.Event(), threading.Event()
+    with leading(first), second.leadership:
+        until(lambda: second.parts and len(second.share.buckets) == 64)
+        looking = not_none(second.leadership._looking)
+        hangs, goes_on = threading.Event(), threading.Event()
 
-            def hang() -> None:
-                hangs.set()
-                goes_on.wait(WAIT_S)
+        def hang() -> None:
+            hangs.set()
+            goes_on.wait(WAIT_S)
 
-            monkeypatch.setattr(looking.control.loop, "turn", hang)
-            assert hangs.wait(WAIT_S)
-            monkeypatch.setattr(Loop, "silent_s", property(lambda loop: 1e9 * (loop is looking.control.loop)))
-            soon(lambda: second.leadership.is_stuck and len(first.share.buckets) == 128)
-            assert len(second.parts) == 1
-            goes_on.set()
-            looking.control.loop.stop()
-            soon(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)
+        monkeypatch.setattr(looking.control.loop, "turn", hang)
+        assert hangs.wait(WAIT_S)
+        monkeypatch.setattr(Loop, "silent_s", property(lambda loop: 1e9 * (loop is looking.control.loop)))
+        until(lambda: second.leadership.is_stuck and len(first.share.buckets) == 128)
+        assert len(second.parts) == 1
+        goes_on.set()
+        looking.control.loop.stop()
+        until(lambda: len(second.parts) == 2 and len(second.share.buckets) == 64)

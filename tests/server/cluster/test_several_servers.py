@@ -11,13 +11,12 @@ from icewright.model.work.jobs import Conflicted
 from icewright.model.work.tasks import TaskState
 from icewright.ports.store import AT_ONCE, InventoryUpdate
 from tests.builders.lakehouse import NAME, SECOND_MS, Lakehouse
-from tests.builders.worker import Worker
+from tests.builders.worker import at_work
 
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.maintainer.look(NAME)
     return house
 
@@ -94,8 +93,7 @@ def test_q2_a_plan_of_another_server_is_not_taken_for_ones_own(house: Lakehouse)
 
 def test_q2_a_table_that_moved_on_is_looked_at_by_whoever_leads(house: Lakehouse) -> None:
     """A report comes in at one server; another one turns the loop."""
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     first, leader = house.control, house.restart()
     house.control = first
     house.pass_time(SECOND_MS)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from icewright.core.errors import Unavailable, Unreadable
+from icewright.core.errors import InboxFull, Unavailable, Unreadable
 from icewright.core.servers import TableShare
 from icewright.feed.publisher import OUTAGE_REPORTED_MS
 from icewright.maintenance.table_maintainer import Looked
@@ -165,6 +165,98 @@ def test_others_are_told_of_so_many_tables_as_they_have_looked_at(
     leader.loop.round()
     follower.loop.round()
     assert all(house.tables.record_by_name(name) for name in names)
+
+
+def test_tables_that_their_owner_does_not_answer_for_are_looked_at_by_the_leader_however_many_they_are(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner may be the only server that a catalog does not answer: what it was told of would fill its share."""
+    names = [TableName("lake", ("db",), f"t{number}") for number in range(5)]
+    for name in names:
+        house.ready_table(name)
+    monkeypatch.setattr("icewright.server.discovery.WAITING_MAX", 2)
+    monkeypatch.setattr("icewright.server.discovery.SENT_AT_ONCE", 1)
+    leader = server(house, leads=True)
+    for known in (0, 2, 4, 5):
+        leader.loop.round()
+        assert sum(house.tables.record_by_name(name) is not None for name in names) == known
+        house.pass_time(LEFT_TO_OTHERS_MS)
+    assert house.tables.inbox(9) == []
+
+
+def test_the_leader_finds_its_own_new_tables_while_those_of_others_wait(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("icewright.server.discovery.WAITING_MAX", 0)
+    house.ready_table(OTHER)
+    leader = server(house, NAME, leads=True)
+    leader.loop.round()
+    house.ready_table(NAME)
+    house.pass_time(INTERVAL_MS)
+    leader.loop.round()
+    assert house.tables.record_by_name(NAME) is not None
+    assert house.tables.record_by_name(OTHER) is None
+
+
+def test_tables_of_a_catalog_that_others_cannot_reach_keep_nobody_from_telling_of_those_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house = Lakehouse(others=("pond",))
+    names = [NAME, OTHER, TableName("pond", ("db",), "orders")]
+    for name in names:
+        house.ready_table(name)
+    monkeypatch.setattr("icewright.server.discovery.WAITING_MAX", 1)
+    monkeypatch.setattr("icewright.server.discovery.SENT_AT_ONCE", 1)
+    server(house, leads=True).loop.round()
+    assert {one.event.table_name.catalog for one in house.tables.inbox(9)} == {"lake", "pond"}
+
+
+def test_where_the_inbox_is_full_the_leader_looks_itself(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_events: object, **_options: object) -> int:
+        raise InboxFull(1)
+
+    monkeypatch.setattr(house.tables, "receive", full)
+    house.ready_table()
+    leader = server(house, leads=True)
+    leader.loop.round()
+    leader.loop.round()
+    assert looked_at(house, NAME)
+
+
+def test_the_leader_looks_at_its_own_tables_also_where_others_cannot_be_told(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_events: object, **_options: object) -> int:
+        raise TypeError("a defect")
+
+    monkeypatch.setattr(house.tables, "receive", fails)
+    for name in (NAME, OTHER):
+        house.ready_table(name)
+    server(house, NAME, leads=True).loop.round()
+    assert looked_at(house, NAME)
+
+
+def test_a_table_that_another_server_has_read_since_is_unreadable_no_more(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.ready_table()
+    leader, follower = server(house, leads=True), server(house, NAME)
+
+    def broken(_name: TableName) -> None:
+        raise Unreadable("its metadata is cut off")
+
+    leader.loop.round()
+    house.pass_time(LEFT_TO_OTHERS_MS)
+    with monkeypatch.context() as patched:
+        patched.setattr(house.catalog, "load", broken)
+        leader.loop.round()
+    assert set(leader.loop.unreadable) == {NAME}
+    house.notify(house.append(1))
+    follower.loop.round()
+    assert looked_at(house, NAME)
+    house.pass_time(INTERVAL_MS)
+    leader.loop.round()
+    assert leader.loop.unreadable == {}
 
 
 def test_events_are_worked_on_by_the_owner_of_the_bucket_whether_the_table_is_known_or_not(house: Lakehouse) -> None:

@@ -20,6 +20,7 @@ from icewright.server.server import serve
 from icewright.store.transactions import FOLLOWS
 from tests.lakes.sqlite import make_lake
 from tests.lakes.stores import postgres_store
+from tests.narrowing import not_none
 from tests.servers.postgres import PostgresServer
 
 NAME = TableName("lake", ("db",), "events")
@@ -48,9 +49,7 @@ def test_a_store_on_sqlite_has_one_server_that_shares_nothing(config: Config) ->
         assert not opened.is_shared
         with open_coordination(config, {}, opened) as coordination:
             assert coordination.sharing("server-1") is None
-        store = opened.follow().registry.book().store
-        assert store is not None
-        assert not store.is_shared
+        assert not not_none(opened.follow().registry.book().store).is_shared
 
 
 def test_a_platform_that_cannot_be_asked_is_told_by_each_server_as_it_starts(
@@ -92,12 +91,10 @@ def test_a_server_that_looks_writes_within_what_it_holds_alone_and_moves_no_file
     url = postgres_store(postgres)
     config = replace(config, server=replace(config.server, store_url=url))
     with open_control_plane(config, {}) as opened, open_coordination(config, {}, opened) as coordination:
-        sharing = coordination.sharing("server-1")
-        assert sharing is not None
+        sharing = not_none(coordination.sharing("server-1"))
         share = sharing.share
         share.keep()
-        led = opened.election.lead()
-        assert led is not None
+        led = not_none(opened.election.lead())
         share.assign(led)
         share.keep()
         looks = sharing.build(part := share.part(leads=False))
@@ -106,8 +103,7 @@ def test_a_server_that_looks_writes_within_what_it_holds_alone_and_moves_no_file
         with part.working(NAME) as may:
             assert may
             looks.tables.look_at_once(NAME)
-        store = looks.registry.book().store
-        assert store is not None
+        store = not_none(looks.registry.book().store)
         assert (store.is_shared, store.declares) == (True, False)
         assert looks.removal_rounds._remover.catalogs == frozenset()
         engine = looks.tables._engine  # type: ignore[attr-defined]  # of the store on SQL

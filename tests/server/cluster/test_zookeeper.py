@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -25,16 +24,10 @@ from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 from tests.servers.certificates import Authority
 from tests.servers.processes import HOST
 from tests.servers.zookeeper import PASSWORD, USER, ZooKeeperServer
+from tests.waiting import until
 
 WAIT_S = 60.0
 STORE = "00000000000000aa"
-
-
-def soon(holds: Callable[[], object]) -> None:
-    until_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
 
 
 class Town:
@@ -64,7 +57,7 @@ class Town:
         twin = KazooClient(hosts=self.server.hosts[0], client_id=before)
         twin.start()
         twin.stop()
-        soon(lambda: one._client.client_id not in (None, before))
+        until(lambda: one._client.client_id not in (None, before))
 
 
 @pytest.fixture
@@ -98,7 +91,7 @@ def test_who_has_not_stood_for_long_stands_no_more(town: Town) -> None:
     hangs, other = town.open(patience_s=0.5), town.open()
     assert hangs.stand()
     assert not other.stand()
-    soon(other.stand)
+    until(other.stand)
     assert not hangs.stand()
     assert hangs.link.state is LinkState.CONNECTED
 
@@ -176,7 +169,7 @@ def test_a_server_that_started_without_zookeeper_is_not_there_in_the_root_of_ano
     town.server.kill()
     other = town.open(store="00000000000000bb")
     town.server.start()
-    soon(lambda: other.link.state is LinkState.CONNECTED)
+    until(lambda: other.link.state is LinkState.CONNECTED)
     for ask in (lambda: other.announce("server-2"), other.present, other.stand, lambda: other.publish(b"{}")):
         with pytest.raises(CoordinatorUnavailable, match="the root of another store"):
             ask()
@@ -189,7 +182,7 @@ def test_a_server_whose_session_expired_is_there_again_by_a_new_one_and_stands_b
     assert first.stand()
     assert not second.stand()
     town.expire(first)
-    soon(lambda: "server-1" in second.present())
+    until(lambda: "server-1" in second.present())
     assert second.stand()
     assert not first.stand()
 
@@ -201,8 +194,8 @@ def test_nodes_that_somebody_removes_are_there_again(town: Town) -> None:
     second.stand()
     town.client().delete(town.settings.root, recursive=True)
     for ask in (first.stand, first.present, lambda: first.publish(b"{}"), second.withdraw):
-        soon(lambda ask=ask: not away(ask))  # type: ignore[misc]  # of the loop
-    soon(lambda: first.present() == {"server-1"})
+        until(lambda ask=ask: not away(ask))  # type: ignore[misc]  # of the loop
+    until(lambda: first.present() == {"server-1"})
     assert first.stand()
 
 
@@ -213,7 +206,7 @@ def test_a_name_is_one_servers_alone_until_that_ends(town: Town) -> None:
     with pytest.raises(NameTaken, match="another server has the name server-1"):
         twin.announce("server-1")
     town.client().delete(f"{town.settings.root}/nodes/server-1")
-    soon(lambda: "server-1" in first.present())  # it makes sure by itself
+    until(lambda: "server-1" in first.present())  # it makes sure by itself
     first.__exit__()
     twin.announce("server-1")
     assert twin.present() == {"server-1"}
@@ -234,8 +227,8 @@ def test_while_it_is_paused_each_question_ends_and_behind_it_the_session_is_the_
         one.withdraw()
     finally:
         town.server.go_on()
-    soon(lambda: not away(one.present))
-    soon(lambda: town.client().get_children(f"{town.settings.root}/election") == [])
+    until(lambda: not away(one.present))
+    until(lambda: town.client().get_children(f"{town.settings.root}/election") == [])
     assert one._client.client_id == before
     assert one.stand()
 
@@ -246,17 +239,17 @@ def test_while_it_is_gone_it_says_so_and_all_goes_on_by_itself_when_it_is_back(t
         one.announce(name)
         one.stand()
     town.server.kill()
-    soon(lambda: first.link.state is LinkState.SUSPENDED)
+    until(lambda: first.link.state is LinkState.SUSPENDED)
     since = first.link.since
     assert first.steady_s == 0
-    soon(lambda: first.link.state is LinkState.LOST)
+    until(lambda: first.link.state is LinkState.LOST)
     assert first.link.since == since
     assert away(first.stand)
     assert away(first.present)
     town.server.start()
-    soon(lambda: {first.link.state, second.link.state} == {LinkState.CONNECTED})
+    until(lambda: {first.link.state, second.link.state} == {LinkState.CONNECTED})
     assert (first.link.since or 0) > (since or 0)
-    soon(lambda: not away(first.present) and first.present() == {"server-1", "server-2"})
+    until(lambda: not away(first.present) and first.present() == {"server-1", "server-2"})
     assert sorted([first.stand(), second.stand()]) == [False, True]
 
 
@@ -268,10 +261,10 @@ def test_servers_are_there_again_when_it_comes_back_empty(town: Town) -> None:
         one.stand()
     before = first._client.client_id
     town.server.kill()
-    soon(lambda: first.link.state is LinkState.SUSPENDED)
+    until(lambda: first.link.state is LinkState.SUSPENDED)
     town.server.forget()
     town.server.start()
-    soon(lambda: not away(first.present) and first.present() == {"server-1", "server-2"})
+    until(lambda: not away(first.present) and first.present() == {"server-1", "server-2"})
     assert first._client.client_id != before
     assert sorted([first.stand(), second.stand()]) == [False, True]
     assert town.client().get(f"{town.settings.root}/store")[0] == STORE.encode()
@@ -290,7 +283,7 @@ def test_what_answers_with_no_answers_of_zookeeper_is_as_one_that_is_away(
         threading.Thread(target=babbling, args=(listening, xid), daemon=True).start()
         settings = ZooKeeperSettings((f"{HOST}:{listening.getsockname()[1]}",), session_s=2.0)
         with ZooKeeper(settings, SystemClock(), store=STORE) as one:
-            soon(lambda: one._client.connected)
+            until(lambda: one._client.connected)
             for ask in (one.present, one.stand, lambda: one.announce("server-1")):
                 with pytest.raises(CoordinatorUnavailable):
                     ask()
@@ -328,7 +321,7 @@ def test_a_server_starts_without_it_and_is_there_once_it_is(town: Town, monkeypa
     with pytest.raises(CoordinatorUnavailable, match=f"ZooKeeper at {HOST}:{town.server.port} does not answer"):
         one.announce("server-1")
     town.server.start()
-    soon(lambda: not away(lambda: one.announce("server-1")))
+    until(lambda: not away(lambda: one.announce("server-1")))
     assert one.present() == {"server-1"}
 
 
@@ -373,8 +366,8 @@ class TestCredentials:
         one._client._connection.sasl_options["password"] = "wrong"  # noqa: S105 - wrong
         before, client = one._client.client_id, one._client
         town.client(client_id=before).stop()
-        soon(lambda: one._client is not client)
-        soon(lambda: not away(one.present) and one.present() == {"server-1"})
+        until(lambda: one._client is not client)
+        until(lambda: not away(one.present) and one.present() == {"server-1"})
 
     @pytest.mark.parametrize("where", ["", "/store", "/nodes", "/election", "/bucket-assignment"])
     def test_nodes_that_anybody_may_change_are_not_used(self, town: Town, where: str) -> None:

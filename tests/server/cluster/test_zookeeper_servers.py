@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,17 +31,11 @@ from icewright.store.session_lock import PostgresLeaderElection
 from icewright.store.transactions import Held, holding, writing
 from tests.lakes.sqlite import make_lake
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 from tests.servers.zookeeper import PASSWORD, USER, ZooKeeperServer
+from tests.waiting import until
 
-WAIT_S = 60.0
 SESSION_S = 2.0
-
-
-def soon(holds: Callable[[], object]) -> None:
-    until_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
 
 
 class OwnTime:
@@ -128,8 +121,7 @@ class TestLeader:
     def test_who_is_elected_leads_and_gives_the_lead_away_when_another_one_is(self, led: Town) -> None:
         first, second = led.start(), led.start()
         session = first.coordinator.join("server-1", first.election.backend)
-        old = first.election.lead()
-        assert old is not None
+        old = not_none(first.election.lead())
         assert second.election.lead() is None
         first.election.check()
         epoch = first.election.epoch
@@ -138,8 +130,7 @@ class TestLeader:
         assert second.election.lead() is None, "the last leader has not heard of it yet"
         with pytest.raises(StoreTaken):
             first.election.check()
-        new = second.election.lead()
-        assert new is not None
+        new = not_none(second.election.lead())
         assert (second.election.epoch or 0) > (epoch or 0)
         assert first.election.epoch is None
         first.coordinator.leave(session)
@@ -152,8 +143,7 @@ class TestLeader:
     def test_a_leader_that_does_not_hear_of_it_is_deposed(self, led: Town) -> None:
         """Cut off from ZooKeeper alone: its lease in the store goes on."""
         first, second = led.start(), led.start()
-        old = first.election.lead()
-        assert old is not None
+        old = not_none(first.election.lead())
         first.zookeeper.__exit__()
         assert second.election.lead() is None
         led.time_s.now_s += DEPOSE_S - 0.1
@@ -161,8 +151,7 @@ class TestLeader:
         assert second.election.lead() is None
         led.time_s.now_s += 0.2
         first.election.check()
-        new = second.election.lead()
-        assert new is not None
+        new = not_none(second.election.lead())
         with pytest.raises(StoreTaken), writing(old):
             pass
         with pytest.raises(StoreTaken):
@@ -174,12 +163,11 @@ class TestLeader:
 
     def test_while_zookeeper_is_gone_the_leader_goes_on_and_nobody_else_comes_to_lead(self, led: Town) -> None:
         first, second = led.start(), led.start()
-        old = first.election.lead()
-        assert old is not None
+        old = not_none(first.election.lead())
         assert second.election.lead() is None
         led.server.kill()
-        soon(lambda: first.zookeeper.link.state is not LinkState.CONNECTED)
-        soon(lambda: second.zookeeper.link.state is not LinkState.CONNECTED)
+        until(lambda: first.zookeeper.link.state is not LinkState.CONNECTED)
+        until(lambda: second.zookeeper.link.state is not LinkState.CONNECTED)
         for _ in range(3):
             led.time_s.now_s += 2 * DEPOSE_S
             first.election.check()
@@ -190,7 +178,7 @@ class TestLeader:
         assert second.election.lead() is None
         led.server.start()
         led.time_s.now_s += 1.0
-        soon(second.election.lead)
+        until(second.election.lead)
         second.election.check()
         assert first.election.lead() is None
 
@@ -237,7 +225,7 @@ class TestAssignment:
         held = second.coordinator.held(other)[0]
         town.time_s.now_s += SESSION_S + 0.1
         town.server.kill()
-        soon(lambda: first.coordinator.link.state is not LinkState.CONNECTED)
+        until(lambda: first.coordinator.link.state is not LinkState.CONNECTED)
         assert first.coordinator.assign(town.engine, own) == {}
         assert second.coordinator.beat(other, 0)
         with holding(Held(other, held.bucket, held.epoch)), writing(town.engine):
@@ -246,7 +234,7 @@ class TestAssignment:
         assert first.coordinator.assign(town.engine, own) == {}
         assert owners(first.coordinator) == {own: 64, None: 64}
         town.server.start()
-        soon(lambda: first.coordinator.assign(town.engine, own) == {LEFT: 64})
+        until(lambda: first.coordinator.assign(town.engine, own) == {LEFT: 64})
         assert owners(first.coordinator) == {own: BUCKETS}
 
     def test_people_read_who_has_which_buckets(self, town: Town) -> None:
@@ -284,11 +272,9 @@ class TestWiring:
         environ = {"ZOOKEEPER_PASSWORD": PASSWORD}
         with open_control_plane(config, environ) as opened, open_coordination(config, environ, opened) as found:
             assert isinstance(found.election, ZooKeeperElection)
-            sharing = found.sharing("server-1")
-            assert sharing is not None
+            sharing = not_none(found.sharing("server-1"))
             sharing.share.keep()
-            engine = found.election.lead()
-            assert engine is not None
+            engine = not_none(found.election.lead())
             sharing.share.assign(engine)
             sharing.share.keep()
             assert len(sharing.share.buckets) == BUCKETS

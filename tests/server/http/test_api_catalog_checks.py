@@ -14,11 +14,6 @@ from tests.builders.served import V1, Served, problem
 from tests.identity.test_api_identities import entries, given
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def test_an_administrator_is_told_that_a_catalog_answers_and_it_is_in_the_audit(served: Served) -> None:
     for number in range(3):
         served.lake.create(TableName("lake", ("db",), f"t{number}"))

@@ -11,11 +11,6 @@ from tests.builders.served import V1, Served, problem
 from tests.builders.shared_servers import SharedServers
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def test_where_there_is_one_server_alone_it_says_so(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     found = served.get("/cluster")
     assert found == {"now": None, "version": 0, "coordinator": None, "servers": [], "buckets": []}

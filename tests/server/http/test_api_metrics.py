@@ -33,11 +33,6 @@ ODD_UNITS = re.compile(r"_(ms|mills?|millis|minutes|hours|days|kb|mb|gb|percent)
 REWRITE = {"kind": "rewrite_data_files"}
 
 
-@pytest.fixture
-def served() -> Served:
-    return Served()
-
-
 def families(served: Served) -> dict[str, Metric]:
     response = served.http.get(f"{V1}/metrics")
     assert response.status_code == 200

@@ -77,8 +77,7 @@ def refs(value: Any) -> Iterator[str]:
             yield from refs(item)
 
 
-def test_every_route_of_the_api_is_described_and_no_other(document: Any) -> None:
-    served = Served()
+def test_every_route_of_the_api_is_described_and_no_other(served: Served, document: Any) -> None:
     found = {
         (method, str(route.path))
         for route in iter_route_contexts(served.app.routes)
@@ -108,8 +107,7 @@ def test_operations_have_names_of_their_own_and_a_tag_that_is_explained(document
     assert all(operation["summary"] for _, _, operation in operations(document))
 
 
-def test_credentials_are_those_that_are_taken(document: Any) -> None:
-    served = Served()
+def test_credentials_are_those_that_are_taken(served: Served, document: Any) -> None:
     assert set(document["components"]["securitySchemes"]) == {"token", "session"}
     public = {(method, path) for method, path, operation in operations(document) if operation.get("security") == []}
     assert public == PUBLIC
@@ -222,8 +220,7 @@ def test_a_refusal_is_as_the_document_says(document: Any) -> None:
         validator.validate(response.json())
 
 
-def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) -> None:
-    served = Served()
+def test_request_bodies_that_are_sent_are_as_the_document_says(served: Served, document: Any) -> None:
     served.table()
     spec = claimed(served)
     bodies = {

@@ -85,8 +85,7 @@ def targets() -> Iterator[bytes]:
 
 
 @pytest.mark.timeout(900)
-def test_g13_t8_no_path_leads_out_whatever_its_encoding() -> None:
-    served = Served()
+def test_g13_t8_no_path_leads_out_whatever_its_encoding(served: Served) -> None:
     served.table()
     opened: set[str] = set()
     watching = True

@@ -16,6 +16,7 @@ from icewright.model.work.jobs import Cancelled, Conflicted, Failed
 from icewright_spark.optimizer.attempt import result_of
 from icewright_spark.parquet.errors import FileUnreadable, OutputExists, OutputUnwritable, ProofFailed
 from tests.cases import each_case
+from tests.narrowing import of_type
 
 
 @each_case("error", [Conflict("moved"), TableReplaced("another"), NotFound("gone")])
@@ -48,9 +49,7 @@ def test_a_lease_lost_may_be_tried_again_by_somebody() -> None:
 def test_jobs_ended_for_a_lost_lease_or_a_wish_to_cancel_say_so_and_not_what_spark_said_of_it() -> None:
     ended = RuntimeError("[SPARK_JOB_CANCELLED] Job 7 cancelled")
     assert isinstance(result_of(ended, cancelled=True), Cancelled)
-    lost = result_of(ended, cancelled=False, lost="another attempt has it")
-    assert isinstance(lost, Failed)
+    lost = of_type(Failed, result_of(ended, cancelled=False, lost="another attempt has it"))
     assert (lost.code, lost.retryable) == ("lease-lost", True)
     assert lost.detail.startswith("another attempt has it")
-    both = result_of(ended, cancelled=True, lost="another attempt has it")
-    assert isinstance(both, Failed)
+    assert isinstance(result_of(ended, cancelled=True, lost="another attempt has it"), Failed)

@@ -38,7 +38,7 @@ from tests.builders.specs import settings_of, spec_of
 from tests.cases import each_case
 from tests.spark_side.optimizer.test_batch import Spark, jobs
 from tests.spark_side.optimizer.test_cluster_executors import Cluster
-from tests.spark_side.optimizer.test_optimizer_loop import until
+from tests.waiting import until
 
 SECRET = "hunter2-of-this-test"  # noqa: S105 - to be looked for
 JAVA = "\n".join(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from icewright_spark.executors.merge.merge import MergeJob, MergeResult
 from icewright_spark.optimizer.batch import Batch, BatchMember
 from icewright_spark.parquet.errors import FileUnreadable, ProofFailed
 from tests.builders.specs import group
+from tests.waiting import until
 
 Found = list[Outcome]
 
@@ -101,14 +102,6 @@ def spark() -> Spark:
 def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(16) as pool:
         yield pool
-
-
-def until(condition: Callable[[], object]) -> None:
-    for _ in range(20_000):
-        if condition():
-            return
-        time.sleep(0.001)
-    raise AssertionError("waited in vain")
 
 
 def hands_in(pool: ThreadPoolExecutor, member: BatchMember, *group_ids: int) -> Future[Found]:

@@ -10,30 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.core.errors import (
-    IcewrightError,
-    InvalidMessage,
-    LeaseLost,
-    Rejected,
-    ServerUnavailable,
-    Unavailable,
-)
+from icewright.core.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, ServerUnavailable, Unavailable
 from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import Progress
 from icewright_spark.optimizer.attempt_log import AttemptLog
 from icewright_spark.optimizer.lease import LeaseRenewer
 from tests.builders.specs import LEASE_S, log_lines, spec_of
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-    def wait(self, seconds: float) -> None:
-        self.now_s += seconds
+from tests.spark_side.optimizer.test_optimizer_loop import Clock
 
 
 class Answers:

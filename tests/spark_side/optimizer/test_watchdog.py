@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -22,14 +22,7 @@ from icewright_spark.optimizer.lease import LeaseRenewer
 from icewright_spark.optimizer.watchdog import GRACE_S_MAX, JVM_SILENT_S_MAX, Watchdog
 from tests.builders.specs import LEASE_S, spec_of
 from tests.cases import each_case
-
-
-@dataclass
-class Clock:
-    now_s: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
+from tests.spark_side.optimizer.test_optimizer_loop import Clock
 
 
 class Server:

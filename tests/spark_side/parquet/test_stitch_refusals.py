@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,28 +45,17 @@ def first_column(fields: Struct) -> tuple[Struct, Struct, Struct]:
     return group, chunk, chunk[ChunkField.META_DATA][1]
 
 
-def in_column(field_id: int, value: Any) -> Change:
+def in_part(number: int, field_id: int, value: Any) -> Change:
+    """A value of one of the parts that :func:`first_column` gives."""
+
     def change(fields: Struct) -> Struct:
-        first_column(fields)[2][field_id] = value
+        first_column(fields)[number][field_id] = value
         return fields
 
     return change
 
 
-def in_chunk(field_id: int, value: Any) -> Change:
-    def change(fields: Struct) -> Struct:
-        first_column(fields)[1][field_id] = value
-        return fields
-
-    return change
-
-
-def in_group(field_id: int, value: Any) -> Change:
-    def change(fields: Struct) -> Struct:
-        first_column(fields)[0][field_id] = value
-        return fields
-
-    return change
+in_group, in_chunk, in_column = (partial(in_part, number) for number in range(3))
 
 
 def in_file(field_id: int, value: Any) -> Change:

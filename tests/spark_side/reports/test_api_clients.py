@@ -15,12 +15,8 @@ from icewright.model.work.optimizers import BacklogRequest, Submitting
 from icewright.model.work.tasks import Progress, TaskState
 from icewright_spark.reports.client import Server
 from tests.builders.served import EVENTS, HOST, TOKEN, Served, hello
+from tests.narrowing import not_none
 from tests.work.tasks.test_api_tasks import carry_out, report
-
-
-@pytest.fixture
-def served() -> Served:
-    return Served()
 
 
 @pytest.fixture
@@ -93,8 +89,7 @@ def test_an_optimizer_gets_no_task_whose_action_it_does_not_understand(
     server.hello(replace(hello("optimizer-2"), actions={**others, kind: OWN}))
     assert client.task(task["task_id"])["waits"] == []
     assert server.claim("optimizer-1") is None
-    spec = server.claim("optimizer-2")
-    assert spec is not None
+    spec = not_none(server.claim("optimizer-2"))
     assert (spec.task_id, spec.action.kind, spec.action_version) == (task["task_id"], kind, OWN)
 
 
@@ -122,8 +117,7 @@ def test_what_the_optimizer_asks_for(served: Served, server: Server) -> None:
     with pytest.raises(VersionMismatch, match=str(PROTOCOL_VERSION + 1)):
         server.hello(hello(protocol_version=PROTOCOL_VERSION + 1))
     server.hello(hello())
-    spec = server.claim("optimizer-1")
-    assert spec is not None
+    spec = not_none(server.claim("optimizer-1"))
     assert server.claim("optimizer-1") is None
     assert server.sees_the_same(TableCheck(spec.table_id, served.lake.metadata_location(EVENTS)))
     assert not server.sees_the_same(TableCheck(spec.table_id, "elsewhere"))

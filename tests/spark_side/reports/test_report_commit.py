@@ -71,9 +71,8 @@ def test_an_outbox_is_flushed_by_a_command(box: Path, capsys: pytest.CaptureFixt
 
 
 def test_what_the_server_takes_for_wrong_is_set_aside_and_is_in_nobodys_way(
-    box: Path, capsys: pytest.CaptureFixture[str]
+    served: Served, box: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    served = Served()
     for number, table in ((1, TABLE), (2, "nowhere.db.t"), (3, TABLE)):
         report_commit("http://127.0.0.1:1", table, number, outbox=box)
     torn = box / f"{0:020d}-{0:016x}.json"
@@ -134,8 +133,9 @@ def test_t13_what_a_proxy_refuses_waits_on(
     assert [path.suffix for path in box.iterdir()] == [".json", ".json"]
 
 
-def test_a_wrong_token_is_no_reason_to_forget_a_report(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    served = Served()
+def test_a_wrong_token_is_no_reason_to_forget_a_report(
+    served: Served, box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ICEWRIGHT_TOKEN", "another")
     with at_a_port(served.control) as url:
         assert report_commit(url, TABLE, 1, outbox=box).kept
@@ -154,8 +154,7 @@ class Session:
         self.conf: Any = settings
 
 
-def test_a_session_knows_where_to(box: Path) -> None:
-    served = Served()
+def test_a_session_knows_where_to(served: Served, box: Path) -> None:
     with at_a_port(served.control) as url:
         session = Session(**{"spark.icewright.url": url, "spark.icewright.outbox": str(box)})
         assert report_commit(session, TABLE, 5).told
@@ -203,8 +202,7 @@ def test_a_full_outbox_takes_no_more_and_says_so(box: Path, monkeypatch: pytest.
     assert (second.kept, "full" in second.problem) == (False, True)
 
 
-def test_a_report_whose_answer_is_lost_is_told_again_and_is_one_event(box: Path) -> None:
-    served = Served()
+def test_a_report_whose_answer_is_lost_is_told_again_and_is_one_event(served: Served, box: Path) -> None:
     with at_a_port(served.control) as url:
         report_commit(url, TABLE, 1)
         Outbox(box).keep({"table_name": TABLE, "snapshot_id": 1})

@@ -44,10 +44,7 @@ def test_a_proof_that_fails_is_work() -> None:
 
 
 @pytest.mark.parametrize(("supported", "expected"), [(True, 7), (False, 0)])
-def test_a_jvm_without_such_a_clock_costs_nothing(
-    supported: bool,  # noqa: FBT001 - a parameter of pytest
-    expected: int,
-) -> None:
+def test_a_jvm_without_such_a_clock_costs_nothing(expected: int, *, supported: bool) -> None:
     bean = SimpleNamespace(isCurrentThreadCpuTimeSupported=lambda: supported, getCurrentThreadCpuTime=lambda: 7)
     factory = SimpleNamespace(getThreadMXBean=lambda: bean)
     management = SimpleNamespace(ManagementFactory=factory)

@@ -18,9 +18,7 @@ from icewright_spark.session.worker import settle_in
 
 @pytest.mark.parametrize("settled", [True, False])
 def test_modules_of_an_archive_are_found_and_its_contents_not_read_again(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    settled: bool,  # noqa: FBT001 - a parameter of pytest
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, settled: bool
 ) -> None:
     archive = tmp_path / "modules.zip"
     with ZipFile(archive, "w") as written:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
@@ -246,6 +248,27 @@ def test_partitions_are_not_divided_where_all_are_asked_for_the_same() -> None:
     tree = tree_of(made, mixed, DAYS_OF_FILES)
     assert tree is not None
     assert set(tree.columns) == {("customer",), ("device",)}
+
+
+def test_partitions_whose_files_may_have_what_is_asked_for_are_read_also_where_the_sample_has_none() -> None:
+    """One row of each file is above what all others have: a query for those opens every file that bounds leave."""
+    made, chance = of_days(1), np.random.default_rng(5)
+    amount = np.arange(2 * ROWS) % 97
+    amount[:: 2 * ROWS // (4 * DAYS)] = 1_000
+    made = replace(made, rows=made.rows.append_column("amount", pa.array(amount)))
+    assert pc.sum(pc.equal(made.sample(100)["amount"], 1_000)).as_py() < DAYS
+    lows = [int(chance.integers(0, 90)) * 10 for _ in range(100)]
+
+    def tree(*more: Filter) -> CutTree | None:
+        table = sampled(made, partitions=DAYS_OF_FILES)
+        asked = workload(
+            table, queries(100, lambda place: [*more, *between("customer", lows[place], lows[place] + 99)])
+        )
+        return cut_tree(asked, table.columns, Simulation(table), [("customer",)])
+
+    for_all = tree()
+    assert for_all is not None
+    assert tree(Filter("amount", Operator.GT, (number(500),))) == for_all
 
 
 def test_two_ranges_of_partitions_are_recommended_as_one_layout() -> None:

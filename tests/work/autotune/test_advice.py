@@ -23,6 +23,7 @@ from icewright.work.autotune.service import Autotune
 from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.autotune.wiring import build_autotune
 from tests.builders.served import BY_CITY, HOUR_MS, Served, hello
+from tests.narrowing import not_none
 
 MINUTE_MS = 60_000
 GIB = 1 << 30
@@ -123,9 +124,7 @@ def test_advice_to_start_one_is_done_when_a_person_starts_it(advised: Advised) -
     assert advised.said() == [(NORMAL, Move.START, OPEN)]
     advised.after(one())
     assert advised.said() == [(NORMAL, Move.START, DONE)]
-    effect = advised.decisions()[0].effect
-    assert effect is not None
-    assert effect.code == "followed"
+    assert not_none(advised.decisions()[0].effect).code == "followed"
 
 
 def test_advice_to_end_one_that_is_idle_lapses_when_it_gets_work(advised: Advised) -> None:

@@ -71,8 +71,7 @@ def test_decisions_about_servers_are_of_no_group_and_are_held_as_all_others(hous
     assert entry.fact.reason.figures["decision"] == "tune-2"
 
 
-def test_routes_say_what_is_wrong() -> None:
-    served = Served()
+def test_routes_say_what_is_wrong(served: Served) -> None:
     problem(served.http.get(f"{V1}/autotune/tune-9"), 404, "not-found")
     problem(served.http.post(f"{V1}/autotune/tune-9/hold", json={"why": ""}), 404, "not-found")
     assert served.control.autotune.store.make(decision(1, served.clock))
@@ -81,8 +80,7 @@ def test_routes_say_what_is_wrong() -> None:
     assert served.get("/autotune", standing=True)["items"][0]["hold"] is None
 
 
-def test_metrics_count_decisions_and_holds() -> None:
-    served = Served()
+def test_metrics_count_decisions_and_holds(served: Served) -> None:
     assert served.control.autotune.store.make(decision(1, served.clock))
     served.control.autotune.store.hold("tune-1", "")
     text = served.http.get(f"{V1}/metrics").text
@@ -91,8 +89,7 @@ def test_metrics_count_decisions_and_holds() -> None:
     assert "icewright_autotune_held 1.0" in text
 
 
-def test_the_feed_names_the_command_that_tells_more() -> None:
-    served = Served()
+def test_the_feed_names_the_command_that_tells_more(served: Served) -> None:
     assert served.control.autotune.store.make(decision(1, served.clock))
     (fact,) = [one for one in served.get("/feed")["items"] if one["kind"] == "tuned"]
     assert fact["do"] == "icewright autotune show tune-1"

@@ -32,6 +32,8 @@ from icewright.work.autotune.wiring import build_autotune
 from icewright.work.launch.resident import ResidentApplication, ResidentLauncher
 from tests.builders.served import BY_CITY, HOUR_MS, TOKEN, Served, at_a_port, hello
 from tests.cases import each_case
+from tests.narrowing import not_none
+from tests.waiting import until
 
 MINUTE_MS = 60_000
 TABLES = [TableName("lake", ("db",), f"t{number}") for number in range(5)]
@@ -172,13 +174,6 @@ class Tuned:
 
     def said(self) -> list[tuple[Queue | None, Move, DecisionState]]:
         return [(one.new.queue, one.new.move, one.state) for one in self.decisions()]
-
-
-def until(condition: Callable[[], bool], timeout_s: float = 30) -> None:
-    end_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end_s, "it does not come"
-        time.sleep(0.01)
 
 
 def configured(folder: Path, mode: str, more: str = "") -> Path:
@@ -373,9 +368,7 @@ def test_a_server_killed_between_decision_and_effect_does_nothing_twice(tuned: T
     tuned.autotune = tuned.another()
     tuned.after(0.1)
     assert tuned.said() == [(NORMAL, Move.START, FAILED)]
-    effect = tuned.decisions()[0].effect
-    assert effect is not None
-    assert effect.code == "server-ended"
+    assert not_none(tuned.decisions()[0].effect).code == "server-ended"
     assert len(tuned.launcher.started) == (dies_at == "behind")
     tuned.after(2, turns=6)
     assert tuned.said()[1:] == [(NORMAL, Move.START, BEGUN)]  # by what the next server sees
@@ -406,9 +399,7 @@ def test_an_optimizer_that_cannot_start_is_tried_ever_more_rarely(tuned: Tuned) 
         until(lambda: not tuned.running)
     assert {one[2] for one in tuned.said()[:-1]} == {FAILED}
     assert 5 <= len(tuned.said()) <= 12
-    effect = tuned.decisions()[0].effect
-    assert effect is not None
-    assert effect.code == "not-started"
+    assert not_none(tuned.decisions()[0].effect).code == "not-started"
 
 
 @pytest.mark.parametrize("tuned", [(SAYS_NOTHING, "")], indirect=True)

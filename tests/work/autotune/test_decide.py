@@ -23,6 +23,7 @@ from icewright.work.autotune.decide import (
 from icewright.work.autotune.model import DecisionState, Hold, Move, NewDecision, TuneDecision
 from icewright.work.autotune.rules import DAY_MS, Ended
 from tests.cases import each_case
+from tests.narrowing import of_type
 
 MINUTE_MS = 60_000
 GIB = 1 << 30
@@ -87,12 +88,10 @@ def test_how_many_optimizers_there_should_be(changes: dict[str, object], expecte
 
 def test_the_one_that_ends_is_idle_longest_and_if_possible_our_own() -> None:
     facts = replace(FACTS, optimizers=IDLE, calm_ms=DAY_MS)
-    found = one(facts)
-    assert isinstance(found, NewDecision)
+    found = of_type(NewDecision, one(facts))
     assert (found.optimizer_id, found.before, found.after) == ("optimizer-2", 2, 1)
     own = (replace(IDLE[0], is_own=True), IDLE[1])
-    found = one(replace(facts, optimizers=own))
-    assert isinstance(found, NewDecision)
+    found = of_type(NewDecision, one(replace(facts, optimizers=own)))
     assert found.optimizer_id == "optimizer-1"
 
 
@@ -147,12 +146,10 @@ def test_advice_that_was_followed_is_done_and_advice_without_a_reason_lapses_slo
     standing = kept(START, NOW - 60 * MINUTE_MS, DecisionState.OPEN)
     waiting = replace(FACTS, optimizers=BUSY, backlog=9, waited_ms=DAY_MS)
     assert one(waiting, standing) is None
-    followed = one(replace(waiting, optimizers=(*BUSY, LiveOptimizer("optimizer-2", 2))), standing)
-    assert isinstance(followed, Ended)
+    followed = of_type(Ended, one(replace(waiting, optimizers=(*BUSY, LiveOptimizer("optimizer-2", 2))), standing))
     assert followed.state is DecisionState.DONE
     assert one(replace(waiting, backlog=0, calm_ms=14 * MINUTE_MS), standing) is None
-    lapsed = one(replace(waiting, backlog=0, calm_ms=15 * MINUTE_MS), standing)
-    assert isinstance(lapsed, Ended)
+    lapsed = of_type(Ended, one(replace(waiting, backlog=0, calm_ms=15 * MINUTE_MS), standing))
     assert lapsed.state is DecisionState.LAPSED
 
 
@@ -160,13 +157,9 @@ def test_advice_to_end_an_optimizer_is_done_with_it_and_lapses_when_it_has_work(
     standing = kept(END, NOW - 60 * MINUTE_MS, DecisionState.OPEN)
     facts = replace(FACTS, optimizers=IDLE, calm_ms=DAY_MS)
     assert one(facts, standing) is None
-    gone = one(replace(facts, optimizers=IDLE[1:]), standing)
-    assert isinstance(gone, Ended)
-    assert gone.state is DecisionState.DONE
+    assert of_type(Ended, one(replace(facts, optimizers=IDLE[1:]), standing)).state is DecisionState.DONE
     for busy in (replace(facts, backlog=1), replace(facts, optimizers=(replace(IDLE[0], tasks=1), IDLE[1]))):
-        lapsed = one(busy, standing)
-        assert isinstance(lapsed, Ended)
-        assert lapsed.state is DecisionState.LAPSED
+        assert of_type(Ended, one(busy, standing)).state is DecisionState.LAPSED
 
 
 def cycles(ends: str, *, tables: str = "", since: Instant = NOW - DAY_MS) -> tuple[Cycle, ...]:
@@ -220,12 +213,12 @@ def test_memory_changes_by_steps_within_its_bounds(limits: TuneLimits, more: flo
 
 
 def test_steps_by_a_factor_lead_to_memory_that_can_be_written_and_so_be_followed() -> None:
-    grown = one(replace(FACTS, optimizers=BUSY, cycles=cycles("ooo")), limits=TuneLimits(step_bytes=0))
-    assert isinstance(grown, NewDecision)
+    grown = of_type(
+        NewDecision, one(replace(FACTS, optimizers=BUSY, cycles=cycles("ooo")), limits=TuneLimits(step_bytes=0))
+    )
     assert (grown.after >> 20) << 20 == grown.after
     standing = kept(grown, NOW, DecisionState.OPEN)
-    followed = one(replace(FACTS, optimizers=BUSY, memory_bytes=(grown.after >> 20) << 20), standing)
-    assert isinstance(followed, Ended)
+    followed = of_type(Ended, one(replace(FACTS, optimizers=BUSY, memory_bytes=(grown.after >> 20) << 20), standing))
     assert followed.state is DecisionState.DONE
 
 

@@ -24,6 +24,7 @@ from icewright.work.autotune.servers.decide import (
 from icewright.work.autotune.servers.tuning import ServerTuning
 from tests.cases import each_case
 from tests.doubles.ids import SequentialIds
+from tests.narrowing import of_type
 
 MINUTE_MS = 60_000
 NOW = 100 * DAY_MS
@@ -63,8 +64,7 @@ QUIET_FACTS = ServerFacts((IDLE, IDLE), quiet_ms=LIMITS.idle_ms, calm_ms=LIMITS.
 def test_a_server_that_is_busy_for_five_minutes_asks_for_another() -> None:
     assert said(BUSY_FACTS) == ("busy-server", 2, 3)
     assert said(replace(BUSY_FACTS, busy_ms=FIVE_MINUTES - 1)) is None
-    found = decided(BUSY_FACTS)
-    assert isinstance(found, NewDecision)
+    found = of_type(NewDecision, decided(BUSY_FACTS))
     assert found.reason.figures == {
         "servers": 2, "tables_most": 100, "cpu_most": 0.95, "behind": 0, "server": "server-2", "busy_ms": FIVE_MINUTES
     }  # fmt: skip
@@ -113,9 +113,7 @@ def test_advice_ends_when_it_was_followed_or_its_reason_has_gone() -> None:
         (ServerFacts((IDLE,)), back, DecisionState.DONE),
         (BUSY_FACTS, back, DecisionState.LAPSED),
     ):
-        found = decided(facts, of_it)
-        assert isinstance(found, Ended)
-        assert found.state is state
+        assert of_type(Ended, decided(facts, of_it)).state is state
     assert decided(QUIET_FACTS, back) is None
 
 

@@ -23,6 +23,7 @@ from icewright.model.work.admission import (
 )
 from icewright.work.groups.admission import Admission, chosen, in_turn, use_of
 from icewright.work.groups.rank import Candidate
+from tests.narrowing import not_none
 
 TENANTS = ("", "ops", "sales")
 caps = st.none() | st.integers(1, 12)
@@ -75,8 +76,7 @@ def keeps_to_its_caps(group: ResourceGroup, held: Sequence[Use]) -> bool:
 
 @given(terms, facts, lanes, st.sampled_from(["a", "b", "d"]))
 def test_what_is_taken_keeps_to_all_caps(terms: Terms, facts: Facts, lane: Lane, optimizer_id: str) -> None:
-    group = terms.group
-    assert group is not None
+    group = not_none(terms.group)
     assume(keeps_to_its_caps(group, facts.uses))
     admission = Admission(terms, optimizer_id, facts)
     assume(admission.obstacle(lane) is None)
@@ -89,8 +89,7 @@ def test_what_is_taken_keeps_to_all_caps(terms: Terms, facts: Facts, lane: Lane,
 def test_what_is_refused_would_break_a_cap_or_take_the_share_of_a_queue(
     terms: Terms, facts: Facts, lane: Lane, optimizer_id: str
 ) -> None:
-    group = terms.group
-    assert group is not None
+    group = not_none(terms.group)
     assume(keeps_to_its_caps(group, facts.uses))
     admission = Admission(terms, optimizer_id, facts)
     refusal = admission.obstacle(lane)
@@ -172,8 +171,7 @@ def test_who_takes_only_some_queues_gets_nothing_of_the_others() -> None:
 @pytest.mark.parametrize("holding", [Holding(None, 0), Holding(0, None)])
 def test_what_is_not_known_is_not_taken_where_it_counts(holding: Holding) -> None:
     capped = ResourceGroup("g", cores=4, memory_bytes=4)
-    refusal = Admission(Terms(capped, holding), "a", Facts()).obstacle()
-    assert refusal is not None
+    refusal = not_none(Admission(Terms(capped, holding), "a", Facts()).obstacle())
     assert "is not known" in refusal.reason.text
     assert Admission(Terms(ResourceGroup("g", tasks_max=1), holding), "a", Facts()).obstacle() is None
 
@@ -207,8 +205,6 @@ def test_the_backlog_starts_what_claims_would_one_after_the_other(
         del left[turns[0].task_id]
         more = use_of(turns[0].lane, f"new-{number}", admission.holding)
         now_true = replace(
-            now_true,
-            uses=(*now_true.uses, more),
-            last={**now_true.last, turns[0].lane.tenant: 1_000 + number},
+            now_true, uses=(*now_true.uses, more), last={**now_true.last, turns[0].lane.tenant: 1_000 + number}
         )
     assert [task.task_id for task in chosen(terms, facts, tasks, 1_000)] == expected

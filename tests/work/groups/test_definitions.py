@@ -17,6 +17,7 @@ from icewright.policy.groups.definitions import closed
 from tests.builders.lakehouse import AUTO, HOUR_MS, Lakehouse
 from tests.builders.worker import Worker, hello
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 LAKE = frozenset({"lake"})
 
@@ -45,8 +46,7 @@ def test_an_optimizer_gets_what_its_group_may_hold() -> None:
     house = lakehouse(ResourceGroup("default", cores=8))
     assert claims(house, 3, cores=8) == [True, True, False]
     (task, _) = [task for task in house.all_tasks() if task.lease is not None]
-    assert task.lease is not None
-    assert task.lease.holding == Holding(4, 1 << 29)
+    assert not_none(task.lease).holding == Holding(4, 1 << 29)
 
 
 def test_an_optimizer_that_does_not_say_what_it_takes_gets_nothing_where_that_counts() -> None:
@@ -85,10 +85,8 @@ def test_what_the_server_does_itself_stays_its_own() -> None:
 def test_a_table_that_is_committed_to_all_the_time_is_real_time_by_itself() -> None:
     house = lakehouse(tables=1, **{"icewright.real-time.commit-interval": "PT1H"})
     (task,) = house.all_tasks()
-    record = house.tables.record(task.table_id)
-    assert record is not None
-    assert record.commit_interval_ms is not None
-    urgent = record.commit_interval_ms <= HOUR_MS
+    record = not_none(house.tables.record(task.table_id))
+    urgent = not_none(record.commit_interval_ms) <= HOUR_MS
     assert (task.lane.urgency is Urgency.REAL_TIME) == urgent
     assert urgent
 
@@ -97,8 +95,7 @@ def test_a_group_that_nobody_defines_starts_nothing_and_says_so() -> None:
     house = lakehouse(tables=1, **{"icewright.resource-group": "etl"})
     assert claims(house, 1, resource_group="etl") == [False]
     terms = house.control.dispatcher._groups.terms("etl", Holding(), frozenset(Queue), house.tasks.now)
-    assert terms.refused is not None
-    assert terms.refused.kind is RefusalKind.NO_GROUP
+    assert not_none(terms.refused).kind is RefusalKind.NO_GROUP
 
 
 def test_groups_that_are_applied_stand_over_those_of_the_configuration_without_a_restart() -> None:
@@ -116,14 +113,11 @@ def test_tasks_start_while_a_window_is_open() -> None:
     house = lakehouse(ResourceGroup("default", windows=(Window("0 3 * * *", "UTC", HOUR_MS),)), tables=1)
     group = ResourceGroup("g", windows=(Window("0 3 * * *", "UTC", HOUR_MS), Window("0 9 * * *", "UTC", HOUR_MS)))
     day = house.clock.now() // (24 * HOUR_MS) * 24 * HOUR_MS
-    shut = closed(group, day)
-    assert shut is not None
+    shut = not_none(closed(group, day))
     assert (shut.kind, shut.until) == (RefusalKind.WINDOW, day + 3 * HOUR_MS)
     assert closed(group, day + 3 * HOUR_MS) is None
     assert closed(group, day + 4 * HOUR_MS - 1) is None
-    after = closed(group, day + 4 * HOUR_MS)
-    assert after is not None
-    assert after.until == day + 9 * HOUR_MS
+    assert not_none(closed(group, day + 4 * HOUR_MS)).until == day + 9 * HOUR_MS
     while closed(ResourceGroup("g", windows=group.windows[:1]), house.clock.now()) is None:
         house.clock.advance(HOUR_MS)
     assert claims(house, 1) == [False]

@@ -16,6 +16,7 @@ from icewright.policy.groups.definitions import Origin
 from icewright.work.groups.views import GroupView, Held
 from tests.builders.lakehouse import Lakehouse
 from tests.builders.worker import hello
+from tests.narrowing import not_none
 from tests.work.groups.test_queue_waits import introduce, lakehouse, run_one
 
 NEVER = Window("0 0 29 2 *", "UTC", 60_000)
@@ -35,8 +36,7 @@ def test_who_says_what_a_group_is() -> None:
     house.control.dispatcher.hello(replace(hello("optimizer-b"), resource_group="ghost"))
     ghost = by_name(house)["ghost"]
     assert (ghost.origin, ghost.definition, ghost.optimizers) == (Origin.NOBODY, None, 1)
-    assert ghost.refused is not None
-    assert ghost.refused.code == "no-group"
+    assert not_none(ghost.refused).code == "no-group"
 
 
 def test_what_is_applied_is_over_what_is_configured_and_says_its_revision() -> None:
@@ -65,9 +65,7 @@ def test_a_closed_window_and_halts_say_why_it_takes_nothing() -> None:
     halts = house.tasks.halts
     house.control.halting.halt(Part(PartKind.GROUP, "etl"), HaltState.PAUSED, "a fire")
     found = by_name(house)
-    refused = found["default"].refused
-    assert refused is not None
-    assert refused.code == "window-closed"
+    assert not_none(found["default"].refused).code == "window-closed"
     assert found["default"].refused_until is not None
     assert found["default"].halts == ()
     assert [halt.why for halt in found["etl"].halts] == ["a fire"]

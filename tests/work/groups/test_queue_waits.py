@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from icewright.core.times import Window
 from icewright.model.actions.actions import OPTIMIZER_ACTIONS, ActionKind
 from icewright.model.iceberg.names import TableName
@@ -46,8 +48,12 @@ def codes(house: Lakehouse) -> list[list[str]]:
     return [[wait.reason.code for wait in found] for found in waits(house)]
 
 
-def test_nobody_asks_for_it() -> None:
-    house = lakehouse(tables=1)
+@pytest.fixture
+def house() -> Lakehouse:
+    return lakehouse(tables=1)
+
+
+def test_nobody_asks_for_it(house: Lakehouse) -> None:
     assert codes(house) == [["no-optimizer"]]
     introduce(house)
     assert codes(house) == [[]]
@@ -55,8 +61,7 @@ def test_nobody_asks_for_it() -> None:
     assert codes(house) == [["no-optimizer"]]
 
 
-def test_each_halt_that_keeps_it_is_named_the_one_that_lets_least_go_on_first() -> None:
-    house = lakehouse(tables=1)
+def test_each_halt_that_keeps_it_is_named_the_one_that_lets_least_go_on_first(house: Lakehouse) -> None:
     introduce(house)
     halting, table = house.control.halting, "lake.db.t0"
     halting.halt(halting.part(PartKind.TABLE, table), HaltState.PAUSED, "")
@@ -76,8 +81,7 @@ def ask(house: Lakehouse, applications: int = 0, catalog: str = "lake", cores: i
 class TestSubmitters:
     """Who starts an application for each task is nobody's optimizer, and starts one."""
 
-    def test_a_submitter_that_asked_lately_starts_one(self) -> None:
-        house = lakehouse(tables=1)
+    def test_a_submitter_that_asked_lately_starts_one(self, house: Lakehouse) -> None:
         ask(house)
         house.clock.advance(3_000)
         for _ in range(2):
@@ -89,8 +93,7 @@ class TestSubmitters:
         house.clock.advance(5 * MINUTE_MS)
         assert codes(house) == [["no-optimizer"]]
 
-    def test_one_that_may_start_no_more_has_to_see_one_end(self) -> None:
-        house = lakehouse(tables=1)
+    def test_one_that_may_start_no_more_has_to_see_one_end(self, house: Lakehouse) -> None:
         ask(house, applications=2)
         ((wait,),) = waits(house)
         assert wait.reason.text.endswith("starts one for it when one of these has ended")
@@ -101,8 +104,7 @@ class TestSubmitters:
         ask(house)
         assert codes(house) == [["to-be-submitted"], ["line", "to-be-submitted"]]
 
-    def test_one_of_another_catalog_starts_none(self) -> None:
-        house = lakehouse(tables=1)
+    def test_one_of_another_catalog_starts_none(self, house: Lakehouse) -> None:
         ask(house, catalog="other")
         assert codes(house) == [["no-optimizer"]]
 
@@ -111,29 +113,25 @@ class TestSubmitters:
         ask(house, cores=4)
         assert codes(house) == [["cap"]]
 
-    def test_an_optimizer_that_stays_takes_it_at_once(self) -> None:
-        house = lakehouse(tables=1)
+    def test_an_optimizer_that_stays_takes_it_at_once(self, house: Lakehouse) -> None:
         ask(house)
         introduce(house)
         assert codes(house) == [[]]
 
-    def test_an_application_of_its_that_was_heard_of_has_another_task(self) -> None:
-        house = lakehouse(tables=1)
+    def test_an_application_of_its_that_was_heard_of_has_another_task(self, house: Lakehouse) -> None:
         introduce(house, is_resident=False)
         assert codes(house) == [[]]
         ask(house)
         assert codes(house) == [["to-be-submitted"]]
 
-    def test_its_group_can_be_halted(self) -> None:
-        house = lakehouse(tables=1)
+    def test_its_group_can_be_halted(self, house: Lakehouse) -> None:
         submitting = Submitting("submitter-1", "edge-1", 0, 2)
         house.control.backlogs.of(
             BacklogRequest("etl", submitting=submitting, actions=OPTIMIZER_ACTIONS), frozenset({"lake"})
         )
         assert "etl" in house.control.halting.groups()
 
-    def test_what_is_said_again_is_noted_every_ten_seconds_alone(self) -> None:
-        house = lakehouse(tables=1)
+    def test_what_is_said_again_is_noted_every_ten_seconds_alone(self, house: Lakehouse) -> None:
         noted = house.control.tables.submitters.noted
         ask(house)
         first = noted()
@@ -146,14 +144,12 @@ class TestSubmitters:
         ask(house, applications=1)
         assert noted()[0].asked_at == house.clock.now()
 
-    def test_who_does_not_say_who_it_is_is_not_noted(self) -> None:
-        house = lakehouse(tables=1)
+    def test_who_does_not_say_who_it_is_is_not_noted(self, house: Lakehouse) -> None:
         house.control.backlogs.of(BacklogRequest("default", actions=OPTIMIZER_ACTIONS), frozenset({"lake"}))
         assert house.control.tables.submitters.noted() == []
 
 
-def test_what_runs_waits_for_nothing() -> None:
-    house = lakehouse(tables=1)
+def test_what_runs_waits_for_nothing(house: Lakehouse) -> None:
     assert house.control.queue_waits.of(run_one(house)) == ()
 
 
@@ -180,8 +176,7 @@ def test_its_place_in_line() -> None:
     assert [wait.reason.figures["place"] for found in waits(house) for wait in found] == [2, 3]
 
 
-def test_a_window_and_when_it_opens() -> None:
-    house = lakehouse(tables=1)
+def test_a_window_and_when_it_opens(house: Lakehouse) -> None:
     now = house.clock.now()
     hour = now // HOUR_MS % 24
     shut = ResourceGroup("default", windows=(Window(f"0 {(hour + 3) % 24} * * *", "UTC", HOUR_MS),))
@@ -200,14 +195,12 @@ def test_a_group_that_nobody_defines() -> None:
     assert codes(house) == [["no-group"]]
 
 
-def test_no_optimizer_takes_its_queue() -> None:
-    house = lakehouse(tables=1)
+def test_no_optimizer_takes_its_queue(house: Lakehouse) -> None:
     introduce(house, queues=(Queue.LARGE,))
     assert codes(house) == [["queue"]]
 
 
-def test_a_pause_after_a_try() -> None:
-    house = lakehouse(tables=1)
+def test_a_pause_after_a_try(house: Lakehouse) -> None:
     worker = Worker(house, "optimizer-b")
     worker.introduce()
     worker.report(worker.claimed(), RETRYABLE)
@@ -216,8 +209,7 @@ def test_a_pause_after_a_try() -> None:
     assert (wait.reason.code, wait.until) == ("back-off", task.not_before_at)
 
 
-def test_another_task_of_the_table() -> None:
-    house = lakehouse(tables=1)
+def test_another_task_of_the_table(house: Lakehouse) -> None:
     run_one(house)
     (running,) = house.all_tasks()
     manifests = replace(of_kind("other", ActionKind.REWRITE_MANIFESTS, table=1), table_id=running.table_id)
@@ -229,8 +221,7 @@ def test_another_task_of_the_table() -> None:
     )
 
 
-def test_a_task_that_needs_the_table_alone_and_goes_first() -> None:
-    house = lakehouse(tables=1)
+def test_a_task_that_needs_the_table_alone_and_goes_first(house: Lakehouse) -> None:
     introduce(house)
     (rewrite,) = house.all_tasks()
     expiry = replace(

@@ -18,15 +18,14 @@ from icewright.model.work.optimizers import BacklogRequest
 from icewright.model.work.storage import ProbeRequest
 from icewright.model.work.tasks import COMMITTING, REMOVING, RESTORING, AttemptState, Task, TaskState
 from tests.builders.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
-from tests.builders.worker import RETRYABLE, STOPPED, Worker
+from tests.builders.worker import RETRYABLE, STOPPED, Worker, at_work
 
 STATES = tuple(HaltState)
 
 
 @pytest.fixture
 def house() -> Lakehouse:
-    house = Lakehouse()
-    house.ready_table()
+    house = Lakehouse().with_ready_table()
     house.control.loop.round()
     return house
 
@@ -54,8 +53,7 @@ def test_i19_nothing_is_claimed_while_it_is_halted_also_by_the_next_server(house
 
 @pytest.mark.parametrize("state", [HaltState.PAUSED, HaltState.DRAINING])
 def test_what_runs_goes_on_to_its_end_while_it_is_paused(house: Lakehouse, state: HaltState) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     halt(house, state)
     assert not worker.beat(spec).cancel
     assert not worker.beat(spec, COMMITTING).cancel
@@ -70,8 +68,7 @@ def test_what_runs_goes_on_to_its_end_while_it_is_paused(house: Lakehouse, state
 
 @pytest.mark.parametrize("phase", ["merging", COMMITTING])
 def test_what_runs_is_stopped_before_its_commit_and_waits_again(house: Lakehouse, phase: str) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     halt(house, HaltState.STOPPED, table(house))
     assert worker.beat(spec, phase).cancel
     task = worker.report(spec, STOPPED)
@@ -84,8 +81,7 @@ def test_what_runs_is_stopped_before_its_commit_and_waits_again(house: Lakehouse
 
 def test_who_was_stopped_may_not_report_a_commit_of_before_for_one_of_after(house: Lakehouse) -> None:
     """An attempt that hears nothing of it loses its lease, and the commit that comes all the same is found."""
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     halt(house, HaltState.STOPPED)
     house.pass_time(LEASE_MS)
     house.rounds(1)
@@ -118,8 +114,7 @@ def test_being_stopped_is_no_try(house: Lakehouse) -> None:
 
 
 def test_what_a_person_cancelled_stays_cancelled_when_it_is_stopped_as_well(house: Lakehouse) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     halt(house, HaltState.STOPPED)
     house.control.dispatcher.cancel(spec.task_id)
     assert worker.report(spec, STOPPED).state is TaskState.CANCELLED
@@ -130,8 +125,7 @@ def test_what_a_person_cancelled_stays_cancelled_when_it_is_stopped_as_well(hous
 def test_files_are_left_alone_after_the_batch_in_hand_however_it_is_halted(
     house: Lakehouse, state: HaltState, phase: str
 ) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     assert not worker.beat(spec, phase).cancel
     halt(house, state)
     assert worker.beat(spec, phase).cancel
@@ -230,8 +224,7 @@ def test_a_table_that_was_renamed_is_resumed_by_either_name(house: Lakehouse) ->
 
 
 def test_a_stop_that_was_heard_counts_also_when_it_is_resumed_before_the_report(house: Lakehouse) -> None:
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     halt(house, HaltState.STOPPED)
     assert worker.beat(spec).cancel
     house.control.halting.resume(EVERYTHING, "")

@@ -16,6 +16,7 @@ from icewright.ports.store import Change
 from tests.builders.command_line import at_home, icewright, write_configuration
 from tests.contracts.samples import OUTCOME, new_task
 from tests.lakes.house import HOUR_MS, House, serving
+from tests.narrowing import not_none
 
 VERBS = ("pause", "drain", "stop", "resume")
 EVENTS = TableName("lake", ("db",), "events")
@@ -42,9 +43,7 @@ def running(house: House) -> Task:
     """A task that is at work."""
     house.control.tasks.enqueue(new_task("task-1"))
     lake = frozenset({"lake"})
-    task = house.control.tasks.claim("o", resource_group="default", catalogs=lake, lease_ms=HOUR_MS)
-    assert task is not None
-    return task
+    return not_none(house.control.tasks.claim("o", resource_group="default", catalogs=lake, lease_ms=HOUR_MS))
 
 
 def end(house: House, task: Task) -> None:
@@ -209,8 +208,7 @@ def test_a_table_is_unparked_and_looked_at(house: House) -> None:
     assert after is not None
     assert (before.unparked_at, after.unparked_at) == (None, house.clock.now())
     answer = icewright("table", "unpark", "db.events", "--json").json
-    latest = house.control.tables.record_by_name(EVENTS)
-    assert latest is not None
+    latest = not_none(house.control.tables.record_by_name(EVENTS))
     assert answer["plan"]["plan_id"] == latest.plan_id != after.plan_id
 
 
@@ -228,6 +226,4 @@ def test_whoever_may_only_look_does_not_unpark(house: House, monkeypatch: pytest
     given_a_role(monkeypatch, "viewer")
     refused = icewright("table", "unpark", "db.events")
     assert (refused.status, "lacks the permission `operate`" in refused.err) == (2, True), refused.err
-    record = house.control.tables.record_by_name(EVENTS)
-    assert record is not None
-    assert record.unparked_at is None
+    assert not_none(house.control.tables.record_by_name(EVENTS)).unparked_at is None

@@ -70,7 +70,7 @@ def test_what_these_require_comes_along_and_spark_does_not() -> None:
         ("xxhash-3.8.2.dist-info/METADATA", True),
     ],
 )
-def test_t8_no_name_leads_out_of_the_archive(name: str, packed: bool) -> None:  # noqa: FBT001 - a case
+def test_t8_no_name_leads_out_of_the_archive(name: str, *, packed: bool) -> None:
     assert belongs(name) is packed
 
 

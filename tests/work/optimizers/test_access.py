@@ -15,6 +15,7 @@ from icewright.observation.access import ASKED_FOR_MS, PROBES_MAX, PROVED_FOR_MS
 from icewright.ports.store import AT_ONCE
 from tests.builders.lakehouse import NAME, Lakehouse
 from tests.builders.worker import Worker
+from tests.narrowing import not_none
 
 ROOT = "s3://bucket/events/data"
 ON_S3 = {"write.data.path": ROOT}
@@ -173,8 +174,7 @@ def test_a_worker_that_is_not_let_in_takes_the_proof_back(house: Lakehouse, work
     """The task is not tried again as it is: its table is planned anew, now knowing."""
     house.ready_table()
     house.control.maintainer.look(NAME)
-    spec = worker.claim()
-    assert spec is not None
+    spec = not_none(worker.claim())
     house.catalog.set_properties(NAME, ON_S3)
     access = AccessRecord("lake", ROOT, WorkerAccess.PROVED, "", OPTIMIZER, house.clock.now())
     house.tables.save_access(access)
@@ -190,8 +190,7 @@ def test_a_worker_that_is_not_let_in_takes_the_proof_back(house: Lakehouse, work
 def test_a_worker_in_other_trouble_takes_nothing_back(house: Lakehouse, worker: Worker) -> None:
     house.ready_table()
     house.control.maintainer.look(NAME)
-    spec = worker.claim()
-    assert spec is not None
+    spec = not_none(worker.claim())
     house.catalog.set_properties(NAME, ON_S3)
     house.tables.save_access(AccessRecord("lake", ROOT, WorkerAccess.PROVED, "", OPTIMIZER, house.clock.now()))
     task = worker.report(spec, Failed("storage-away", "no route", retryable=True))

@@ -21,7 +21,7 @@ from icewright.work.store.table_store import SqlTableStore
 from icewright.work.tasks.retry import PUT_OFF_BASE_MS
 from tests.actions.rewrite_data_files.layouts.test_levels_service import grow, laid_out, work
 from tests.builders.lakehouse import AUTO, BONN, MIB, MINUTE_MS, NAME, Lakehouse
-from tests.builders.worker import FINAL, Worker
+from tests.builders.worker import FINAL, Worker, at_work
 from tests.doubles.clock import ManualClock
 from tests.doubles.lake import MemoryFile
 from tests.lakes.stores import new_store
@@ -63,8 +63,7 @@ def test_a_group_that_is_left_is_told_as_well() -> None:
     house = Lakehouse()
     with_large_row_groups(house, AUTO)
     house.control.maintainer.look(NAME)
-    worker = Worker(house)
-    spec = worker.claimed()
+    spec = Worker(house).claimed()
     left = GroupLeft(0, NOT_STITCHABLE, TWO_WRITERS.detail, retryable=False)
     unknown = CommitUnknown("the catalog closed the connection")
     house.control.dispatcher.report(
@@ -100,8 +99,7 @@ def due_for_level_2() -> Lakehouse:
 def test_what_is_not_sorted_is_shuffled_next_and_not_put_off() -> None:
     house = due_for_level_2()
     assert planned(house) == {Executor.MERGE}
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     worker.unreadable, worker.failure = {spec.rewrite.groups[0].files[0].path}, NOT_SORTED
 
     task = worker.report(spec, worker.try_commit(spec))
@@ -123,8 +121,7 @@ def test_a_file_that_was_to_be_kept_in_its_order_and_has_none_is_put_off() -> No
     house.catalog.overwrite(NAME, add=[deletes], remove=[])
     house.pass_time(90 * MINUTE_MS)
     assert planned(house) == {Executor.MERGE}
-    worker = Worker(house)
-    spec = worker.claimed()
+    worker, spec = at_work(house)
     assert (spec.rewrite.level, spec.rewrite.layout is None) == (Level.LEVEL_0, False)
     worker.unreadable, worker.failure = {file.path}, NOT_SORTED
     task = worker.report(spec, replace(FINAL, code=NOT_SORTED))

@@ -13,6 +13,7 @@ from icewright.work.optimizers.file_backoff import with_failed_files
 from icewright.work.tasks.retry import PUT_OFF_BASE_MS
 from tests.builders.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.builders.worker import Worker
+from tests.narrowing import not_none
 
 
 def house_with_a_bad_file() -> tuple[Lakehouse, Worker, list[str]]:
@@ -31,8 +32,7 @@ def verified(house: Lakehouse, worker: Worker) -> str:
     task = worker.carry_out()
     if task.state is TaskState.COMMITTED:
         task = house.control.verifier.verify(task)
-    assert task.outcome is not None
-    return task.outcome.reason.text
+    return not_none(task.outcome).reason.text
 
 
 def put_off(house: Lakehouse, heads: Sequence[TaskHead]) -> Mapping[str, Instant]:
@@ -87,8 +87,7 @@ def test_new_files_beside_those_that_failed_do_not_wait() -> None:
     verified(house, worker)
     house.append(8, KYOTO)
     house.pass_time(PUT_OFF_BASE_MS // 2)
-    enqueued = house.control.maintainer.look(NAME).enqueued
-    assert enqueued is not None
+    enqueued = not_none(house.control.maintainer.look(NAME).enqueued)
     planned = {file.path for group in enqueued.task.rewrite.groups for file in group.files}
     assert len(planned) == 8
     assert planned.isdisjoint(files)

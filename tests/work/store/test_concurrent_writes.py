@@ -52,6 +52,7 @@ from tests.contracts.samples import (
 from tests.contracts.test_claim_store_contract import seen
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import SharedStore
+from tests.narrowing import not_none
 from tests.servers.postgres import PostgresServer
 from tests.store.together import at_once, meanwhile, most_at_once, shared_store
 
@@ -116,9 +117,7 @@ def outcome(call: Callable[[], object]) -> Callable[[], str]:
 
 
 def stored(known: SqlTableStore, number: int) -> TableRecord:
-    found = known.record(table_id(number))
-    assert found is not None
-    return found
+    return not_none(known.record(table_id(number)))
 
 
 class TestBesideEachOther:
@@ -404,8 +403,7 @@ class TestTasks:
         self, engine: Engine, queue: SqlTaskStore
     ) -> None:
         queue.enqueue(new_task("task-1"))
-        task = claim(queue, "o-1")
-        assert task is not None
+        task = not_none(claim(queue, "o-1"))
         assert task.lease is not None
         give_up = partial(queue.change, Change("task-1", task.version, TaskState.IN_DOUBT, OUTCOME))
         waited: list[bool] = []
@@ -452,9 +450,7 @@ class TestTasks:
                 monkeypatch.setattr(task_rows, "_actions", KeptActions())
 
         event.listen(engine, "before_cursor_execute", coalesced)
-        taken = claim(queue, "o-1")
-        assert taken is not None
-        assert taken.action == action(2)
+        assert not_none(claim(queue, "o-1")).action == action(2)
         assert queue.enqueue(new_task("task-3", table=2)).created
         assert [task.action for task in queue.tasks(TaskFilter(frozenset({TaskState.QUEUED})), limit=9)] == [action(1)]
 
@@ -479,8 +475,7 @@ class TestTasks:
         wanted = {"catalogs": LAKE, "lease_ms": LEASE_MS, "shareable_bytes_max": 20}
         assert queue.claim("o-1", resource_group="default", **wanted) is None  # type: ignore[arg-type]  # each has the type of its name
         assert done == [True]
-        taken = claim(queue, "o-2", newer.resource_group)
-        assert taken is not None
+        taken = not_none(claim(queue, "o-2", newer.resource_group))
         assert (taken.task_id, taken.action) == ("task-1", newer.action)
 
     def test_a_claim_that_meets_a_task_which_is_over_a_moment_later_chooses_again(
@@ -494,8 +489,7 @@ class TestTasks:
         def faster(_c: object, _d: object, statement: str, *_: object) -> None:
             if "RECURSIVE" in statement and not taken:
                 taken.append(other.get("task-2"))
-                found = claim(other, "o-2", "other")
-                assert found is not None
+                found = not_none(claim(other, "o-2", "other"))
                 taken.append(found)
 
         def over(*_: object) -> None:
@@ -506,8 +500,7 @@ class TestTasks:
         event.listen(engine, "rollback_savepoint", over, once=True)
         found = claim(queue, "o-1")
         assert [task.state for task in taken] == [TaskState.QUEUED, TaskState.RUNNING, TaskState.FAILED]
-        assert found is not None
-        assert found.task_id == "task-1"
+        assert not_none(found).task_id == "task-1"
 
     def test_what_is_queued_where_a_task_was_put_back_and_withdrawn_meanwhile_is_tried_again(
         self, engine: Engine, queue: SqlTaskStore

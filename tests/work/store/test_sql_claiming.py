@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, event, update
+from sqlalchemy import Connection, update
 
 from icewright.model.actions.actions import EVERY_KIND, ActionKind
 from icewright.model.events.feed import FeedFilter
@@ -26,6 +26,7 @@ from icewright.work.store.task_store import SqlTaskStore
 from tests.cases import each_case
 from tests.contracts.samples import OUTCOME, new_task, table_id
 from tests.doubles.clock import ManualClock
+from tests.work.store.test_sql_task_store import statements
 
 LAKE = frozenset({"lake"})
 READS = ("SELECT", "WITH")
@@ -106,12 +107,6 @@ def test_all_get_what_they_would_have_got_one_after_the_other(seed: int, tmp_pat
     assert all_.facts("default") == one.facts("default")
     for store in (one, all_):
         store._engine.dispose()
-
-
-def statements(engine: Engine) -> list[str]:
-    said: list[str] = []
-    event.listen(engine, "before_cursor_execute", lambda _c, _cursor, statement, *_rest: said.append(statement))
-    return said
 
 
 def test_what_several_get_is_written_by_as_many_statements_as_what_one_gets(tmp_path: Path) -> None:

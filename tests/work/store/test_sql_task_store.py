@@ -27,6 +27,7 @@ from icewright.work.store.admission_queries import Head
 from icewright.work.store.task_store import SqlTaskStore
 from tests.contracts.samples import OUTCOME, PROGRESS, new_task, table_id
 from tests.doubles.clock import ManualClock
+from tests.narrowing import not_none
 
 TAKEN = re.compile("unique constraint", re.IGNORECASE)
 LAKE = frozenset({"lake"})
@@ -49,9 +50,7 @@ def store(engine: Engine) -> SqlTaskStore:
 
 
 def claim(store: SqlTaskStore, lease_ms: int = 60_000) -> Task:
-    task = store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=lease_ms)
-    assert task is not None
-    return task
+    return not_none(store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=lease_ms))
 
 
 def statements(engine: Engine) -> list[str]:
@@ -183,9 +182,7 @@ class TestFencing:
         with writing(engine) as connection:
             connection.execute(update(counters).values(value=41))
         store.enqueue(new_task("task-1"))
-        lease = claim(store).lease
-        assert lease is not None
-        assert lease.fencing_token == 42
+        assert not_none(claim(store).lease).fencing_token == 42
 
     @on_sqlite
     def test_a_claim_that_fails_halfway_leaves_the_task_waiting(self, engine: Engine, store: SqlTaskStore) -> None:
@@ -320,8 +317,7 @@ class TestSpeed:
         """It may be of megabytes, and is asked about each time that a hundred files go."""
         store.enqueue(new_task("task-1"))
         task = claim(store)
-        assert task.lease is not None
-        token, said = task.lease.fencing_token, statements(engine)
+        token, said = not_none(task.lease).fencing_token, statements(engine)
         assert store.heartbeat("task-1", token, progress=PROGRESS, lease_ms=60_000).action == task.action
         assert store.check_lease("task-1", token).action == task.action
         assert store.get("task-1").action == task.action

@@ -81,8 +81,7 @@ def test_from_claim_to_verified() -> None:
     assert served.get("/tables")["items"][0]["optimized_at"] == partition["optimized_at"]
 
 
-def test_without_work_a_claim_has_no_content() -> None:
-    served = Served()
+def test_without_work_a_claim_has_no_content(served: Served) -> None:
     served.post("/optimizers", hello())
     response = served.http.post(f"{V1}/optimizers/optimizer-1/claims", json={})
     assert (response.status_code, response.content) == (204, b"")
@@ -186,8 +185,7 @@ def test_what_an_optimizer_reports_decides_what_follows(result: Result, state: s
     assert served.post(f"/tasks/{spec.task_id}/report", report(spec, result))["state"] == state
 
 
-def test_tasks_are_listed_newest_first_in_pages_by_state_and_table() -> None:
-    served = Served()
+def test_tasks_are_listed_newest_first_in_pages_by_state_and_table(served: Served) -> None:
     uuids = [served.table(TableName("lake", ("db",), f"t{number}")) for number in range(5)]
     seen, cursor = [], None
     while True:

@@ -19,6 +19,7 @@ from tests.builders.lakehouse import HOUR_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.builders.worker import RETRYABLE, Worker
 from tests.cases import each_case
 from tests.contracts.samples import OF_SLOTS, OUTCOME, new_task
+from tests.narrowing import not_none
 from tests.work.groups.test_queue_waits import ask, introduce, lakehouse, run_one
 
 TOOK_MS = 4 * MINUTE_MS
@@ -36,8 +37,7 @@ def past(house: Lakehouse, count: int, group: str = "default") -> None:
     for number in range(count):
         new = new_task(f"past-{group}-{number}", table=1_000 + number, catalog="past", resource_group=group)
         house.tasks.enqueue(new)
-        task = house.tasks.claim("o", resource_group=group, catalogs=frozenset({"past"}), lease_ms=HOUR_MS)
-        assert task is not None
+        task = not_none(house.tasks.claim("o", resource_group=group, catalogs=frozenset({"past"}), lease_ms=HOUR_MS))
         house.clock.advance(TOOK_MS)
         house.tasks.change(Change(task.task_id, task.version, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
 
@@ -225,8 +225,7 @@ def test_its_table_has_to_be_free() -> None:
     other = replace(running, task_id="other", state=TaskState.QUEUED, lease=None, resource_group="server")
     house.tasks._tasks["other"] = other  # type: ignore[attr-defined]  # of the table that is at work, in the server's own group
     waits = house.control.queue_waits.of(other)
-    one = house.control.starts.of(other, waits)
-    assert one is not None
+    one = not_none(house.control.starts.of(other, waits))
     assert (one.at or 0) - house.clock.now() == TOOK_MS - SECOND_MS
     assert one.reason.figures["busy_ms"] == TOOK_MS - SECOND_MS
 
@@ -251,8 +250,7 @@ def test_where_it_wants_both_slots_both_have_to_be_free() -> None:
         resource_group="server",
     )
     house.tasks._tasks.update(later=later, other=other)  # type: ignore[attr-defined]  # beside the one that is at work
-    one = house.control.starts.of(other, house.control.queue_waits.of(other))
-    assert one is not None
+    one = not_none(house.control.starts.of(other, house.control.queue_waits.of(other)))
     assert one.reason.figures["busy_ms"] == TOOK_MS
 
 
@@ -273,6 +271,5 @@ def test_a_claim_bears_it_out() -> None:
     introduce(house)
     first, second = queued(house)
     assert in_ms(house) == [0, TOOK_MS]
-    spec = house.control.dispatcher.claim("optimizer-a", ANY_TASK)
-    assert spec is not None
+    spec = not_none(house.control.dispatcher.claim("optimizer-a", ANY_TASK))
     assert (spec.task_id, house.tasks.get(second.task_id).state) == (first.task_id, TaskState.QUEUED)

@@ -103,20 +103,6 @@ class FeedFilter:
     under: tuple[tuple[str, ...], ...] = ()
     within: tuple[tuple[str, ...], ...] = ()
 
-    def lets(self, fact: Fact) -> bool:
-        """Whether a fact is asked for."""
-        if self.kinds and fact.fact not in self.kinds:
-            return False
-        if not fact.parts:
-            return True
-        if self.within and not any(_covers(scope, fact.parts) for scope in self.within):
-            return False
-        return not self.under or any(fact.parts[: len(parts)] == parts for parts in self.under)
-
-
-def _covers(scope: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    return parts == scope[:1] if len(scope) == len(parts) else parts[: len(scope)] == scope
-
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:

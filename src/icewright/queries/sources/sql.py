@@ -73,11 +73,6 @@ class TextQuery:
     duration_ms: int | None = None
 
 
-def reads_of_text(text: str, dialect: SqlDialect, defaults: Defaults) -> SqlReads:
-    """What a text reads. Raises :class:`UnreadableSql`."""
-    return reads_of(parse(text, dialect), defaults)
-
-
 def record_of_text(text: str, asked: TextQuery, defaults: Defaults, rules: LiteralRules) -> QueryRecord:
     """The record of a query of which its text is known. Raises :class:`UnreadableSql`.
 

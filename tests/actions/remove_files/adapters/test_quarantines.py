@@ -31,6 +31,7 @@ from icewright.model.actions.deletion import Held, Intent, IntentState, Step, se
 from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import ListedObject
 from tests.contracts.storages import HELD, Local, OnS3, Storage
+from tests.narrowing import not_none
 from tests.servers.processes import HOST, free_port
 from tests.servers.s3 import SECRET_KEY, S3Server
 
@@ -39,9 +40,7 @@ VERSIONS = [None, "Enabled", "Suspended"]
 
 
 def listed(store: Storage, key: str = KEY) -> ListedObject:
-    found = store.objects.stat(store.at(key))
-    assert found is not None
-    return replace(found, version_id=None)
+    return replace(not_none(store.objects.stat(store.at(key))), version_id=None)
 
 
 def on_s3(s3: S3Server, versions: str | None = None) -> OnS3:
@@ -87,18 +86,8 @@ def meddled(store: OnS3, on_write: Act = as_it_is, on_read: Act = as_it_is) -> S
     return S3Quarantine(Meddled(store.server, on_write, on_read), [store.at(HELD)])
 
 
-@pytest.mark.parametrize("versions", VERSIONS)
-@pytest.mark.parametrize("happened", [True, False])
-@pytest.mark.parametrize("call", range(5))
-def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
-    s3: S3Server,
-    versions: str | None,
-    call: int,
-    happened: bool,  # noqa: FBT001 - a case
-) -> None:
-    """Calls are: two of the trial, its end, then the copy and the delete, or the delete alone."""
-    store = on_s3(s3, versions)
-    expected, left, made = listed(store), [call], list[str]()
+def losing(left: list[int], made: list[str], *, happened: bool) -> Act:
+    """The answer behind so many calls is lost, to one that had its effect or not; all calls are noted."""
 
     def lose(name: str, _asked: dict[str, Any], do: Callable[[], Any]) -> Any:
         left[0] -= 1
@@ -109,7 +98,19 @@ def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
             raise ConnectionClosedError(endpoint_url="http://s3")
         return do()
 
-    quarantine = meddled(store, lose)
+    return lose
+
+
+@pytest.mark.parametrize("versions", VERSIONS)
+@pytest.mark.parametrize("happened", [True, False])
+@pytest.mark.parametrize("call", range(5))
+def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
+    s3: S3Server, versions: str | None, call: int, *, happened: bool
+) -> None:
+    """Calls are: two of the trial, its end, then the copy and the delete, or the delete alone."""
+    store = on_s3(s3, versions)
+    expected, left, made = listed(store), [call], list[str]()
+    quarantine = meddled(store, losing(left, made, happened=happened))
     intent = Intent(RUN, 0, expected, 1, IntentState.UNKNOWN, 1, 1, Step.QUARANTINE)
     try:
         held = quarantine.quarantine(RUN, expected)
@@ -132,25 +133,12 @@ def test_c1_whichever_answer_of_s3_is_lost_the_bytes_are_found(
 @pytest.mark.parametrize("versions", VERSIONS)
 @pytest.mark.parametrize("call", range(2))
 def test_c1_a_lost_answer_on_the_way_back_is_found_too(
-    s3: S3Server,
-    versions: str | None,
-    call: int,
-    happened: bool,  # noqa: FBT001 - a case
+    s3: S3Server, versions: str | None, call: int, *, happened: bool
 ) -> None:
     store = on_s3(s3, versions)
     expected = listed(store)
     held = store.quarantine.quarantine(RUN, expected)
-    left = [call]
-
-    def lose(_name: str, _asked: dict[str, Any], do: Callable[[], Any]) -> Any:
-        left[0] -= 1
-        if left[0] == -1:
-            if happened:
-                do()
-            raise ConnectionClosedError(endpoint_url="http://s3")
-        return do()
-
-    quarantine = meddled(store, lose)
+    quarantine = meddled(store, losing([call], [], happened=happened))
     intent = Intent(RUN, 0, expected, 1, IntentState.UNKNOWN, 1, 1, Step.RESTORE, held=held)
     try:
         quarantine.restore(RUN, expected, held)
@@ -208,11 +196,7 @@ def test_a_copy_that_is_not_the_same_lets_nothing_be_deleted(s3: S3Server) -> No
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_where_etags_are_no_digests_both_are_read(
-    s3: S3Server,
-    monkeypatch: pytest.MonkeyPatch,
-    same: bool,  # noqa: FBT001 - a case
-) -> None:
+def test_where_etags_are_no_digests_both_are_read(s3: S3Server, monkeypatch: pytest.MonkeyPatch, *, same: bool) -> None:
     store = on_s3(s3)
     monkeypatch.setattr(s3_quarantine, "_is_md5", lambda _etag, _head: False)
     monkeypatch.setattr(s3_quarantine, "_CHECKSUMS", ())
@@ -492,8 +476,7 @@ def test_w13_a_move_that_may_not_be_on_disk_is_of_unknown_outcome(
         local.quarantine.quarantine(RUN, expected)
     assert synced[0]
     monkeypatch.undo()
-    held = local.quarantine.look(RUN, expected).held
-    assert held is not None
+    held = not_none(local.quarantine.look(RUN, expected).held)
     local.quarantine.restore(RUN, expected, held)
     assert local.objects.read(expected.path, 100) == CONTENT
 

@@ -267,9 +267,7 @@ def test_the_first_entry_of_a_long_log_of_another_format_is_enough(
 @each_case("error", [Unreadable("S3 refuses: AccessDenied"), Unsupported("it is reached through a link")])
 @each_case(("folder", "names_roots"), [("s3://b/wh/t/", False), ("s3://b/wh/", True), ("s3://b/", True)])
 def test_a_folder_around_the_place_that_nobody_may_list_refuses_with_the_remedy(
-    error: Unreadable | Unsupported,
-    folder: str,
-    names_roots: bool,  # noqa: FBT001 - a cell
+    error: Unreadable | Unsupported, folder: str, *, names_roots: bool
 ) -> None:
     class Closed(MemoryObjects):
         def list(self, root: CanonicalPath) -> Iterator[Listed]:

@@ -37,7 +37,7 @@ values = st.recursive(
         ("x.stats", False),
     ],
 )
-def test_o5_metadata_files_are_known_by_their_names(name: str, is_one: bool) -> None:  # noqa: FBT001 - a case
+def test_o5_metadata_files_are_known_by_their_names(name: str, *, is_one: bool) -> None:
     assert is_metadata_file(CanonicalPath(f"s3://b/t/metadata/{name}")) is is_one
 
 

@@ -19,6 +19,7 @@ from icewright.model.iceberg.reachable_files import FileClass, NamedFile
 from icewright.model.iceberg.tables import PartitionField
 from icewright.plans.rejection import PlanRejected
 from tests.builders.orphan_lake import ALL, DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, complete, owns, planned
+from tests.narrowing import not_none, of_type
 
 
 @pytest.fixture
@@ -59,8 +60,7 @@ def test_what_nothing_needs_goes_after_its_time_and_not_before(lake: OrphanLake,
         3,
         11,
     )  # a hint that no catalog wrote among them
-    assert found.prediction is not None
-    assert found.prediction.listed_files == 13
+    assert not_none(found.prediction).listed_files == 13
 
 
 def test_o3_a_pass_says_how_far_each_of_its_orphans_is(lake: OrphanLake, table: LakeTable) -> None:
@@ -253,8 +253,7 @@ def test_o5_where_not_all_tables_are_known_nobody_owns_a_place(lake: OrphanLake,
     gaps = Gaps()
     gaps.add(Gap("lake.db.u", Reason("unclaimed", "not looked at yet")))
     known = gaps.judge(owns(table.root))
-    refused = lake.finder(table).look(table.name, lambda _metadata: known, ALL)
-    assert isinstance(refused, OrphansRefused)
+    refused = of_type(OrphansRefused, lake.finder(table).look(table.name, lambda _metadata: known, ALL))
     assert (refused.reason.code, refused.gaps[0].what) == ("place-unknown", "lake.db.u")
 
 
@@ -590,11 +589,7 @@ class TestBudget:
         ],
     )
     def test_i11_the_lesser_of_bytes_and_files(
-        self,
-        lake: OrphanLake,
-        table: LakeTable,
-        budget: OrphanBudget,
-        needs: bool,  # noqa: FBT001 - a case
+        self, lake: OrphanLake, table: LakeTable, budget: OrphanBudget, *, needs: bool
     ) -> None:
         grow(lake, table)
         policy = OrphanPolicy(budget=budget)
@@ -618,8 +613,7 @@ class TestBudget:
         monkeypatch.setattr("icewright.model.actions.remove_files.BUDGET_FILES", 2)
         of_files = lake.found(table, policy=policy)
         for found in (of_bytes, of_files):
-            assert found.action is not None
-            assert found.action.is_beyond_budget
+            assert not_none(found.action).is_beyond_budget
 
     def test_i11_the_budget_is_of_all_that_may_go_also_of_what_is_left_for_later(
         self, lake: OrphanLake, table: LakeTable, monkeypatch: pytest.MonkeyPatch

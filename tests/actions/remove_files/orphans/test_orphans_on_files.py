@@ -26,6 +26,7 @@ from tests.contracts.test_catalog_contract import EVENTS
 from tests.doubles.clock import ManualClock
 from tests.lakes import sqlite
 from tests.lakes.stores import sqlite_store
+from tests.narrowing import of_type
 
 DAY_MS = 24 * 3_600_000
 POLICY = OrphanPolicy(budget=OrphanBudget(1.0))
@@ -103,8 +104,7 @@ def test_g18_exactly_the_garbage_goes_and_every_snapshot_reads_as_before(world: 
     assert isinstance(first, OrphansFound), first
     assert (first.action, first.finished.files) == (None, len(garbage))
     world.clock.advance(7 * DAY_MS)
-    found = world.look()
-    assert isinstance(found, OrphansFound)
+    found = of_type(OrphansFound, world.look())
     assert found.action is not None
     assert {file.path for file in found.action.files} == garbage
     for file in found.action.files:
@@ -113,8 +113,7 @@ def test_g18_exactly_the_garbage_goes_and_every_snapshot_reads_as_before(world: 
     assert {key: rows.to_pylist() for key, rows in world.rows().items()} == {
         key: rows.to_pylist() for key, rows in before.items()
     }
-    again = world.look()
-    assert isinstance(again, OrphansFound)
+    again = of_type(OrphansFound, world.look())
     assert (again.action, again.finished.files) == (None, 0)
 
 
@@ -142,8 +141,7 @@ def test_a_checksum_waits_for_its_file(world: World) -> None:
     world.look()
     world.clock.advance(10 * DAY_MS)
     world.garbage("data/left.parquet")
-    found = world.look()
-    assert isinstance(found, OrphansFound)
+    found = of_type(OrphansFound, world.look())
     assert (found.action, found.kept) == (None, {"checksum": 1, "seen-lately": 1}), sum_
 
 
@@ -151,16 +149,12 @@ def test_o3_what_is_written_now_is_not_touched(world: World) -> None:
     world.look()
     world.clock.advance(3 * DAY_MS)
     world.garbage("data/new.parquet")
-    found = world.look()
-    assert isinstance(found, OrphansFound)
-    assert found.action is None
+    assert of_type(OrphansFound, world.look()).action is None
 
 
 def test_o1_a_link_below_the_root_refuses_the_pass(world: World) -> None:
     (Path(urlsplit(world.root).path) / "data" / "link").symlink_to("/")
-    refused = world.look()
-    assert isinstance(refused, OrphansRefused)
-    assert refused.reason.code == "odd-entry"
+    assert of_type(OrphansRefused, world.look()).reason.code == "odd-entry"
 
 
 def test_o13_a_damaged_manifest_list_refuses_the_pass(world: World) -> None:
@@ -169,7 +163,6 @@ def test_o13_a_damaged_manifest_list_refuses_the_pass(world: World) -> None:
     world.clock.advance(30 * DAY_MS)
     first = world.table.metadata.snapshots[0]
     world.lake.damage(first.manifest_list)
-    refused = world.look()
-    assert isinstance(refused, OrphansRefused)
+    refused = of_type(OrphansRefused, world.look())
     assert refused.reason.code == "not-all-known"
     assert unquote(refused.gaps[0].what) == unquote(first.manifest_list)

@@ -31,7 +31,7 @@ def test_it_is_the_same_after_a_journey() -> None:
     ("change", "needs"),
     [({}, False), ({"orphan_files": 2}, True), ({"orphan_bytes": 6}, True), ({"budget_files": 0}, True)],
 )
-def test_i11_beyond_either_budget_a_person_approves(change: dict[str, int], needs: bool) -> None:  # noqa: FBT001 - a case
+def test_i11_beyond_either_budget_a_person_approves(change: dict[str, int], *, needs: bool) -> None:
     assert replace(ACTION, **change).needs_approval is needs  # type: ignore[arg-type]  # numbers alone
 
 

@@ -14,6 +14,7 @@ from icewright.policy.effective import effective_policy
 from icewright.policy.settings import LAYOUT_KEY
 from tests.builders.observations import table
 from tests.cases import each_case
+from tests.narrowing import of_type
 
 PLACE: Json = {
     "type": "struct",
@@ -46,8 +47,7 @@ def resolved(layout: str | None, *order: SortField, fields: tuple[Json, ...] = F
 
 
 def refused(layout: str | None, *order: SortField, fields: tuple[Json, ...] = FIELDS) -> tuple[str, str]:
-    reason = resolved(layout, *order, fields=fields)
-    assert isinstance(reason, Reason)
+    reason = of_type(Reason, resolved(layout, *order, fields=fields))
     return reason.code, reason.text
 
 
@@ -75,9 +75,7 @@ def test_the_tables_sort_order_is_its_layout_unless_the_owner_says_otherwise() -
 
 def test_a_file_is_said_to_be_sorted_by_the_tables_order_only_where_it_is_that_order() -> None:
     def order_id(layout: str) -> int | None:
-        found = resolved(layout, TS, USER_DOWN)
-        assert isinstance(found, Layout)
-        return found.sort_order_id
+        return of_type(Layout, resolved(layout, TS, USER_DOWN)).sort_order_id
 
     assert order_id("sort(ts, userId desc)") == 1
     assert order_id("sort(ts, userId desc nulls first)") is None
@@ -169,9 +167,7 @@ def test_a_rule_for_many_tables_is_no_problem_of_one_that_lacks_the_column() -> 
     policy = effective_policy(metadata, (rule,))
     assert policy.problems == ()
     assert policy.origins[LAYOUT_KEY] == "namespace lake.sales"
-    reason = resolve(metadata, policy)
-    assert isinstance(reason, Reason)
-    assert reason.code == "layout-column-missing"
+    assert of_type(Reason, resolve(metadata, policy)).code == "layout-column-missing"
 
 
 @given(st.text(min_size=1, max_size=300), st.text(max_size=300))

@@ -59,6 +59,7 @@ from tests.builders.observations import (
 )
 from tests.builders.observations import policy as default_policy
 from tests.cases import each_case
+from tests.narrowing import not_none
 
 TARGET = 128 * MIB
 HERE = month(1)
@@ -280,8 +281,7 @@ class TestCostBenefit:
 
     def test_when_it_stops_they_are_merged_at_the_time_that_was_said(self) -> None:
         files = sized(*[4 * MIB] * 30)
-        until = verdict(coming(files, NOW, 32 * MIB), self.under).wait_until
-        assert until is not None
+        until = not_none(verdict(coming(files, NOW, 32 * MIB), self.under).wait_until)
         for before_ms, expected in ((2, Verdict.WAIT), (0, Verdict.REWRITE)):
             quiet = coming(files, 2 * NOW - until + before_ms, 32 * MIB)
             assert verdict(quiet, self.under).verdict is expected
@@ -341,8 +341,7 @@ class TestLevels:
             assert verdict(observation, self.under).verdict is expected
 
     def test_all_partitions_of_a_table_are_due_together(self) -> None:
-        rhythm = Rhythm.of(coming(sized(MIB), NOW, MIB), NOW)
-        assert rhythm is not None
+        rhythm = not_none(Rhythm.of(coming(sized(MIB), NOW, MIB), NOW))
         assert rhythm.due_at(NOW - 90_000) == rhythm.due_at(NOW - 61_000)
         for ago_ms in range(0, HOUR_MS, 7_001):
             first_at = min((at for at in rhythm.commits if at > NOW - ago_ms), default=NOW - ago_ms)
@@ -351,9 +350,7 @@ class TestLevels:
     def test_files_of_a_writer_whose_clock_is_days_ahead_do_not_gather_for_days(self) -> None:
         ahead = coming(sized(*[4 * MIB] * 6), NOW + 3 * DAY_MS, 12 * MIB)
         assert verdict(ahead, self.under).verdict is Verdict.REWRITE
-        until = verdict(rewritten(ahead, NOW), self.under).wait_until
-        assert until is not None
-        assert until - NOW <= GATHER_MS
+        assert not_none(verdict(rewritten(ahead, NOW), self.under).wait_until) - NOW <= GATHER_MS
 
     def test_many_files_do_not_wait(self) -> None:
         for files, expected in ((GATHERED_FILES - 1, Verdict.WAIT), (GATHERED_FILES, Verdict.REWRITE)):

@@ -322,7 +322,7 @@ FAULTS: dict[str, Mask] = {
 
 @each_case("vector", [True, False], ids=["vector", "position deletes"])
 @each_case("fault", FAULTS)
-def test_a_wrong_mask_is_caught(fault: str, vector: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # noqa: FBT001 - a case
+def test_a_wrong_mask_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, vector: bool) -> None:
     """Neither digest of the rows could see it; the second opinion does."""
 
     def wrong(group: Any, storage: Any) -> Any:
@@ -353,9 +353,7 @@ def test_a_mask_that_is_not_applied_is_caught(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "position deletes"])
 def test_a_delete_file_is_read_once_for_all_its_data_files(
-    vectors: bool,  # noqa: FBT001 - a case
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, vectors: bool
 ) -> None:
     opened: Counter[str] = Counter()
     for method in ("read", "source"):

@@ -256,7 +256,7 @@ STRICT_VALUES: list[Any] = [
 
 @each_case("stored_schema", [True, False])
 @WRITERS
-def test_required_fields_inside_optional_structs(writer: Writer, stored_schema: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest's
+def test_required_fields_inside_optional_structs(writer: Writer, tmp_path: Path, *, stored_schema: bool) -> None:
     """Spark writes them as optional; under a null struct they are null."""
     table = arrow_table([column(1, "c", loosened(STRICT))], {"c": STRICT_VALUES})
     file = write_input(tmp_path, table, store_schema=stored_schema)

@@ -235,9 +235,7 @@ ARROW = ("PLAIN", "RLE", "RLE_DICTIONARY")
     ],
 )
 def test_what_footers_say_of_dictionaries(
-    encodings: tuple[str, ...],
-    dictionary_bytes: int | None,
-    encoded: bool,  # noqa: FBT001 - pytest's
+    encodings: tuple[str, ...], dictionary_bytes: int | None, *, encoded: bool
 ) -> None:
     """Encodings as found in footers of parquet-java 1.16 and of Arrow's writers; chunks of 1000 bytes."""
     chunk = SimpleNamespace(

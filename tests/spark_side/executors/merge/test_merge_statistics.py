@@ -166,11 +166,7 @@ class Filtering:
 @each_case("name", ["id", "n", "f", "s", "d", "x", "day"])
 @each_case("all_of_them", [True, False])
 def test_a_bloom_filter_that_lacks_a_value_is_caught(
-    name: str,
-    all_of_them: bool,  # noqa: FBT001 - pytest's
-    writer: Writer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, all_of_them: bool
 ) -> None:
     job = job_in(tmp_path)
     merge_group(dataclasses.replace(job, output_paths=(f"{tmp_path}/whole",)), writer=Filtering(writer))

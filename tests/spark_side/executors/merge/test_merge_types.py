@@ -85,7 +85,7 @@ def same(left: Any, right: Any) -> bool:
 
 @STORED_SCHEMA
 @each_case("name", VALUES)
-def test_every_type_reads_as_before(name: str, stored_schema: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest
+def test_every_type_reads_as_before(name: str, tmp_path: Path, *, stored_schema: bool) -> None:
     kind, values = VALUES[name]
     fields = [column(1, "id", "long", required=True), column(2, "c", kind)]
     first = arrow_table(fields, {"id": list(range(len(values))), "c": values})

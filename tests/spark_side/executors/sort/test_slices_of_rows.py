@@ -20,7 +20,7 @@ ROWS, LOOKUPS = 60_000, 500
 @each_case("curve", COLUMN_CURVES)
 @each_case(("columns", "files"), [(2, 8), (2, 23), (2, 64), (3, 32), (4, 32)])
 @each_case("skewed", [False, True])
-def test_lookups_open_as_many_files_as_predicted(curve: Curve, columns: int, files: int, skewed: bool) -> None:  # noqa: FBT001 - a parameter
+def test_lookups_open_as_many_files_as_predicted(curve: Curve, columns: int, files: int, *, skewed: bool) -> None:
     rng = np.random.default_rng(3)
     rows = [rng.lognormal(0, 3, ROWS) if skewed else rng.random(ROWS) for _ in range(columns)]
     found = lookups_of(curve, rows, files)

@@ -15,17 +15,7 @@ from icewright_spark.executors.stitch.stitch import stitch_group
 from icewright_spark.parquet.errors import ProofFailed
 from icewright_spark.parquet.footer import Chunk, ChunkField, ColumnField, FileField, GroupField
 from icewright_spark.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, Struct
-from tests.builders.stitch_files import (
-    ROWS,
-    footer_of,
-    input_of,
-    job_of,
-    plain,
-    rows,
-    with_footer,
-    write_one,
-    written,
-)
+from tests.builders.stitch_files import ROWS, footer_of, input_of, job_of, plain, rows, with_footer, write_one, written
 from tests.cases import each_case
 
 Damage = Callable[[Path], None]

@@ -50,12 +50,7 @@ def file_metrics_of(rows: Sequence[dict[str, Any]]) -> FileMetrics:
     check.update(pa.RecordBatch.from_arrays(arrays, schema=schema))
     found = metrics_of(FIELDS, MODES, len(rows), check.finish("the rows"))
     return FileMetrics(
-        {},
-        found.value_counts,
-        found.null_counts,
-        found.nan_counts,
-        found.lower_bounds,
-        found.upper_bounds,
+        {}, found.value_counts, found.null_counts, found.nan_counts, found.lower_bounds, found.upper_bounds
     )
 
 

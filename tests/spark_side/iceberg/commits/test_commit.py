@@ -28,6 +28,7 @@ from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.iceberg.manifests import FoundDelete
 from tests.builders.specs import BASE_SNAPSHOT_ID, spec_of
 from tests.cases import each_case
+from tests.narrowing import of_type
 from tests.servers.fault_proxy import Answer
 
 FASTER = "org.apache.iceberg.exceptions.CommitFailedException"
@@ -281,8 +282,14 @@ def vector(path: str) -> FoundDelete:
     return FoundDelete(delete, {7: f"vector of {path}"}, 7)
 
 
-def test_w2_w6_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_and_is_signed() -> None:
-    table = Table((True, None))
+@pytest.fixture
+def table() -> Table:
+    return Table((True, None))
+
+
+def test_w2_w6_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_and_is_signed(
+    table: Table,
+) -> None:
 
     assert commit(table) == Committed(900)
 
@@ -310,8 +317,7 @@ def test_leave_is_asked_for_after_all_preparation_right_before_the_commit() -> N
     assert table.did.index("commit") == table.did.index("may_commit") + 1
 
 
-def test_w2_a_table_that_is_loaded_again_between_check_and_commit_is_a_conflict() -> None:
-    table = Table((True, None))
+def test_w2_a_table_that_is_loaded_again_between_check_and_commit_is_a_conflict(table: Table) -> None:
 
     def append() -> None:
         table.history.append(Snapshot(899, {}))
@@ -323,16 +329,14 @@ def test_w2_a_table_that_is_loaded_again_between_check_and_commit_is_a_conflict(
     assert "commit" not in table.did
 
 
-def test_a_schema_that_changed_during_the_merge_is_a_conflict() -> None:
-    table = Table((True, None))
+def test_a_schema_that_changed_during_the_merge_is_a_conflict(table: Table) -> None:
     table.schema_id += 1
     with pytest.raises(Conflict, match="the schema changed"):
         commit(table)
     assert table.did == ["refresh"]
 
 
-def test_v3_deletion_vectors_go_with_their_data_files() -> None:
-    table = Table((True, None))
+def test_v3_deletion_vectors_go_with_their_data_files(table: Table) -> None:
     table.upgraded_to = 3
     assert commit(table, version=3) == Committed(900)
     inputs = [file.path for group in SPEC.rewrite.groups for file in group.files]
@@ -354,8 +358,7 @@ def test_rows_that_were_given_ids_meanwhile_do_not_lose_them(base: int | None, c
         assert commit(table, version=3) == Committed(900)
 
 
-def test_a_table_upgraded_meanwhile_to_a_version_with_row_lineage_is_not_touched() -> None:
-    table = Table((True, None))
+def test_a_table_upgraded_meanwhile_to_a_version_with_row_lineage_is_not_touched(table: Table) -> None:
     table.upgraded_to = 3
     with pytest.raises(Conflict, match="version 3"):
         commit(table)
@@ -363,8 +366,7 @@ def test_a_table_upgraded_meanwhile_to_a_version_with_row_lineage_is_not_touched
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_base_that_expired_during_the_merge_is_a_conflict(version: int) -> None:
-    table = Table((True, None))
+def test_a_base_that_expired_during_the_merge_is_a_conflict(table: Table, version: int) -> None:
     table.upgraded_to = version
     table.history.pop()
     with pytest.raises(Conflict, match="expired"):
@@ -382,15 +384,13 @@ def test_a_commit_that_was_made_is_found_whatever_the_answer_was(error: Exceptio
 @each_case("kind", LEAVING_DOUBT)
 def test_a_commit_that_left_doubt_and_is_not_found_stays_unknown_and_is_never_repeated(kind: str) -> None:
     table = Table((False, JavaError(kind)), (True, None))
-    result = commit(table)
-    assert isinstance(result, CommitUnknown)
+    result = of_type(CommitUnknown, commit(table))
     assert table.did.count("commit") == 1
     assert "it went wrong" in result.detail
     assert "\n" not in result.detail
 
 
-def test_a_commit_reported_as_done_that_is_not_in_the_table_is_unknown() -> None:
-    table = Table((True, None))
+def test_a_commit_reported_as_done_that_is_not_in_the_table_is_unknown(table: Table) -> None:
     table.blind = True
     assert isinstance(commit(table), CommitUnknown)
 
@@ -409,9 +409,7 @@ def test_without_a_look_at_the_table_nothing_is_known(
 
 def test_a_conflict_is_not_tried_again() -> None:
     table = Table((False, JavaError(CONFLICT)), (True, None))
-    result = commit(table)
-    assert isinstance(result, Conflicted)
-    assert "it went wrong" in result.detail
+    assert "it went wrong" in of_type(Conflicted, commit(table)).detail
     assert table.did.count("commit") == 1
 
 
@@ -491,8 +489,7 @@ def test_a_group_that_met_another_commit_is_left_out_and_the_other_is_committed(
     assert operation.properties[PROOF_KEY] == f"p[{kept}]"
 
 
-def test_what_is_committed_in_part_is_validated_like_the_whole() -> None:
-    table = Table((True, None))
+def test_what_is_committed_in_part_is_validated_like_the_whole(table: Table) -> None:
     committed(table, lost_since=lost_from({0: "a delete"}, 1))
     assert table.made[0].base_snapshot_id == BASE_SNAPSHOT_ID
     assert table.made[0].deletes_with == "nothing"
@@ -516,24 +513,21 @@ def test_a_refusal_that_no_lost_group_explains_is_not_tried_again() -> None:
     assert table.did.count("commit") == 2
 
 
-def test_nothing_is_committed_when_no_group_is_whole() -> None:
-    table = Table((True, None))
+def test_nothing_is_committed_when_no_group_is_whole(table: Table) -> None:
     end = committed(table, lost_since=lost_from({0: "a delete", 1: "an update"}, 1))
     assert end.result == Conflicted("group 0 (and 1 more) met another commit: a delete")
     assert end.lost == {0: "a delete", 1: "an update"}
     assert "commit" not in table.did
 
 
-def test_a_group_without_an_output_is_no_part_of_the_commit() -> None:
-    table = Table((True, None))
+def test_a_group_without_an_output_is_no_part_of_the_commit(table: Table) -> None:
     assert committed(table, written=outputs()[1:]).result == Committed(900)
     assert table.made[0].properties[GROUPS_KEY] == "1"
     assert table.made[0].deleted == [file.path for file in SPEC.rewrite.groups[1].files]
 
 
-def test_w11_two_attempts_never_commit_two_parts() -> None:
+def test_w11_two_attempts_never_commit_two_parts(table: Table) -> None:
     """Iceberg would see nothing wrong with it: they replace different files."""
-    table = Table((True, None))
     table.history.append(Snapshot(800, {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "2"}))
     with pytest.raises(Conflict, match="another attempt at task-1 has committed, as snapshot 800"):
         committed(table, lost_since=lost_from({0: "a delete"}, 1))
@@ -557,13 +551,7 @@ _CLIENT_RAISES = {
         UNKNOWN,
     ),
     **dict.fromkeys(
-        (
-            Answer.RESET_BEFORE_SEND,
-            Answer.RESET_AFTER_SEND,
-            Answer.TIMEOUT,
-            Answer.TRUNCATED,
-            Answer.MALFORMED,
-        ),
+        (Answer.RESET_BEFORE_SEND, Answer.RESET_AFTER_SEND, Answer.TIMEOUT, Answer.TRUNCATED, Answer.MALFORMED),
         "org.apache.iceberg.exceptions.RESTException",
     ),
     Answer.KILLED: "",
@@ -574,9 +562,7 @@ _CLIENT_RAISES = {
 @each_case("applied", [True, False])
 @each_case("lost", [{}, {1: "a delete"}], ids=["whole", "in part"])
 def test_c1_c2_the_result_is_true_of_the_table_in_every_cell(
-    answer: Answer,
-    applied: bool,  # noqa: FBT001 - a cell
-    lost: dict[int, str],
+    answer: Answer, lost: dict[int, str], *, applied: bool
 ) -> None:
     """As ``tests/spark/test_commit_outcomes.py`` has it on real Spark, in no time."""
     died = ConnectionResetError("the JVM is gone") if answer is Answer.KILLED else None

@@ -120,7 +120,7 @@ def test_others_who_are_always_first_make_it_a_conflict() -> None:
 
 @each_case("error", [UNKNOWN, UNAVAILABLE, CONFLICT, FASTER])
 @each_case("applied", [True, False])
-def test_c1_what_the_table_says_counts(error: str, applied: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_c1_what_the_table_says_counts(error: str, *, applied: bool) -> None:
     script = [(applied, JavaError(error))] + [(False, JavaError(error))] * (TRIES_MAX - 1)
     result = commit(DeletesTable(*script))
     if applied:
