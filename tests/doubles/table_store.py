@@ -28,6 +28,7 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.approvals import REFUSED_MS, Refusal
 from icewright.model.plans.plans import Plan
 from icewright.model.work.breaker import TASKS_LOOKED_AT
+from icewright.model.work.figures import SeriesPoint
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.ports.inbox import EventFilter
@@ -159,7 +160,9 @@ class MemoryTableStore(MemoryFindings):
                 restored_at=restored_at,
             )
 
-    def save_record(self, record: TableRecord, *, policies: int | None = None) -> None:
+    def save_record(
+        self, record: TableRecord, *, policies: int | None = None, series: Sequence[SeriesPoint] | None = None
+    ) -> None:
         """See the port. The policies are kept elsewhere."""
         del policies
         with self._lock:
@@ -170,6 +173,8 @@ class MemoryTableStore(MemoryFindings):
             if former is not None and former.table_id != record.table_id and record.dropped_at is None:
                 self._change(former, dropped_at=record.observed_at)
             self._change(record)
+            if series is not None:
+                self.lists.save_series(record.table_id, series)
 
     def due(self, now: Instant, limit: int, share: TableShare | None = None) -> Sequence[TableRecord]:
         with self._lock:

@@ -19,6 +19,10 @@ from tests.lakes.stores import new_store
 
 STATEMENTS_MAX = 8
 """Of an unchanged look, with those that begin its transactions."""
+FIRST_LOOK = (2, 3)
+"""The transactions of a first look that queues nothing: reads and writes."""
+FIRST_STATEMENTS_MAX = 20
+"""Of such a look, with those that begin its transactions."""
 ALL_UPKEEP = {
     f"icewright.{kind}.enabled": "true"
     for kind in ("expire-snapshots", "rewrite-manifests", "remove-orphan-files", "compute-statistics", "expire-data")
@@ -71,6 +75,18 @@ def test_an_unchanged_look_reads_the_store_once_and_writes_it_once(mode: str, *,
     assert not looked.is_new
     assert (found["reads"], found["writes"]) == (1, 1)
     assert found["statements"] <= STATEMENTS_MAX
+
+
+@pytest.mark.parametrize("mode", ["observe", "approve"])  # in mode auto it queues a task besides
+def test_a_first_look_reads_by_name_and_by_id_and_writes_inventory_plan_and_record(mode: str) -> None:
+    engine = new_store()
+    house = lakehouse(engine, mode)
+    house.create()
+    house.append(1)
+    with counted(engine) as found:
+        assert house.control.maintainer.look(NAME).is_new
+    assert (found["reads"], found["writes"]) == FIRST_LOOK
+    assert found["statements"] <= FIRST_STATEMENTS_MAX
 
 
 def test_a_look_after_a_commit_reads_once_before_it_plans() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
@@ -193,6 +194,23 @@ class TestFence:
                 with pytest.raises(BucketLost):
                     writer.answer()
         assert not noted(engine, "too late")
+
+    def test_a_transaction_begins_with_its_locks_and_its_fence_in_one_round_trip(
+        self, engine: Engine, coordinator: SqlCoordinator, sessions: tuple[int, int]
+    ) -> None:
+        own = coordinator.held(sessions[0])[0]
+        lease, lost = (Held(sessions[0], own.bucket, own.epoch + more) for more in (0, 1))
+        said: list[str] = []
+
+        def note_said(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            said.append(statement)
+
+        event.listen(engine, "before_cursor_execute", note_said)
+        for held in (lease, lease, lost, lease):  # a connection has nothing left of the transaction before
+            said.clear()
+            with holding(held), pytest.raises(BucketLost) if held is lost else nullcontext(), writing(engine, (TELLS,)):
+                pass
+            assert len(said) == 1
 
     def test_a_session_ends_behind_what_it_writes_and_beats_meanwhile(
         self, engine: Engine, coordinator: SqlCoordinator, sessions: tuple[int, int]

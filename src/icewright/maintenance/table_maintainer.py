@@ -38,7 +38,7 @@ from icewright.model.plans.plans import Plan, Reason
 from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policy import Mode, Policy, Trigger
 from icewright.model.work.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
-from icewright.model.work.figures import Listed
+from icewright.model.work.figures import Listed, SeriesPoint
 from icewright.model.work.lifecycle import may_coalesce
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.observation.access import AccessBook
@@ -377,10 +377,10 @@ class TableMaintainer:
             analyzed=found.analyzed,
             unworthy_files=0 if judged is None else unworthy_files(observation, judged, self._clock.now()),
         )
-        shown = self._noted(record, shown, observation.observed_at)
+        shown, series = self._noted(record, shown, observation.observed_at, is_first=found.record is None)
         considered = kept.remembered(record.considered)
         record = replace(record, next_look_at=look_at, problem=problem, considered=considered, listed=shown)
-        self._tables.save_record(record, policies=found.policies)
+        self._tables.save_record(record, policies=found.policies, series=series)
         return judged is not None and judged.trigger is Trigger.COST_BENEFIT
 
     def _judged_by(self, observation: Observation, policy: Policy) -> Policy | None:
@@ -389,17 +389,18 @@ class TableMaintainer:
             return None
         return self._planner.with_queries(policy, observation.metadata)
 
-    def _noted(self, record: TableRecord, shown: Listed, at: Instant) -> Listed:
-        """What is shown, with a point in the series where it changed and the last point is old enough."""
+    def _noted(
+        self, record: TableRecord, shown: Listed, at: Instant, *, is_first: bool
+    ) -> tuple[Listed, Sequence[SeriesPoint] | None]:
+        """What is shown, and the series with a point of it where it changed and the last point is old enough."""
         had = record.listed
         if had is not None and had.noted_at is not None:
             point, before = series_point(shown, at), series_point(had, at)
             if point == before or at - had.noted_at < MARK_GAP_MS:
-                return shown
-        lists = self._tables.lists
-        points = [point for point in lists.series(record.table_id) if point.at < at]
-        lists.save_series(record.table_id, [*thinned(points, at), series_point(shown, at)])
-        return replace(shown, noted_at=at)
+                return shown, None
+        stored = () if is_first else self._tables.lists.series(record.table_id)  # none without a record
+        points = [point for point in stored if point.at < at]
+        return replace(shown, noted_at=at), [*thinned(points, at), series_point(shown, at)]
 
     def _note(self, name: TableName, error: IcewrightError) -> None:
         """Keep in the record why the look failed. Read anew: it may have been observed before the failure."""

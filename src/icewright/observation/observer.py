@@ -25,7 +25,7 @@ from icewright.inventory.row_removals import CLOCK_AHEAD_MS_MAX
 from icewright.model.access.redacted_text import names_a_secret
 from icewright.model.events.events import ReportedCommits, Reporting
 from icewright.model.iceberg.files import FileContent, Partition
-from icewright.model.iceberg.inventory import Inventory, ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.model.iceberg.inventory import Inventory, ManifestKey, ManifestSummary
 from icewright.model.iceberg.layouts import runs_of
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.snapshot_sightings import Mark, marked
@@ -215,7 +215,7 @@ class Observer:
         added: Sequence[ManifestSummary] = ()
         if is_kept:
             try:
-                update = self._update(catalog, metadata, record, stored, came, gone, runs.keys())
+                update = self._update(catalog, metadata, record, before, came, gone, runs.keys())
             except NegativeCount:
                 # The stored sum is not the sum of its manifests. It is only a copy: count again from the table.
                 update = self._recount(catalog, metadata, record, before, after, runs.keys())
@@ -238,7 +238,7 @@ class Observer:
         catalog: Catalog,
         metadata: TableMetadata,
         record: TableRecord,
-        stored: Sequence[PartitionStatistics],
+        before: StoredTable,
         came: tuple[ManifestKey, ...],
         gone: tuple[ManifestKey, ...],
         runs: AbstractSet[int],
@@ -248,9 +248,9 @@ class Observer:
         gone_keys = frozenset(gone)
         removed = [s for s in self._tables.manifest_summaries(table_id) if s.key in gone_keys] if gone else []
         affected = affected_partitions((*added, *removed))
-        current = {s.partition: s for s in stored if s.partition in affected}
+        current = {s.partition: s for s in before.partitions if s.partition in affected}
         needing = needing_remaining(metadata, added, removed)
-        remaining = self._tables.manifest_summaries(table_id, needing) if needing else ()
+        remaining = self._tables.manifest_summaries(table_id, needing) if needing and before.manifests else ()
         change = advance(metadata, current, added=added, removed=removed, remaining=remaining)
         return InventoryUpdate(record, added, gone, change.changed, change.removed)
 

@@ -13,6 +13,7 @@ from icewright.model.iceberg.layouts import Run
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.approvals import Refusal
 from icewright.model.plans.plans import Plan, Reason
+from icewright.model.work.figures import SeriesPoint
 from icewright.model.work.history import Ending
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
@@ -280,10 +281,13 @@ class TableStore(Findings, Inbox, Looks, Protocol):
     ) -> Sequence[TableRecord]:
         """Tables in scopes, not known to be dropped, by id; ``after`` is the id that the last page ended with."""
 
-    def save_record(self, record: TableRecord, *, policies: int | None = None) -> None:
+    def save_record(
+        self, record: TableRecord, *, policies: int | None = None, series: Sequence[SeriesPoint] | None = None
+    ) -> None:
         """Insert or replace what is known of a table, if nobody has since ``record`` was read: the next revision.
 
-        With ``policies``, also only if that is still the present revision of the policies.
+        With ``policies``, also only if that is still the present revision of the policies. With ``series``, that
+        replaces the table's as well.
         Raises :class:`~icewright.core.errors.LookLost` otherwise, and nothing changes. Another table that was last
         seen under the same name becomes dropped, as of ``observed_at``; unless the saved one is dropped itself.
         """

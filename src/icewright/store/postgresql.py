@@ -10,18 +10,19 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from functools import lru_cache
+from typing import Any, Final, Self, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from icewright.core.errors import InvalidConfiguration
 from icewright.store.locks import LOCKS, Lock
 from icewright.store.timeouts import Timeouts
-from icewright.store.transactions import LOCKED, LONG, WRITES
+from icewright.store.transactions import FENCED, LOCKED, LONG, WRITES, Held, asks_for, held_now
 
 DRIVER: Final = "postgresql+psycopg"
 WRITERS: Final = 1
@@ -35,6 +36,7 @@ SCHEMAS: Final = 100_000
 _VERSION_MIN: Final = 14_00_00
 """The oldest PostgreSQL that has all settings used here, and that its makers still mend."""
 _ENCODING: Final = "UTF8"
+_BEGIN: Final = "BEGIN TRANSACTION"
 
 _LIMITS: Final = "".join(
     f", set_config('{one}', '{{0}}', true)" for one in ("statement_timeout", "idle_in_transaction_session_timeout")
@@ -63,6 +65,20 @@ class BoundedConnection(psycopg.Connection[Any]):
             raise
 
 
+class _Cursor(psycopg.Cursor[Any]):
+    """One that begins a transaction and says its first statements in one round trip; the answer is that of the last."""
+
+    def execute(
+        self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool | None = None
+    ) -> Self:
+        """See psycopg."""
+        begins = isinstance(query, str) and query.startswith(_BEGIN)
+        super().execute(query, params, prepare=False if begins else prepare, binary=binary)
+        while begins and self.nextset():
+            pass
+        return self
+
+
 def postgresql_engine(url: URL, patience: Timeouts) -> Engine:
     """The engine of a database; nothing is asked of it yet.
 
@@ -84,7 +100,7 @@ def postgresql_engine(url: URL, patience: Timeouts) -> Engine:
 def _configure(engine: Engine, patience: Timeouts) -> None:
     @event.listens_for(engine, "do_connect")
     def do_connect(_dialect: object, _record: object, cargs: Any, cparams: Any) -> BoundedConnection:
-        connection = BoundedConnection.connect(*cargs, **cparams)
+        connection = BoundedConnection.connect(*cargs, cursor_factory=_Cursor, **cparams)
         connection.answer_s = patience.answer_ms / 1000
         return connection
 
@@ -92,8 +108,7 @@ def _configure(engine: Engine, patience: Timeouts) -> None:
     def on_connect(connection: BoundedConnection, _record: object) -> None:
         _require_fit(connection)
         connection.autocommit = True
-        _set(connection, _session_settings(connection, patience))
-        connection.autocommit = False
+        _set(connection, _session_settings(connection, patience))  # on_begin begins what is more than one statement
 
     @event.listens_for(engine, "checkin")
     def on_checkin(connection: BoundedConnection | None, record: ConnectionPoolEntry) -> None:
@@ -113,19 +128,34 @@ def _configure(engine: Engine, patience: Timeouts) -> None:
 
     @event.listens_for(engine, "begin")
     def on_begin(connection: Connection) -> None:
-        driver: Any = connection.connection.dbapi_connection
-        options = connection.get_execution_options()
-        writes = options.get(WRITES, False)
-        # These go with the driver's BEGIN. A writer sees what was committed before it had the lock, not before it
-        # asked for it: so not REPEATABLE READ, whose one state is that of the statement that waits.
-        driver.read_only = not writes
-        driver.isolation_level = (
-            psycopg.IsolationLevel.READ_COMMITTED if writes else psycopg.IsolationLevel.REPEATABLE_READ
-        )
-        if writes:
-            # The limits are those of what follows: waiting for the lock has its own, and keeps no others waiting.
-            limits = "" if options.get(LONG, False) else _LIMITS.format(patience.write_ms)
-            connection.exec_driver_sql(f"SELECT {taking(options.get(LOCKED))}{limits}")
+        _begin(connection, patience)
+
+
+def _begin(connection: Connection, patience: Timeouts) -> None:
+    """Begin a transaction, in one round trip with the locks and the fence of one that writes."""
+    connection.info.pop(FENCED, None)
+    options = connection.get_execution_options()
+    if not options.get(WRITES, False):
+        connection.exec_driver_sql(f"{_BEGIN} ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return
+    # A writer sees what was committed before it had the lock, not before it asked for it: so not REPEATABLE READ,
+    # whose one state is that of the statement that waits.
+    said = [f"{_BEGIN} ISOLATION LEVEL READ COMMITTED READ WRITE"]
+    # The limits are those of what follows: waiting for the lock has its own, and keeps no others waiting.
+    limits = "" if options.get(LONG, False) else _LIMITS.format(patience.write_ms)
+    said.append(f"SELECT {taking(options.get(LOCKED))}{limits}")
+    held = held_now()
+    if held is not None:
+        said.append(_fence(held, connection.dialect))
+    answer = connection.exec_driver_sql("; ".join(said))
+    if held is not None:
+        connection.info[FENCED] = held, answer.scalar() is not None
+
+
+@lru_cache(maxsize=1024)
+def _fence(held: Held, dialect: Dialect) -> str:
+    """What asks for what is held, with its numbers: of several statements in one message, none has parameters."""
+    return str(asks_for(held).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
 
 
 def taking(locks: Sequence[Lock] | None) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, func, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, Select, func, literal_column, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -34,6 +35,8 @@ LONG = "icewright_long"
 """The execution option of transactions that write for long while no server does: upgrades and restores."""
 TURNS = "icewright_turns"
 """The execution option of an engine whose writers in this process take turns by :class:`WriteLock`: that of SQLite."""
+FENCED = "icewright_fenced"
+"""What a connection notes of a transaction that asked with its locks for what is held: that, and whether it is."""
 _PRIMARY_CODE = 0xFF
 """The part of SQLite's extended error codes that says which error it is."""
 
@@ -157,18 +160,24 @@ def _require_held(connection: Connection) -> None:
         if connection.get_execution_options().get(SHARES, False):
             raise RuntimeError("a server that follows writes for nothing that it holds")
         return
+    asked, is_own = connection.info.pop(FENCED, (None, False))
+    if asked != held:
+        is_own = connection.scalar(asks_for(held)) is not None
+    if not is_own:
+        raise BucketLost(
+            "the tables are another server's now", hint="nothing was written; that server continues with them"
+        )
+
+
+def asks_for(held: Held) -> Select[Any]:
+    """What finds nothing if that is not held any more; else it locks it."""
     if held.bucket is None:
         own = select(server_sessions.c.session).where(
             server_sessions.c.session == held.session, server_sessions.c.ended_at.is_(None)
         )
-        own = own.with_for_update(read=True, key_share=True)
-    else:
-        own = select(buckets.c.bucket).where(buckets.c.bucket == held.bucket, buckets.c.epoch == held.epoch)
-        own = own.with_for_update(read=True)
-    if connection.scalar(own) is None:
-        raise BucketLost(
-            "the tables are another server's now", hint="nothing was written; that server continues with them"
-        )
+        return own.with_for_update(read=True, key_share=True)
+    own = select(buckets.c.bucket).where(buckets.c.bucket == held.bucket, buckets.c.epoch == held.epoch)
+    return own.with_for_update(read=True)
 
 
 def lost_leases(connection: Connection, leases: Collection[Held]) -> AbstractSet[Held]:

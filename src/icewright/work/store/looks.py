@@ -26,6 +26,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
     union_all,
     update,
 )
@@ -81,11 +82,18 @@ PRESENT_POLICIES: Final[ColumnElement[int]] = select(
 """The number of the present revision of the policies."""
 _RESTORED_AT: Final = select(counters.c.value).where(counters.c.name == RESTORED_AT).scalar_subquery()
 _OF_ALL: Final = (PRESENT_POLICIES.label("present_policies"), _RESTORED_AT.label("restored_at"))
-_RECORD: Final = select(tables, plans.c.plan, *_OF_ALL).select_from(
-    tables.outerjoin(plans, plans.c.plan_id == tables.c.plan_id)
-)
 _ALONE: Final = select(*_OF_ALL)
-_BY_NAME: Final = _RECORD.where(tables.c.name_digest == bindparam("name_digest"), tables.c.dropped_at.is_(None))
+
+
+def _record(*is_it: ColumnElement[bool]) -> Select[Any]:
+    """A record with its plan, and what is the same for all tables, which is there without a record as well."""
+    found = select(tables, plans.c.plan)
+    found = found.select_from(tables.outerjoin(plans, plans.c.plan_id == tables.c.plan_id)).where(*is_it)
+    of_it, of_all = found.subquery(), _ALONE.subquery()
+    return select(of_it, of_all).select_from(of_all.outerjoin(of_it, true()))
+
+
+_BY_NAME: Final = _record(tables.c.name_digest == bindparam("name_digest"), tables.c.dropped_at.is_(None))
 
 
 def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
@@ -98,7 +106,7 @@ def _note(what: str, of: Table, code: Any, document: Any, at: Any) -> Any:
     return select(literal(what, Text, literal_execute=True).label("what"), *columns).select_from(of)
 
 
-_BY_ID: Final = _RECORD.where(*_of(tables))
+_BY_ID: Final = _record(*_of(tables))
 _AT_ROOT: Final[ColumnElement[Any]] = bindparam("of_root")
 _NEWEST: Final = (
     select(recommendations.c.recommendation_id, recommendations.c.made_at)
@@ -262,9 +270,8 @@ class SqlLooks:
     def _before_look(self, query: Select[Any], key: Mapping[str, Any]) -> BeforeLook:
         with reading(self._engine) as connection:
             dialect = "" if self._clock is not None else connection.dialect.name
-            row = connection.execute(_with_clock(query, dialect), key).mappings().one_or_none()
-            if row is None:
-                row = connection.execute(_with_clock(_ALONE, dialect)).mappings().one()
+            row = connection.execute(_with_clock(query, dialect), key).mappings().one()
+            if row["table_uuid"] is None:
                 return self._of_all(BeforeLook(StoredTable(), 0), row)
             record = record_of(row)
             notes = _notes(connection, record)

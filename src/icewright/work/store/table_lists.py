@@ -75,9 +75,13 @@ _WITHOUT: Final = (
 _NUMBER: Final = update(listed_tables).where(
     _LISTED.catalog == bindparam("of_catalog"), _LISTED.table_uuid == bindparam("of_uuid")
 )
-_COMPARED: Final = frozenset(_LISTED.keys()) - {"observed_at", "changed"}
-_UNCHANGED: Final = update(listed_tables).where(
-    *(_LISTED[name] == bindparam(f"had_{name}") for name in sorted(_COMPARED))
+_IDS: Final = ("catalog", "table_uuid")
+_COMPARED: Final = frozenset(_LISTED.keys()) - {"observed_at", "changed", *_IDS}
+_IS_SAME: Final = and_(*(_LISTED[name] == bindparam(f"had_{name}") for name in sorted(_COMPARED)))
+_LIST: Final = (
+    update(listed_tables)
+    .where(_LISTED.catalog == bindparam("of_catalog"), _LISTED.table_uuid == bindparam("of_uuid"))
+    .values(changed=case((_IS_SAME, _LISTED.changed), else_=UNNUMBERED))
 )
 
 
@@ -91,13 +95,19 @@ def list_table(connection: Connection, record: TableRecord) -> None:
         connection.execute(delete(listed_tables).where(*is_table(listed_tables, record.table_id)))
         return
     row = listed_row(record)
-    same = {f"had_{name}": value for name, value in row.items() if name in _COMPARED}
-    if connection.execute(_UNCHANGED, {**same, "observed_at": record.observed_at}).rowcount == 1:
-        return
-    row["changed"] = UNNUMBERED
-    if connection.execute(update(listed_tables).where(*is_table(listed_tables, record.table_id)).values(row)).rowcount:
-        return
-    connection.execute(insert(listed_tables).values(row))
+    same = {f"had_{name}": row[name] for name in _COMPARED}
+    shown = {name: value for name, value in row.items() if name not in _IDS}
+    key = {"of_catalog": record.table_id.catalog, "of_uuid": record.table_id.uuid}
+    if connection.execute(_LIST, {**shown, **same, **key}).rowcount == 0:
+        connection.execute(insert(listed_tables), {**row, "changed": UNNUMBERED})
+
+
+def put_series(connection: Connection, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
+    """Replace the series of a table, as part of a transaction that has the table alone."""
+    packed = pack(tuple(points))
+    changed = update(table_series).where(*is_table(table_series, table_id)).values(points=packed)
+    if connection.execute(changed).rowcount == 0:
+        connection.execute(insert(table_series), {**id_columns(table_id), "points": packed})
 
 
 def unlist_namesakes(connection: Connection, record: TableRecord) -> None:
@@ -232,11 +242,8 @@ class SqlTableLists:
 
     def save_series(self, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
         """See the port."""
-        packed = pack(tuple(points))
         with writing(self._engine, (table_lock(table_id),)) as connection:
-            changed = update(table_series).where(*is_table(table_series, table_id)).values(points=packed)
-            if connection.execute(changed).rowcount == 0:
-                connection.execute(insert(table_series).values(**id_columns(table_id), points=packed))
+            put_series(connection, table_id, points)
 
 
 def listed_row(record: TableRecord) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, Part
 from icewright.model.iceberg.layouts import Run
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Plan
+from icewright.model.work.figures import SeriesPoint
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.ports.census import TableCensus
@@ -73,7 +74,7 @@ from icewright.work.optimizers.findings import SqlFindings
 from icewright.work.store import table_pruning
 from icewright.work.store.census import table_census
 from icewright.work.store.looks import PRESENT_POLICIES, SqlLooks
-from icewright.work.store.table_lists import SqlTableLists, list_table, unlist_namesakes
+from icewright.work.store.table_lists import SqlTableLists, list_table, put_series, unlist_namesakes
 from icewright.work.store.waiting_plans import SqlWaitingPlans
 
 # Made once: to put such a statement together takes longer than to execute it.
@@ -152,10 +153,14 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         with reading(self._engine) as connection:
             return [record_of(row) for row in connection.execute(query).mappings()]
 
-    def save_record(self, record: TableRecord, *, policies: int | None = None) -> None:
+    def save_record(
+        self, record: TableRecord, *, policies: int | None = None, series: Sequence[SeriesPoint] | None = None
+    ) -> None:
         """See the port."""
         with writing(self._engine, _of_record(record)) as connection:
             _save_record(connection, record, policies)
+            if series is not None:
+                put_series(connection, record.table_id, series)
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
         """See the port."""
@@ -181,6 +186,11 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         removed_runs = [{"snapshot_id": snapshot_id} for snapshot_id in update.removed_runs]
         with writing(self._engine, _of_record(update.record)) as connection:
             _save_record(connection, update.record)
+            if not update.record.revision:  # these rows refer to its record, which was not there
+                _insert_each(connection, manifests, list(added.values()))
+                _insert_each(connection, partitions, list(changed.values()))
+                _insert_each(connection, runs, added_runs)
+                return
             _delete_each(connection, manifests, table_id, removed_manifests)
             _replace_each(connection, manifests, table_id, ("key_digest",), list(added.values()))
             _delete_each(connection, partitions, table_id, removed_partitions)
@@ -245,16 +255,15 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
             "plan": pack(plan),
             "asked_by": dump(acting()) if plan.asked or plan.migration is not None else None,
         }
-        with writing(self._engine, ()) as connection:
-            try:
-                with connection.begin_nested():
-                    connection.execute(insert(plans).values(row))
-            except IntegrityError as error:
+        try:
+            with writing(self._engine, ()) as connection:
+                connection.execute(insert(plans), row)
+                _mark_present(connection, plan, is_present=is_present)
+        except IntegrityError as error:
+            with writing(self._engine, ()) as connection:
                 if _plan(connection, plan.plan_id) != plan:
                     raise Conflict(f"there is another plan {plan.plan_id} already") from error
-            if is_present:
-                changed = {"plan_id": plan.plan_id, "revision": tables.c.revision + 1}
-                connection.execute(update(tables).where(*is_table(tables, plan.table_id)).values(changed))
+                _mark_present(connection, plan, is_present=is_present)
 
     def plan(self, plan_id: str) -> Plan:
         """See the port."""
@@ -343,18 +352,21 @@ def _save_record(connection: Connection, record: TableRecord, policies: int | No
         is_it = and_(*is_table(tables, record.table_id))
         # Both rows in the order of their ids, as whoever changes several locks them.
         found = select(*_ID).where(or_(has_name, is_it)).order_by(*_ID).with_for_update()
-        if any(TableId(*one) != record.table_id for one in connection.execute(found).all()):
+        stored = {TableId(*one) for one in connection.execute(found)}
+        is_stored = record.table_id in stored
+        if stored - {record.table_id}:
             dropped = {"dropped_at": record.observed_at, "revision": tables.c.revision + 1}
             connection.execute(update(tables).where(has_name, ~is_it).values(dropped))
             unlist_namesakes(connection, record)
+    else:
+        asked = select(tables.c.revision).where(*is_table(tables, record.table_id))
+        is_stored = not record.revision and connection.execute(asked).first() is not None
     if record.revision:
         is_ours = connection.execute(_AS_READ[policies is not None], {**row, **key}).rowcount == 1
     else:
-        is_ours = (
-            connection.execute(select(tables.c.revision).where(*is_table(tables, record.table_id))).first() is None
-        )
+        is_ours = not is_stored
         if is_ours:
-            connection.execute(insert(tables).values(row))
+            connection.execute(insert(tables), row)
     if not is_ours:
         raise LookLost(f"another look at {record.name} was written first")
     list_table(connection, record)
@@ -377,6 +389,11 @@ def _delete_each(connection: Connection, table: Table, table_id: TableId, keys: 
     )
 
 
+def _insert_each(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(table), list(rows))
+
+
 def _replace_each(
     connection: Connection, table: Table, table_id: TableId, key: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> None:
@@ -384,7 +401,13 @@ def _replace_each(
     if not rows:
         return
     _delete_each(connection, table, table_id, [{name: row[name] for name in key} for row in rows])
-    connection.execute(insert(table), list(rows))
+    _insert_each(connection, table, rows)
+
+
+def _mark_present(connection: Connection, plan: Plan, *, is_present: bool) -> None:
+    if is_present:
+        changed = {"plan_id": plan.plan_id, "revision": tables.c.revision + 1}
+        connection.execute(update(tables).where(*is_table(tables, plan.table_id)).values(changed))
 
 
 def _plan(connection: Connection, plan_id: str) -> Plan | None:
