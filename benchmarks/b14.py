@@ -72,7 +72,7 @@ def short(seed: int) -> Options:
 
 def usual(seed: int) -> Options:
     """The options of the published result."""
-    return Options(600, 3, (1, 2, 4), (_FAST_MS, DEFAULT_HEARTBEATS_MS), seed)
+    return Options(200, 3, (1, 2, 4), (_FAST_MS, DEFAULT_HEARTBEATS_MS), seed)
 
 
 class _DistantCluster(Cluster):
