@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--full",
         action="store_true",
         help="B2: three traces of each writer; "
-        "B7: 100,000 tables, an hour of commits, half with three servers and half with one (some 130 minutes on two "
+        "B7: 100,000 tables, an hour of commits, half with three servers and half with one (two to three hours on two "
         f"cores; what is there after each phase is kept in the folder {_PARTIAL} of the results); "
         "B9: 5,000,000 files and 10,000 snapshots; B11: a month; "
         "B3-written: 32 tables; B12: an hour; B13: 500 tables; saved as B7-full and so on",

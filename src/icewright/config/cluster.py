@@ -59,10 +59,9 @@ CLUSTER = (
     Setting(
         "balance",
         Kind.TEXT,
-        "Of several servers: each has as many buckets as the others, or one more; which ones is chosen so that they "
-        "have about as many of these as well.",
+        "Of several servers: what the leader balances between them in addition to the number of their buckets.",
         default=TABLES,
-        allowed=f"{TABLES}, {FILES} (the data files of the tables)",
+        allowed=f"{TABLES}, {FILES} (data files of the tables)",
         accepts=lambda value: value in (TABLES, FILES),
     ),
     Setting(

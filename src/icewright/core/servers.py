@@ -31,7 +31,7 @@ ZOOKEEPER: Final = "zookeeper"
 """The coordinators: what says which servers are there, and elects the one that leads."""
 TABLES: Final = "tables"
 FILES: Final = "files"
-"""What the shares of servers are balanced by, beside the number of their buckets."""
+"""What the shares of servers are balanced by, in addition to the number of their buckets."""
 ZOOKEEPER_ROOT: Final = "/icewright"
 ZOOKEEPER_SESSION_MS: Final = 10_000
 SERVERS_KEPT_MS: Final = 24 * 3_600_000

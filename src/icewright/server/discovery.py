@@ -25,6 +25,8 @@ REST: Final = 20
 REPORTER: Final = "listing"
 WAITING_MAX: Final = 1_000
 """Tables of a catalog that wait for their first look by others: more of them would only make others wait."""
+WAITING_IN_ALL_MAX: Final = 10_000
+"""Those of all catalogs, a tenth of the inbox: many catalogs that others cannot reach leave it to the writers."""
 SENT_AT_ONCE: Final = 100
 """One transaction has the buckets of so many tables."""
 LEFT_TO_OTHERS_MS: Final = 5 * 60_000
@@ -34,8 +36,10 @@ LEFT_TO_OTHERS_MS: Final = 5 * 60_000
 class Discovery:
     """What was found in the lists of catalogs and nobody has looked at."""
 
-    def __init__(self, tables: TableStore, clock: Clock, part: Part) -> None:
+    def __init__(self, tables: TableStore, clock: Clock, part: Part, catalogs: int) -> None:
+        """``catalogs`` is how many there are."""
         self._tables, self._clock, self._part = tables, clock, part
+        self._share_max = max(1, min(WAITING_MAX, WAITING_IN_ALL_MAX // max(catalogs, 1)))
         # All by the wall clock, which may be set back: what was noted later than now was noted before that.
         self._listed: dict[str, tuple[Instant, int]] = {}
         self._found: defaultdict[str, deque[TableName]] = defaultdict(deque)
@@ -51,7 +55,7 @@ class Discovery:
         return not _within(rest_ms, listed_at, self._clock.now())
 
     def listed(self, catalog: str, names: frozenset[TableName], asked_at: Instant) -> frozenset[TableName]:
-        """A catalog has these tables; those that nobody has looked at."""
+        """Take down the list of a catalog, and give its tables that no server has looked at."""
         try:
             unknown = self._tables.unknown(catalog, names)
         finally:  # a store that does not answer is no reason to ask the catalog again and again
@@ -80,18 +84,18 @@ class Discovery:
         return None
 
     def send(self, catalog: str) -> None:
-        """Tell others of their tables, as many as they have done of those before.
+        """Tell the owners of tables of them, as many as the catalog's share of the inbox has room for.
 
-        Each catalog has a share of its own: one that others cannot reach keeps them from no other one. Where the inbox
-        is full of what else was told, this server looks itself.
+        Each catalog has a share of its own: one that others cannot reach does not hold up the rest. Where the inbox is
+        full of other events, this server looks itself.
         """
         waiting, found = self._of_others[catalog], self._found[catalog]
         reporter = f"{REPORTER}:{catalog}"
         while waiting:
-            names = [waiting[place] for place in range(min(SENT_AT_ONCE, len(waiting)))]
+            names = [waiting[place] for place in range(min(SENT_AT_ONCE, self._share_max, len(waiting)))]
             events = map(CommitEvent, names)
             try:
-                self._tables.receive(*events, channel=Channel.LISTING, reporter=reporter, share_max=WAITING_MAX)
+                self._tables.receive(*events, channel=Channel.LISTING, reporter=reporter, share_max=self._share_max)
             except InboxShareFull:
                 return
             except InboxFull:

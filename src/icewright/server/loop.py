@@ -96,7 +96,7 @@ class Loop:
         self._maintainer, self._dispatcher, self._housekeeper = maintainer, dispatcher, housekeeper
         self._registry, self._removals, self._pulse = registry, removals, pulse
         self._wake, self._stop = threading.Event(), threading.Event()
-        self._discovery = Discovery(tables, clock, part)
+        self._discovery = Discovery(tables, clock, part, len(catalogs))
         self._outages = Outages(clock)
         self._inbox = InboxWorker(
             tables,
@@ -294,7 +294,7 @@ class Loop:
                 return  # what is left is found again
             with self._part.working(name) as is_ours:
                 if is_ours and self._tables.record_by_name(name) is None:
-                    self._inbox.answer(name)  # or what its owner cannot look at would use up the share for ever
+                    self._inbox.answer(name)  # events that their owner cannot answer would fill the share
 
     def _for_a_while(self, due: Iterable[_Due]) -> Iterator[_Due]:
         """One at least; what is left when the time is over is due in the next round, which follows at once."""

@@ -278,7 +278,6 @@ def _open(engine: Engine) -> BoundedConnection:
     borrowed = engine.raw_connection()
     session: Any = borrowed.dbapi_connection
     borrowed.detach()
-    session.autocommit = True
     return session  # type: ignore[no-any-return]  # the engine makes no other connections
 
 

@@ -178,6 +178,8 @@ class _Growth:
         """
         best: tuple[float, tuple[int, int]] | None = None
         there = np.bincount(self.partitions[leaf.rows], minlength=len(self.files)) > 0
+        if there.sum() <= 1:
+            return None
         for place, axis in enumerate(self.axes):
             low, high = np.full(len(there), len(axis.thresholds) + 1), np.full(len(there), -1)
             np.minimum.at(low, self.partitions[leaf.rows], axis.bins[leaf.rows])

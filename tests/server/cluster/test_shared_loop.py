@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
@@ -187,15 +188,16 @@ def test_tables_that_their_owner_does_not_answer_for_are_looked_at_by_the_leader
 def test_the_leader_finds_its_own_new_tables_while_those_of_others_wait(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icewright.server.discovery.WAITING_MAX", 0)
-    house.ready_table(OTHER)
+    monkeypatch.setattr("icewright.server.discovery.WAITING_MAX", 1)
+    for name in (OTHER, TableName("lake", ("db",), "third")):
+        house.ready_table(name)
     leader = server(house, NAME, leads=True)
     leader.loop.round()
+    assert len(house.tables.inbox(9)) == 1, "one of them waits for room"
     house.ready_table(NAME)
     house.pass_time(INTERVAL_MS)
     leader.loop.round()
     assert house.tables.record_by_name(NAME) is not None
-    assert house.tables.record_by_name(OTHER) is None
 
 
 def test_tables_of_a_catalog_that_others_cannot_reach_keep_nobody_from_telling_of_those_of_another(
@@ -209,6 +211,18 @@ def test_tables_of_a_catalog_that_others_cannot_reach_keep_nobody_from_telling_o
     monkeypatch.setattr("icewright.server.discovery.SENT_AT_ONCE", 1)
     server(house, leads=True).loop.round()
     assert {one.event.table_name.catalog for one in house.tables.inbox(9)} == {"lake", "pond"}
+
+
+def test_many_catalogs_that_others_cannot_reach_leave_the_inbox_to_those_who_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house = Lakehouse(others=("pond",))
+    for catalog in ("lake", "pond"):
+        for number in range(3):
+            house.ready_table(TableName(catalog, ("db",), f"t{number}"))
+    monkeypatch.setattr("icewright.server.discovery.WAITING_IN_ALL_MAX", 4)
+    server(house, leads=True).loop.round()
+    assert Counter(one.event.table_name.catalog for one in house.tables.inbox(9)) == {"lake": 2, "pond": 2}
 
 
 def test_where_the_inbox_is_full_the_leader_looks_itself(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ class Share:
     def part(self, *, leads: bool, is_new: Callable[[TableName], bool] = lambda _: False) -> SharedPart:
         """The part of a loop; that of one before begins nothing any more.
 
-        ``is_new`` tells a leader whether the first look at a table is not over.
+        ``is_new`` tells a leader whether a table has no record.
         """
         part = SharedPart(self, leads=leads, is_new=is_new)
         with self._lock:
@@ -231,7 +231,7 @@ class SharedPart(Part):
 
     @contextmanager
     def working(self, name: TableName) -> Iterator[bool]:
-        """See the base. A leader works without a bucket's lease on tables whose first look is not over."""
+        """See the base. A leader works without a bucket's lease on tables that have no record."""
         held, may = self._share.begin(self, name, bucket_of(name))
         if not may:
             yield False
