@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from icewright.core.system_clock import SystemIds
+from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import Role
 from icewright.model.iceberg.names import TableName
 from tests.builders import served as built
 from tests.builders.served import V1, Served, problem
+from tests.doubles.clock import ManualClock
 
 HERE, THERE = TableName("lake", ("db",), "events"), TableName("lake", ("elsewhere",), "events")
 
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Served:
-    monkeypatch.setattr(built, "SequentialIds", SystemIds)
+    at_once = ManualClock(SystemClock().now())  # both ids begin alike, whenever this runs
+    monkeypatch.setattr(built, "SequentialIds", lambda: SystemIds(at_once))
     served = Served()
     for name in (HERE, THERE):
         served.table(name)
