@@ -18,7 +18,7 @@ from icewright.config.queries import QUERIES
 from icewright.config.retention import HISTORY, RETENTION
 from icewright.config.setting import Kind, Setting
 from icewright.core.server_urls import is_public_url
-from icewright.core.servers import LEADER_LEASE_MS, LEADER_LEASE_MS_MIN
+from icewright.core.servers import LEADER_LEASE_MS, LEADER_LEASE_MS_MIN, PARALLEL_LOOKS
 from icewright.model.iceberg.catalog_entries import CatalogKind
 from icewright.model.policy.policy import Mode
 from icewright.model.policy.resource_groups import Queue
@@ -30,6 +30,7 @@ _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _HOST_HEADER = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?\Z", re.IGNORECASE)
 _PEER_URL = re.compile(rf"https?://{_HOST_HEADER.pattern}", re.IGNORECASE)
 _PORT_MAX, CONNECTIONS_MAX_MIN, HIVE_INTERVAL_MS_MIN, PROCESSES_MAX = 65_535, 16, 100, 64
+PARALLEL_LOOKS_MAX = 8
 TWO_PERSONS, ONE_PERSON = "two-persons", "one-person"
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
@@ -140,6 +141,15 @@ SERVER = (
         default=1,
         allowed=f"1 to {PROCESSES_MAX}",
         accepts=lambda value: 1 <= value <= PROCESSES_MAX,
+    ),
+    Setting(
+        "parallel_looks",
+        Kind.INTEGER,
+        "How many tables each process looks at at once. More of them help where the store, catalogs or storages are "
+        "slow to answer; each takes a connection of the store.",
+        default=PARALLEL_LOOKS,
+        allowed=f"1 to {PARALLEL_LOOKS_MAX}",
+        accepts=lambda value: 1 <= value <= PARALLEL_LOOKS_MAX,
     ),
     Setting(
         "leader_lease_ms",

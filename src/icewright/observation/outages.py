@@ -7,6 +7,7 @@ not known, is therefore asked for behind others, and where those were answered i
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Collection
 from typing import Final
@@ -25,10 +26,10 @@ _SUSPECTS_MAX: Final = 10_000
 
 
 class Outages:
-    """What is known of catalogs that did not answer, by the memory of this process."""
+    """What is known of catalogs that did not answer, by the memory of this process. Safe for several threads."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self._clock, self._lock = clock, threading.Lock()
         # By the wall clock, which may be set back: what was noted later than now was noted before that.
         self._paused_at: dict[str, Instant] = {}
         self._storage_away_for: defaultdict[str, set[TableName]] = defaultdict(set)
@@ -65,9 +66,10 @@ class Outages:
 
     def seen(self, name: TableName) -> None:
         """A table was read: its catalog answers, and so does its storage."""
-        self._answered.add(name.catalog)
-        self._suspects.discard(name)
-        self._storage_away_for.pop(name.catalog, None)
+        with self._lock:
+            self._answered.add(name.catalog)
+            self._suspects.discard(name)
+            self._storage_away_for.pop(name.catalog, None)
 
     def answers(self, catalog: str) -> bool:
         """Whether it answered something since it was last left alone."""
@@ -80,21 +82,23 @@ class Outages:
 
     def fails_alone(self, name: TableName, *, doubtful: bool) -> bool:
         """The catalog did not answer for a table: whether that is the table's own trouble, since it answers others."""
-        is_doubtful = doubtful or name in self._suspects
-        if len(self._suspects) >= _SUSPECTS_MAX:
-            self._suspects.clear()
-        self._suspects.add(name)
-        alone = is_doubtful and name.catalog in self._answered
-        if alone:
-            self._doubted.add(name.catalog)
-        return alone
+        with self._lock:
+            is_doubtful = doubtful or name in self._suspects
+            if len(self._suspects) >= _SUSPECTS_MAX:
+                self._suspects.clear()
+            self._suspects.add(name)
+            alone = is_doubtful and name.catalog in self._answered
+            if alone:
+                self._doubted.add(name.catalog)
+            return alone
 
     def storage_fails(self, name: TableName) -> bool:
         """The storage did not answer for a table: whether that is so of several in a row, and hence of all."""
-        self._answered.add(name.catalog)
-        waiting = self._storage_away_for[name.catalog]
-        waiting.add(name)
-        if len(waiting) < STORAGE_AWAY_MAX:
-            return False
-        waiting.clear()
-        return True
+        with self._lock:
+            self._answered.add(name.catalog)
+            waiting = self._storage_away_for[name.catalog]
+            waiting.add(name)
+            if len(waiting) < STORAGE_AWAY_MAX:
+                return False
+            waiting.clear()
+            return True
