@@ -36,7 +36,7 @@ FAR = TableName("far", ("db",), "events")
 
 @pytest.fixture
 def house() -> Lakehouse:
-    return Lakehouse(others=["far"])
+    return Lakehouse(others=["far"], parallel_looks=4)
 
 
 def state_of(house: Lakehouse) -> Any:

@@ -15,7 +15,6 @@ _log = structlog.get_logger("icewright.loop")
 _Due = TypeVar("_Due")
 
 _SEVERAL: Final = 2
-_END: Final = object()
 
 
 class ParallelLooks:
@@ -33,12 +32,7 @@ class ParallelLooks:
         source = iter(due)
         first = list(islice(source, min(_SEVERAL, self._at_once)))
         batch = _Batch(chain(first, source), look)
-        others = range(1, self._at_once) if len(first) == _SEVERAL else ()
-        threads = [
-            threading.Thread(target=self._go_on, args=(batch,), name=f"look-{number}", daemon=True) for number in others
-        ]
-        for thread in threads:
-            thread.start()
+        threads = self._start(batch, self._at_once - 1) if len(first) == _SEVERAL else []
         batch.go_on()
         for thread in threads:
             thread.join()
@@ -46,6 +40,18 @@ class ParallelLooks:
             _log.warning("failed as another did", detail=f"{type(error).__name__}: {error}")
         if batch.failed:
             raise batch.failed[0]
+
+    def _start(self, batch: _Batch[_Due], count: int) -> list[threading.Thread]:
+        started: list[threading.Thread] = []
+        while len(started) < count:
+            thread = threading.Thread(target=self._go_on, args=(batch,), name="look", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the machine has no room for it: fewer do the same
+                _log.warning("thread not started", detail=str(error))
+                break
+            started.append(thread)
+        return started
 
     def _go_on(self, batch: _Batch[_Due]) -> None:
         with self._working():
@@ -62,11 +68,11 @@ class _Batch(Generic[_Due]):
     def go_on(self) -> None:
         """Begin one after the other, until nothing is left or something failed."""
         try:
-            while not self.failed and (one := self._next()) is not _END:
+            while not self.failed and (one := self._next()) is not None:
                 self._look(one)
         except BaseException as error:  # noqa: BLE001 - the thread that asked for the batch raises it
             self.failed.append(error)
 
-    def _next(self) -> _Due:
+    def _next(self) -> _Due | None:
         with self._turns:
-            return next(self._source, _END)  # type: ignore[arg-type]  # the end is told apart where it is asked for
+            return next(self._source, None)

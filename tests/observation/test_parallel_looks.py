@@ -1,0 +1,83 @@
+"""Several at once, as many as asked for: none is begun twice, none behind a failure, and no failure is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from icewright.observation.parallel_looks import ParallelLooks
+
+TIMEOUT_S = 30
+
+
+class Threads:
+    """Counts the threads that take part beside the one that calls."""
+
+    def __init__(self) -> None:
+        self.begun = self.ended = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        with self._lock:
+            self.begun += 1
+        yield
+        with self._lock:
+            self.ended += 1
+
+
+@given(st.integers(1, 5), st.integers(0, 30))
+def test_each_is_done_once_and_all_is_over_at_the_end(at_once: int, count: int) -> None:
+    done, threads = Counter[int](), Threads()
+    ParallelLooks(at_once, threads.working).each(range(count), lambda one: done.update([one]))
+    assert done == Counter(range(count))
+    assert threads.begun == threads.ended == (at_once - 1 if count > 1 else 0)
+
+
+def test_so_many_are_at_work_at_the_same_time() -> None:
+    meet = threading.Barrier(4)
+    ParallelLooks(4, Threads().working).each(range(8), lambda _: meet.wait(TIMEOUT_S))
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 4])
+def test_nothing_is_begun_behind_what_failed(at_once: int) -> None:
+    begun = list[int]()
+
+    def look(one: int) -> None:
+        begun.append(one)
+        raise LookupError(one)
+
+    with pytest.raises(LookupError), capture_logs() as logs:
+        ParallelLooks(at_once, Threads().working).each(range(100), look)
+    assert len(begun) == len(logs) + 1 <= at_once  # one is raised, the others are said
+
+
+def test_what_the_source_raises_is_raised() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise LookupError("no more")
+
+    done = list[int]()
+    with pytest.raises(LookupError, match="no more"):
+        ParallelLooks(3, Threads().working).each(source(), done.append)
+    assert sorted(done) == [1, 2]
+
+
+def test_a_machine_without_room_for_threads_does_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_room)
+    done = list[int]()
+    with capture_logs() as logs:
+        ParallelLooks(3, Threads().working).each(range(5), done.append)
+    assert done == [0, 1, 2, 3, 4]
+    assert [entry["event"] for entry in logs] == ["thread not started"]

@@ -1,0 +1,132 @@
+"""Rounds that look at several tables at once come to what those come to that look at one after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from icewright.core.errors import StoreUnavailable
+from icewright.maintenance.table_maintainer import Looked
+from icewright.model.actions.actions import ActionKind
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.tasks import TaskState
+from icewright.work.store.table_store import SqlTableStore
+from icewright.work.store.task_store import SqlTaskStore
+from tests.builders.lakehouse import HOUR_MS, MINUTE_MS, Lakehouse
+from tests.builders.worker import Worker
+from tests.lakes.stores import new_store
+
+AT_ONCE_MAX = 4
+TIMEOUT_S = 30
+NAMES = [TableName("lake", ("db",), f"events_{number}") for number in range(12)]
+
+
+def lakehouse(parallel_looks: int = AT_ONCE_MAX) -> Lakehouse:
+    engine = new_store()
+    house = Lakehouse(
+        stores=lambda clock: (SqlTableStore(engine, clock), SqlTaskStore(engine, clock)), parallel_looks=parallel_looks
+    )
+    for number, name in enumerate(NAMES):
+        house.create(name)
+        for _ in range(2):
+            house.append(1 + number % 5, name=name)
+    return house
+
+
+def day(house: Lakehouse) -> dict[TableName, tuple[object, ...]]:
+    """What becomes of tables that are found, reported, swept and rewritten, and what is known of them at the end."""
+    house.rounds(3)
+    for number, name in enumerate(NAMES):
+        snapshot = house.append(3, name=name)
+        if number % 2:
+            house.notify(snapshot, name)
+    house.rounds(14, every_ms=10 * MINUTE_MS)
+    for _ in range(len([task for task in house.all_tasks() if task.state is TaskState.QUEUED])):
+        Worker(house).carry_out()
+    house.rounds(2, every_ms=MINUTE_MS)
+    records = {record.name: record for record in house.tables.records(limit=100)}
+    return {
+        name: (
+            records[name].snapshot_id == house.metadata(name).current_snapshot_id,
+            sum(one.counts.data_files for one in house.tables.partitions(records[name].table_id)),
+            len(house.catalog.live_files(name)),
+            Counter((task.kind, task.state) for task in house.all_tasks() if task.table_name == name),
+            house.tables.plan(records[name].plan_id or "").reason.code,
+        )
+        for name in NAMES
+    }
+
+
+def test_a_day_ends_as_one_at_which_tables_are_looked_at_one_after_the_other() -> None:
+    found = day(lakehouse())
+    assert found == day(lakehouse(1))
+    assert all(known and counted == live for known, counted, live, _, _ in found.values())
+    assert all(states == {(ActionKind.REWRITE_DATA_FILES, TaskState.SUCCEEDED): 1} for *_, states, _ in found.values())
+
+
+def meeting(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Counter[TableName]:
+    """Each look waits until so many are at it; gives how often each table is looked at."""
+    look, meet, looked = house.control.maintainer.look, threading.Barrier(AT_ONCE_MAX), Counter[TableName]()
+
+    def look_together(name: TableName, *, plan_anew: bool = False) -> Looked:
+        looked[name] += 1
+        meet.wait(TIMEOUT_S)
+        return look(name, plan_anew=plan_anew)
+
+    monkeypatch.setattr(house.control.maintainer, "look", look_together)
+    return looked
+
+
+def reported(house: Lakehouse) -> None:
+    for name in NAMES:
+        house.notify(house.append(1, name=name), name)
+
+
+def asked_for(house: Lakehouse) -> None:
+    for name in NAMES:
+        house.tables.look_at_once(name)
+
+
+def due(house: Lakehouse) -> None:
+    house.pass_time(24 * HOUR_MS)
+
+
+@pytest.mark.parametrize("happen", [reported, asked_for, due])
+def test_tables_are_looked_at_at_the_same_time_whatever_made_us_look(
+    monkeypatch: pytest.MonkeyPatch, happen: Callable[[Lakehouse], None]
+) -> None:
+    house = lakehouse()
+    house.rounds(2)
+    happen(house)
+    looked = meeting(house, monkeypatch)
+    house.control.loop.round()
+    assert looked == Counter(NAMES)
+
+
+def test_first_looks_are_made_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = lakehouse()
+    looked = meeting(house, monkeypatch)
+    house.control.loop.round()
+    assert looked == Counter(NAMES)
+
+
+def test_a_store_that_is_away_ends_the_step_and_nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = lakehouse()
+    house.rounds(2)
+    reported(house)
+
+    def away(*_: object) -> None:
+        raise StoreUnavailable("the store does not answer")
+
+    with monkeypatch.context() as patched, capture_logs() as logs:
+        patched.setattr(house.control.maintainer, "look", lambda *_, **__: away())
+        house.control.loop.round()
+    assert [entry["step"] for entry in logs if entry["event"] == "put off"] == ["work_inbox"]
+    assert len(house.tables.inbox(100)) == len(NAMES)
+    house.rounds(2)
+    assert house.tables.inbox(100) == []
+    assert all(house.record(name).snapshot_id == house.metadata(name).current_snapshot_id for name in NAMES)
