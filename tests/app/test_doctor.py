@@ -56,10 +56,15 @@ def test_a_server_with_another_configuration_than_the_leader_is_named() -> None:
         {"server_id": "a", "differs": []},
         {"server_id": "b", "differs": ["catalogs", "oidc"]},
         {"server_id": "c"},
+        {"server_id": "d", "differs": ["oidc"]},
     ]
-    (found,) = _alike(shares)
+    found, other = _alike(shares)
     assert (found.name, found.state) == ("server b", State.MISSING)
-    assert found.text == "its configuration differs from the leader's in catalogs, oidc"
+    assert found.text == (
+        "its configuration differs from the leader's in catalogs, oidc; icewright discovers no tables in a catalog "
+        "that the leader lacks: configure it there"
+    )
+    assert (other.name, other.text) == ("server d", "its configuration differs from the leader's in oidc")
 
 
 def test_a_configuration_that_cannot_be_read_is_the_failure(here: Path) -> None:

@@ -34,7 +34,10 @@ def test_it_says_who_looks_at_which_tables_what_moves_and_why(chromium: Any, ser
         tables = served.control.tables.census().tables
         assert one[:4] == ["server-1 leads\nhttp://10.0.0.1:7077", "128", f"{tables} (100 %)", "0"]
         assert (one[4], two[4], one[7]) == ("25 %", "unknown", "0.1.0")
-        differs = "Its configuration differs from the leader's in catalogs."
+        differs = (
+            "Its configuration differs from the leader's in catalogs. "
+            "icewright discovers no tables in a catalog that the leader lacks: configure it there."
+        )
         assert two[:4] == [f"server-2 follows\nhttp://10.0.0.2:7077\n{differs}", "0", "0 (0 %)", "64"]
         assert (three[1], three[6]) == ("0", "not yet")
         page.get_by_text("Coordinator: store, connected.", exact=True).wait_for()

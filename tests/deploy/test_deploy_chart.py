@@ -18,9 +18,17 @@ import kubernetes_validate
 import pytest
 import yaml
 
+import icewright.notifications.wiring as messages
+import icewright.queries.wiring as queries
+import icewright.work.autotune.wiring as autotune
 from icewright.configuration.load import load_config
 from icewright.core.server_urls import authorities
+from icewright.events import listeners
 from icewright.policy.rules.files import read_policies
+from icewright.retention import history_wiring
+from icewright.server import loop, processes, web
+from icewright.server.cluster import leadership, zookeeper
+from icewright.store.timeouts import Timeouts
 from scripts.render_chart import CASES, CHART, heading, rendered_file
 from tests.cases import each_case
 from tests.deploy.test_deploy_images import STAGES
@@ -110,6 +118,30 @@ def test_its_pods_are_restricted(case: Path) -> None:
             assert mounted["tmp"] == "/tmp"  # noqa: S108 - of the pod, which has its own
         for volume in pod["volumes"]:
             assert "hostPath" not in volume
+
+
+def test_a_server_has_more_time_to_end_than_it_may_take() -> None:
+    """Whatever hangs: one part after the other ends, and each has its time. What is not counted is the store's."""
+    whole_s = (
+        web.END_S
+        + processes.END_S
+        + queries._END_S
+        + messages._END_S
+        + autotune._END_S
+        + history_wiring._END_S
+        + listeners._END_S
+        + leadership.TIMEOUT_S
+        + 2 * zookeeper._END_S
+    )
+    threads_of_the_loop = 2
+    assert threads_of_the_loop * loop.HOUSEKEEPER_TIMEOUT_S < leadership.TIMEOUT_S
+    store_s = Timeouts().connect_ms / 1000
+    compose = yaml.safe_load((CHART.parents[1] / "compose/compose.yaml").read_text(encoding="utf-8"))
+    for grace_s in (
+        DEFAULTS["server"]["terminationGracePeriodSeconds"],
+        int(compose["x-server"]["stop_grace_period"].removesuffix("s")),
+    ):
+        assert grace_s > whole_s + store_s
 
 
 @EACH

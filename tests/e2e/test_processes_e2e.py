@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
 
+import httpx2
 import psutil
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from icewright.api_client.client import Client
 from icewright.core.errors import IcewrightError
 from icewright.core.servers import BUCKETS, process_name, server_of
+from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import Json
 from tests.e2e.processes import Processes, several_servers, wait_for
-from tests.lakes.sqlite import make_lake, make_table
+from tests.lakes.sqlite import make_lake, make_table, table_name
 from tests.servers.postgres import PostgresServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
-TABLES, PROCESSES = 3, 3
+TABLES, PROCESSES = 12, 3
 
 
 def parts(client: Client) -> dict[str, int] | None:
@@ -42,12 +46,23 @@ def looking(machine: Processes) -> list[psutil.Process]:
     ]
 
 
+def looks(machine: Processes) -> float:
+    """The looks that the server counts."""
+    address = json.loads((machine.folder / "state" / "server.json").read_text())
+    told = httpx2.get(f"{address['url']}/api/v1/metrics", headers={"Authorization": f"Bearer {address['token']}"})
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(told.raise_for_status().text)
+        for sample in family.samples
+        if sample.name == "icewright_step_duration_seconds_count" and sample.labels["step"] == "look"
+    )
+
+
 def test_processes_share_the_tables_come_back_and_end_with_their_server(
     tmp_path: Path, postgres: PostgresServer
 ) -> None:
     url, entry = postgres.new_database(), make_lake(tmp_path)
-    for number in range(TABLES):
-        make_table(entry, ("db", f"t{number}"))
+    tables = [make_table(entry, ("db", f"t{number}")) for number in range(TABLES)]
     with several_servers(tmp_path, entry, url, f"processes = {PROCESSES}\n") as make:
         machine = make("only")
         machine.configuration.write_text(
@@ -60,6 +75,10 @@ def test_processes_share_the_tables_come_back_and_end_with_their_server(
             assert set(held) == {server, process_name(server, 1), process_name(server, 2)}
             assert [one["leads"] for one in client.cluster()["servers"]] == [True, False, False]
             wait_for(lambda: len(client.tables().items) == TABLES or None, "all are seen", machine)
+            wanted = looks(machine) + TABLES
+            for table in tables:
+                client.notify(CommitEvent(table_name(table)))
+            wait_for(lambda: looks(machine) >= wanted or None, "the server counts the looks of all", machine, 60)
             looking(machine)[0].kill()
 
             def replaced() -> Json | None:

@@ -8,6 +8,7 @@ import hmac
 import json
 import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from icewright.core.errors import InvalidConfiguration
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Reason
+from icewright.notifications import wiring
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.owners import Owners
 from icewright.notifications.senders.by_apprise import AppriseSender
@@ -88,6 +90,20 @@ def test_from_the_feed_to_a_receiver_over_tls(tmp_path: Path, monkeypatch: pytes
     assert [fact["kind"] for fact in document["data"]["facts"]] == ["parked"]
     assert threading.active_count() <= before + 1  # the receiver's own
     assert store.figures()["team"].sent == 2
+
+
+def test_the_end_waits_once_for_all_receivers_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hanging:
+        receivers = tuple(range(20))
+
+        def run(self, stop: threading.Event, share: int, shares: int) -> None:
+            pass
+
+    waits = list[tuple[int, float]]()
+    monkeypatch.setattr(wiring, "join_all", lambda threads, within_s: waits.append((len(threads), within_s)))
+    with deliver_messages(cast("Notifications", Hanging())):
+        pass
+    assert waits == [(wiring.THREADS_MAX, wiring._END_S)]
 
 
 def test_without_receivers_there_are_no_threads(tmp_path: Path) -> None:

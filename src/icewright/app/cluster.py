@@ -19,6 +19,9 @@ _SERVERS: Final = headings(
     "server", "part", "#buckets", "#tables", "#coming", "#cpu", "seen", "url", drop=("coming",), below=("url",)
 )
 
+_NOT_LISTED: Final = "icewright discovers no tables in a catalog that the leader lacks: configure it there"
+"""Of catalogs: the leader alone lists them."""
+
 
 @api_command
 def cluster(invocation: Invocation) -> None:
@@ -48,7 +51,8 @@ def _print(terminal: Terminal, answer: Json) -> None:
 
 def differs_said(sections: Sequence[str]) -> str:
     """What is said of a server whose configuration differs from the leader's in these sections."""
-    return f"its configuration differs from the leader's in {', '.join(sections)}"
+    said = f"its configuration differs from the leader's in {', '.join(sections)}"
+    return f"{said}; {_NOT_LISTED}" if "catalogs" in sections else said
 
 
 def _row(server: Json) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The real clock and the real ids."""
+"""The real clock and the real ids, and how long threads are waited for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 import secrets
 import threading
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Protocol
 from uuid import UUID
 
 from icewright.core.clock import Clock, Uptime
@@ -64,3 +66,17 @@ class SystemIds:
         milliseconds, counter = tick >> _COUNTER_BITS, tick & ((1 << _COUNTER_BITS) - 1)
         value = milliseconds << 80 | _VERSION << 76 | counter << 64 | _VARIANT << 62 | secrets.randbits(_RANDOM_BITS)
         return f"{prefix}-{UUID(int=value)}"
+
+
+class Joined(Protocol):
+    """What the standard library's threads have."""
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its end."""
+
+
+def join_all(threads: Iterable[Joined], within_s: float, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+    """Wait for ``threads`` that were told to end, for ``within_s`` seconds in all; what hangs is left behind."""
+    until_s = monotonic_s() + within_s
+    for thread in threads:
+        thread.join(max(0.0, until_s - monotonic_s()))

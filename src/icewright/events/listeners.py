@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from icewright.config.model import Config, KafkaConfig
 from icewright.config.secrets import resolve_entry
 from icewright.core.extras import require_extra
+from icewright.core.system_clock import join_all
 from icewright.events.intake import Intake
 from icewright.events.listener import FETCH_S, Listener
 from icewright.events.settings import kafka_config
@@ -35,8 +36,7 @@ def listening_to_events(
         yield
     finally:
         stop.set()
-        for thread in threads:
-            thread.join(_END_S)
+        join_all(threads, _END_S)
 
 
 def _sources(config: Config, environ: Mapping[str, str], cursors: SqlCursors) -> list[EventSource]:

@@ -12,6 +12,7 @@ from icewright.config.model import Config, NotificationsConfig, ReceiverConfig
 from icewright.config.secrets import resolve
 from icewright.core.errors import InvalidConfiguration
 from icewright.core.extras import require_extra
+from icewright.core.system_clock import join_all
 from icewright.model.events.notifications import ReceiverKind
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.port import Sender
@@ -61,8 +62,7 @@ def deliver_messages(notifications: Notifications) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        for thread in threads:
-            thread.join(_END_S)
+        join_all(threads, _END_S)
 
 
 def _sender(

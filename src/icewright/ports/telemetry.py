@@ -1,9 +1,10 @@
 """What this process notes of its own work: durations and lags for metrics, a span each, and words for the log.
 
 Sums over all servers that must outlive any of them are the store's (:mod:`icewright.model.work.totals`). What is noted
-here counts what this process did since it started, as Prometheus expects of a process: add it up over the servers.
-Spans go nowhere unless an SDK of OpenTelemetry is set up. Neither they nor labels hold texts of errors, which may
-quote what strangers wrote: the code of an error says its kind.
+here counts what this process did since it started, as Prometheus expects of a process: add it up over the servers. A
+server adds what its further processes note (:mod:`icewright.server.process_figures`), so that whatever is here can be
+added up. Spans go nowhere unless an SDK of OpenTelemetry is set up. Neither they nor labels hold texts of errors, which
+may quote what strangers wrote: the code of an error says its kind.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from icewright.config.secrets import resolve, resolve_entry
 from icewright.core.clock import Clock
 from icewright.core.errors import Unavailable, Unreadable
 from icewright.core.extras import require_extra
+from icewright.core.system_clock import join_all
 from icewright.events.settings import kafka_config
 from icewright.model.queries.queries import LiteralPolicy
 from icewright.ports.store import TableStore
@@ -120,5 +121,4 @@ def counting_queries(config: Config, environ: Mapping[str, str], log: QueryLog, 
         yield
     finally:
         stop.set()
-        for thread in threads:
-            thread.join(_END_S)
+        join_all(threads, _END_S)

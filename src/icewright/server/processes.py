@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 from typing import Final, Protocol, Self
 
 import structlog
@@ -29,6 +30,7 @@ from icewright.server.cluster.leadership import Leadership
 from icewright.server.cluster.leading import Answer, Question
 from icewright.server.control_wiring import open_control_plane
 from icewright.server.coordination import open_coordination
+from icewright.server.process_figures import FiguresOfAll, sending_figures
 from icewright.server.tracing import export_spans
 from icewright.store_admin.leader_lock import LeaderElection
 from icewright.store_admin.wait_for_database import Start
@@ -211,23 +213,27 @@ def looking_beside(
     own: Server,
     forget: Callable[[str], None],
     is_ending: Callable[[], bool],
+    figures: FiguresOfAll,
 ) -> LookingProcesses:
     """The further processes of a server, while they are entered; see :class:`LookingProcesses`.
 
     They begin as new interpreters: a fork would have the locks of the server's threads. The environment goes to them by
-    a pipe, not by their arguments.
+    a pipe, not by their arguments. What they count goes to ``figures``.
     """
     context = multiprocessing.get_context("spawn")
 
     def start(name: str) -> Process:
-        process = context.Process(target=_look, args=(config, dict(environ), replace(own, server_id=name)))
-        process.start()
+        receiving, sending = context.Pipe(duplex=False)
+        with sending:  # the process alone keeps it open: so its end is noticed
+            figures.receive(receiving)
+            process = context.Process(target=_look, args=(config, dict(environ), replace(own, server_id=name), sending))
+            process.start()
         return process
 
     return LookingProcesses(start, own.server_id, config.server.processes - 1, forget=forget, is_ending=is_ending)
 
 
-def _look(config: Config, environ: Mapping[str, str], own: Server) -> None:
+def _look(config: Config, environ: Mapping[str, str], own: Server, sending: Connection) -> None:
     """Look at tables until this process is told to end, or the server that started it is gone."""
     ending = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the server tells when to end
@@ -236,7 +242,8 @@ def _look(config: Config, environ: Mapping[str, str], own: Server) -> None:
     configure_logs(environ.get(FORMAT_VARIABLE, LOG_FORMATS[0]), environ.get(LEVEL_VARIABLE, "info"))
     export_spans(environ)
     try:
-        look_until(ending, config, environ, own)
+        with sending_figures(sending):
+            look_until(ending, config, environ, own)
     except IcewrightError as error:
         _log.error("process cannot look at tables", server=own.server_id, detail=error.message, hint=error.hint)
         sys.exit(1)

@@ -37,6 +37,7 @@ from icewright.server.exposure import build_access, certificate, own_url, peer_u
 from icewright.server.http.app import create_app
 from icewright.server.http.metrics import Shown
 from icewright.server.platforms.wiring import build_server_tuning, platform_to_ask
+from icewright.server.process_figures import FiguresOfAll
 from icewright.server.processes import check_processes, looking_beside
 from icewright.server.web import limits_of, web_server
 from icewright.store_admin.wait_for_database import Start
@@ -124,7 +125,8 @@ def _serve(
         access = build_access(
             server, port, address.token, opened.identities, opened.audit, opened.answers, logins=logins
         )
-        app = create_app(control, access, Shown(server.metrics_tables, server.state_dir), leadership)
+        figures = FiguresOfAll()
+        app = create_app(control, access, Shown(server.metrics_tables, server.state_dir, figures), leadership)
         web = web_server(app, certificate(server), limits_of(server.connections_max), access.transport)
         app.state.streams.is_ending = lambda: web.should_exit
         write_address(server.address_file, address)
@@ -137,7 +139,7 @@ def _serve(
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
             for catalog, problem in quarantine_problems(config.catalogs).items():
                 _log.warning("quarantine cannot be used", catalog=catalog, detail=problem)
-            beside = looking_beside(config, environ, own, opened.servers.leave, lambda: web.should_exit)
+            beside = looking_beside(config, environ, own, opened.servers.leave, lambda: web.should_exit, figures)
             with leadership, counting, beside:
                 web.run(sockets=[listening])
             if leadership.failure is not None:

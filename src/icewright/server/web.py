@@ -40,6 +40,8 @@ ACCEPTED_AT_ONCE: Final = 32
 """Connections that the event loop accepts before it looks at any of them."""
 WAITING_MAX: Final = 1_024
 """Connections that the kernel keeps until they are accepted."""
+END_S: Final = 3
+"""How long requests have that are at work when the server ends."""
 BEYOND_MAX: Final = 16
 """Connections beyond the limit that are answered all the same: `healthz`, and for all else that there are too many."""
 LOG_INTERVAL_S: Final = 10.0
@@ -313,7 +315,7 @@ def web_server(
         log_config=None,
         access_log=False,
         lifespan="off",
-        timeout_graceful_shutdown=3,
+        timeout_graceful_shutdown=END_S,
         proxy_headers=False,
         backlog=ACCEPTED_AT_ONCE,
     )

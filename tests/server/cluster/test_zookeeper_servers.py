@@ -288,8 +288,12 @@ class TestWiring:
                     pass
             with writing(opened.engine) as connection:
                 connection.execute(update(counters).where(counters.c.name == STORE_IDENTITY).values(value=1))
-            with pytest.raises(InvalidConfiguration, match="the root of another store"):
+            with pytest.raises(InvalidConfiguration, match="the root of another store") as refused:
                 open_coordination(config, environ, opened).__enter__()
+        hint = refused.value.hint or ""
+        before, _, _ = hint.partition("remove /")
+        for check in ("check server.store_url first", "stop all servers of the other store", "/nodes is empty"):
+            assert check in before
 
     def test_what_is_missing_is_told(
         self, config: Config, zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch

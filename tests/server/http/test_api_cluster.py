@@ -53,7 +53,7 @@ def test_it_says_who_has_which_buckets_and_what_is_on_its_way(
     assert "25%" in out
     assert "104%" in out
     assert "follows, looks at no tables" in out
-    assert "server-2: its configuration differs from the leader's in catalogs\n" in out
+    assert "server-2: its configuration differs from the leader's in catalogs; icewright discovers no tables in" in out
     assert out.count("differs") == 1
     metrics = served.http.get(f"{V1}/metrics").text
     assert "icewright_buckets 64.0" in metrics

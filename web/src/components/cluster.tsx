@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Schemas } from "../api/client";
 import * as queries from "../api/queries";
-import { lastMoves, onTheirWay, type ServerRow, serversOf, whyMoved } from "../lib/cluster";
+import { differsSaid, lastMoves, onTheirWay, type ServerRow, serversOf, whyMoved } from "../lib/cluster";
 import { count, percent, plural } from "../lib/format";
 import { type Column, DataTable } from "./data-table";
 import { Badge, Button, Card, classes, Loaded, Name, Time } from "./ui";
@@ -25,9 +25,7 @@ const SERVERS: Column<ServerRow>[] = [
             <Name>{row.url}</Name>
           </div>
         ) : null}
-        {row.differs.length > 0 ? (
-          <div className="text-bad">Its configuration differs from the leader's in {row.differs.join(", ")}.</div>
-        ) : null}
+        {row.differs.length > 0 ? <div className="text-bad">{differsSaid(row.differs)}</div> : null}
       </>
     ),
   },

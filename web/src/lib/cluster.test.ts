@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Schemas } from "../api/client";
-import { lastMoves, onTheirWay, readsEverything, serversOf, whyMoved } from "./cluster";
+import { differsSaid, lastMoves, onTheirWay, readsEverything, serversOf, whyMoved } from "./cluster";
 
 const bucket = (number: number, server: string | null, more: Partial<Schemas["BucketView"]> = {}) => ({
   bucket: number,
@@ -53,6 +53,14 @@ test("a server is shown with its share of the tables and its release", () => {
     ["b", false, 0.75, "0.2.0", 7, true],
     ["c", false, 0, "0.1.0", 7, false],
   ]);
+});
+
+test("a difference in catalogs is said with what it means for their tables", () => {
+  expect(differsSaid(["oidc", "policies"])).toBe("Its configuration differs from the leader's in oidc, policies.");
+  expect(differsSaid(["catalogs"])).toBe(
+    "Its configuration differs from the leader's in catalogs. icewright discovers no tables in a catalog that the " +
+      "leader lacks: configure it there.",
+  );
 });
 
 test("one server alone has no share", () => {

@@ -41,6 +41,15 @@ export function whyMoved(by: string): string {
   return WHY[by] ?? by;
 }
 
+/** What is said of a server whose configuration differs from the leader's in these sections. */
+export function differsSaid(sections: string[]): string {
+  const said = `Its configuration differs from the leader's in ${sections.join(", ")}.`;
+  // The leader alone lists catalogs.
+  return sections.includes("catalogs")
+    ? `${said} icewright discovers no tables in a catalog that the leader lacks: configure it there.`
+    : said;
+}
+
 /** Each server with its share; those that have none, and one that is alone, are by the status. */
 export function serversOf(cluster: Schemas["Cluster"], servers: Schemas["ServerView"][]): ServerRow[] {
   const known = new Map(servers.map((each) => [each.server_id, each]));

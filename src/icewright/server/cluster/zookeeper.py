@@ -348,8 +348,10 @@ class ZooKeeper:
             root = self._settings.root
             raise _OtherStore(
                 f"{root} of ZooKeeper at {self._where} is the root of another store",
-                hint="set another [cluster] zookeeper_root for the servers of this store; or, if the other store is no "
-                f"more, remove {self._store}",
+                hint="check server.store_url first: this may be the wrong store. If it is the right one, set another "
+                "[cluster] zookeeper_root for its servers; or stop all servers of the other store permanently, wait "
+                f"until {self._nodes} is empty, and remove {self._store}: servers of two stores in one root elect one "
+                "leader for both, and one store has none",
             )
 
     def _require_own(self, path: str) -> None:

@@ -2,7 +2,8 @@
 
 Three kinds, and their help texts say which they are. *Of the store*: the same on every server, to be read from any one
 (``max`` over the servers), and right after any death. *Of the server*: what this one holds or sees at this moment.
-*Of the process*: what it did since it started (``sum`` over the servers, of ``rate`` or ``increase``).
+*Of the process*: what it and its further processes did since it started (``sum`` over the servers, of ``rate`` or
+``increase``).
 
 The number of series does not grow with the number of tables. Labels are closed sets (states, kinds, ends, codes,
 routes), or what an administrator named (catalogs, resource groups); single tables are shown for the few tasks that
@@ -24,6 +25,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from icewright import __version__
 from icewright.core.errors import IcewrightError
@@ -56,10 +58,11 @@ _log = structlog.get_logger("icewright.api")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """For how many tables there is a series of their own, and where the server's own files are, if it has any."""
+    """For how many tables there is a series of their own, where the server's own files are, and what was counted."""
 
     tables_max: int = 20
     state_dir: Path | None = None
+    counted: Collector = PROCESS
 
 
 OTHER_GROUPS: Final = "other"
@@ -76,8 +79,9 @@ def show_metrics(request: Request, control: Service[ControlPlane], led: LedOrOwn
     """Figures in the text format of Prometheus, which asks with the token as any program does."""
     registry = CollectorRegistry(auto_describe=False)
     leading: Leading = request.app.state.leading
-    registry.register(Figures(control, request.app.state.shown, led, leading))
-    text = generate_latest(registry) + generate_latest(PROCESS)
+    shown: Shown = request.app.state.shown
+    registry.register(Figures(control, shown, led, leading))
+    text = generate_latest(registry) + generate_latest(shown.counted)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
