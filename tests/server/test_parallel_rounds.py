@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.core.errors import StoreUnavailable
+from icewright.core.errors import StorageUnavailable, StoreUnavailable
 from icewright.maintenance.table_maintainer import Looked
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
@@ -130,3 +130,32 @@ def test_a_store_that_is_away_ends_the_step_and_nothing_is_forgotten(monkeypatch
     house.rounds(2)
     assert house.tables.inbox(100) == []
     assert all(house.record(name).snapshot_id == house.metadata(name).current_snapshot_id for name in NAMES)
+
+
+def test_tables_that_wait_long_for_their_own_storage_stop_no_other_of_their_catalog(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They fail one right after the other, though another one was seen while they waited."""
+    house = lakehouse()
+    house.rounds(2)
+    for name in NAMES[:AT_ONCE_MAX]:
+        house.tables.look_at_once(name)
+    look, outages, last = house.control.maintainer.look, house.control.loop._outages, NAMES[AT_ONCE_MAX - 1]
+    meet, is_seen, see = threading.Barrier(AT_ONCE_MAX), threading.Event(), outages.seen
+
+    def look_together(name: TableName, *, plan_anew: bool = False) -> Looked:
+        meet.wait(TIMEOUT_S)
+        if name == last:
+            return look(name, plan_anew=plan_anew)
+        assert is_seen.wait(TIMEOUT_S)
+        raise StorageUnavailable("no answer")
+
+    def seen(name: TableName) -> None:
+        see(name)
+        is_seen.set()
+
+    monkeypatch.setattr(house.control.maintainer, "look", look_together)
+    monkeypatch.setattr(outages, "seen", seen)
+    house.control.loop.round()
+    assert is_seen.is_set()
+    assert house.control.loop.paused_until("lake") is None

@@ -340,7 +340,7 @@ class Loop:
             return Seen(None)
         self._pulse.beat()
         snapshots: Sequence[Snapshot] | None = ()
-        answers = self._outages.answers(name.catalog)
+        answers, answered = self._outages.answers(name.catalog), self._outages.storage_answered(name.catalog)
         try:
             looked = self._maintainer.look(name, plan_anew=plan_anew)
         except NotFound as error:
@@ -349,7 +349,7 @@ class Loop:
             self._outages.answered(name.catalog)
         except (Unavailable, OutcomeUnknown) as error:
             trouble = _reason(error)
-            if not self._not_seen(name, error, doubtful=doubtful):
+            if not self._not_seen(name, error, answered, doubtful=doubtful):
                 return Seen(None, trouble, counts=answers)
         except Conflict as error:
             trouble, snapshots = _reason(error), None
@@ -370,7 +370,7 @@ class Loop:
             return Seen(looked.snapshots)
         return Seen(snapshots, trouble)
 
-    def _not_seen(self, name: TableName, error: Unavailable | OutcomeUnknown, *, doubtful: bool) -> bool:
+    def _not_seen(self, name: TableName, error: Unavailable | OutcomeUnknown, answered: int, *, doubtful: bool) -> bool:
         """Leave the table alone for a while, or its whole catalog; whether the look is over all the same."""
         if isinstance(error, StoreUnavailable | OutcomeUnknown):
             raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
@@ -380,7 +380,7 @@ class Loop:
             return True
         if isinstance(error, StorageUnavailable):
             self._put_aside(name, error)
-            if self._outages.storage_fails(name):
+            if self._outages.storage_fails(name, answered):
                 self._pause(name.catalog, error)
             return True
         if self._outages.fails_alone(name, doubtful=doubtful):
