@@ -14,6 +14,7 @@ from icewright.maintenance.table_maintainer import Looked
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.tasks import TaskState
+from icewright.ownership.claims_sql import SqlClaims
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import HOUR_MS, MINUTE_MS, Lakehouse
@@ -159,3 +160,19 @@ def test_tables_that_wait_long_for_their_own_storage_stop_no_other_of_their_cata
     house.control.loop.round()
     assert is_seen.is_set()
     assert house.control.loop.paused_until("lake") is None
+
+
+def test_claims_of_an_earlier_process_are_read_before_several_looks_would_each_read_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There are a hundred thousand of them: several times that is memory and time that a start has not."""
+    house = lakehouse()
+    claims, happened, look = SqlClaims(house.kept._engine), list[str](), house.control.maintainer.look
+    monkeypatch.setattr(house.control.registry.book(), "store", claims)
+    monkeypatch.setattr(house.control.registry.book(), "_loaded", threading.Event())
+    monkeypatch.setattr(claims, "claims", lambda: happened.append("claims") or ())
+    monkeypatch.setattr(
+        house.control.maintainer, "look", lambda *of, **how: happened.append("look") or look(*of, **how)
+    )
+    house.control.loop.round()
+    assert happened == ["claims", *["look"] * len(NAMES)]

@@ -200,6 +200,7 @@ class Loop:
         """As :meth:`round`, but for what the server carries out itself."""
         of_one = (self._expire_leases, self._discover, self._pruner.prune, *self._more_steps)
         steps: tuple[Callable[[], None], ...] = (
+            self._registry.book,  # reads what was kept once, and not in each of several looks at the same time
             self._work_inbox,
             self._look_at_once,
             self._expire_leases,
