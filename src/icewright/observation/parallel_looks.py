@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from itertools import chain, islice
 from typing import Final, Generic, TypeVar
 
@@ -32,26 +32,24 @@ class ParallelLooks:
         source = iter(due)
         first = list(islice(source, min(_SEVERAL, self._at_once)))
         batch = _Batch(chain(first, source), look)
-        threads = self._start(batch, self._at_once - 1) if len(first) == _SEVERAL else []
-        batch.go_on()
-        for thread in threads:
-            thread.join()
+        with ExitStack() as others:  # which are waited for whatever happens
+            if len(first) == _SEVERAL:
+                self._start(batch, others)
+            batch.go_on()
         for error in batch.failed[1:]:
             _log.warning("failed as another did", detail=f"{type(error).__name__}: {error}")
         if batch.failed:
             raise batch.failed[0]
 
-    def _start(self, batch: _Batch[_Due], count: int) -> list[threading.Thread]:
-        started: list[threading.Thread] = []
-        while len(started) < count:
+    def _start(self, batch: _Batch[_Due], others: ExitStack) -> None:
+        for _ in range(1, self._at_once):
             thread = threading.Thread(target=self._go_on, args=(batch,), name="look", daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:  # the machine has no room for it: fewer do the same
                 _log.warning("thread not started", detail=str(error))
-                break
-            started.append(thread)
-        return started
+                return
+            others.callback(thread.join)
 
     def _go_on(self, batch: _Batch[_Due]) -> None:
         with self._working():
