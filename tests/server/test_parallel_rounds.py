@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -15,6 +16,7 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.tasks import TaskState
 from icewright.ownership.claims_sql import SqlClaims
+from icewright.server import liveness
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import HOUR_MS, MINUTE_MS, Lakehouse
@@ -176,3 +178,45 @@ def test_claims_of_an_earlier_process_are_read_before_several_looks_would_each_r
     )
     house.control.loop.round()
     assert happened == ["claims", *["look"] * len(NAMES)]
+
+
+def test_each_look_is_a_sign_of_life_of_the_loop_and_one_that_hangs_makes_it_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or a server would keep the lead and its tables for good, or give them away while it looks."""
+    house = lakehouse(2)
+    house.rounds(2)
+    for name in NAMES[:2]:
+        house.tables.look_at_once(name)
+    loop, look, now_s, heard = house.control.loop, house.control.maintainer.look, [0.0], list[float]()
+    meet, has_looked, goes_on, is_seen = threading.Barrier(2), *(threading.Event() for _ in range(3))
+
+    def turn() -> None:
+        loop._pulse.begin("loop")
+        loop.turn()
+
+    turning = threading.Thread(target=turn, daemon=True)
+
+    def look_together(name: TableName, *, plan_anew: bool = False) -> Looked:
+        meet.wait(TIMEOUT_S)
+        if threading.current_thread() is turning:
+            assert has_looked.wait(TIMEOUT_S)
+            return look(name, plan_anew=plan_anew)
+        now_s[0] += 100
+        looked = look(name, plan_anew=plan_anew)
+        heard.append(loop.silent_s)
+        has_looked.set()
+        goes_on.wait(TIMEOUT_S)
+        return looked
+
+    see = loop._outages.seen
+    monkeypatch.setattr(liveness, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    monkeypatch.setattr(house.control.maintainer, "look", look_together)
+    monkeypatch.setattr(loop._outages, "seen", lambda name: (see(name), is_seen.set()))
+    turning.start()
+    assert is_seen.wait(TIMEOUT_S), "the other one, while this one hangs"
+    now_s[0] += 1_000
+    assert (heard, loop.silent_s, turning.is_alive()) == ([0.0], 1_000, True)
+    goes_on.set()
+    turning.join(TIMEOUT_S)
+    assert not turning.is_alive()
