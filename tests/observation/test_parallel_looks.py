@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,6 +80,28 @@ def test_nothing_is_begun_by_others_behind_what_failed() -> None:
     with pytest.raises(LookupError):
         ParallelLooks(2, Threads().working).each(range(100), look)
     assert len(done) == 1, "what was begun is done"
+
+
+def test_what_failed_keeps_nothing_in_memory() -> None:
+    """A look at a large table has hundreds of megabytes, and as long as the store is away each round fails."""
+
+    class Table:
+        pass
+
+    tables = list[weakref.ref[Table]]()
+
+    def look(_: int) -> None:
+        table = Table()
+        tables.append(weakref.ref(table))
+        raise LookupError
+
+    gc.disable()  # which would find it some time
+    try:
+        with pytest.raises(LookupError), capture_logs():
+            ParallelLooks(2, Threads().working).each(range(2), look)
+        assert [table() for table in tables] == [None] * len(tables) != []
+    finally:
+        gc.enable()
 
 
 def test_what_the_source_raises_is_raised() -> None:

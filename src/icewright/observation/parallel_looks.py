@@ -39,7 +39,10 @@ class ParallelLooks:
         for error in batch.failed[1:]:
             _log.warning("failed as another did", detail=f"{type(error).__name__}: {error}")
         if batch.failed:
-            raise batch.failed[0]
+            try:
+                raise batch.failed[0]
+            finally:
+                batch.failed.clear()  # or it would keep, by way of its traceback, itself and what looks had in memory
 
     def _start(self, batch: _Batch[_Due], others: ExitStack) -> None:
         for _ in range(1, self._at_once):
