@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.core.errors import StorageUnavailable, StoreUnavailable
+from icewright.core.errors import LookLost, StorageUnavailable, StoreUnavailable
 from icewright.maintenance.table_maintainer import Looked
 from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.tasks import TaskState
 from icewright.ownership.claims_sql import SqlClaims
 from icewright.server import liveness
+from icewright.server.cluster.share import Part
+from icewright.store.scope_filters import bucket_of
+from icewright.store.transactions import Held, held_now, holding
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import HOUR_MS, MINUTE_MS, Lakehouse
@@ -220,3 +224,41 @@ def test_each_look_is_a_sign_of_life_of_the_loop_and_one_that_hangs_makes_it_sil
     goes_on.set()
     turning.join(TIMEOUT_S)
     assert not turning.is_alive()
+
+
+class Fenced(Part):
+    """The part of a server that has each bucket in an epoch of its own."""
+
+    @contextmanager
+    def working(self, name: TableName) -> Iterator[bool]:
+        with holding(lease_of(name)):
+            yield True
+
+
+def lease_of(name: TableName) -> Held:
+    return Held(1, bucket_of(name), 100 + bucket_of(name))
+
+
+@pytest.mark.parametrize("happen", [reported, asked_for, due])
+def test_each_look_of_several_writes_by_the_lease_of_its_own_bucket(
+    monkeypatch: pytest.MonkeyPatch, happen: Callable[[Lakehouse], None]
+) -> None:
+    house = lakehouse()
+    house.rounds(2)
+    happen(house)
+    house.part = Fenced()
+    house.restart()
+    meet, held = threading.Barrier(AT_ONCE_MAX), dict[TableName, Held | None]()
+
+    def note_lease(name: TableName, *, plan_anew: bool = False) -> Looked:
+        del plan_anew
+        meet.wait(TIMEOUT_S)
+        held[name] = held_now()
+        raise LookLost("nothing is written in this test")
+
+    monkeypatch.setattr(house.control.maintainer, "look", note_lease)
+    for writer, write in ((house.control.maintainer, "postpone"), (house.tables, "tried")):
+        monkeypatch.setattr(writer, write, lambda *_, **__: None)
+    house.control.loop.round()
+    assert held == {name: lease_of(name) for name in NAMES}
+    assert held_now() is None
