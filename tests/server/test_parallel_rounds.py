@@ -17,6 +17,7 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.tasks import TaskState
 from icewright.ownership.claims_sql import SqlClaims
+from icewright.ownership.model import SeenClaim
 from icewright.server import liveness
 from icewright.server.cluster.share import Part
 from icewright.store.scope_filters import bucket_of
@@ -174,12 +175,19 @@ def test_claims_of_an_earlier_process_are_read_before_several_looks_would_each_r
     """There are a hundred thousand of them: several times that is memory and time that a start has not."""
     house = lakehouse()
     claims, happened, look = SqlClaims(house.kept._engine), list[str](), house.control.maintainer.look
+
+    def read_claims() -> Iterator[SeenClaim]:
+        happened.append("claims")
+        return iter(())
+
+    def note_look(name: TableName, *, plan_anew: bool = False) -> Looked:
+        happened.append("look")
+        return look(name, plan_anew=plan_anew)
+
     monkeypatch.setattr(house.control.registry.book(), "store", claims)
     monkeypatch.setattr(house.control.registry.book(), "_loaded", threading.Event())
-    monkeypatch.setattr(claims, "claims", lambda: happened.append("claims") or ())
-    monkeypatch.setattr(
-        house.control.maintainer, "look", lambda *of, **how: happened.append("look") or look(*of, **how)
-    )
+    monkeypatch.setattr(claims, "claims", read_claims)
+    monkeypatch.setattr(house.control.maintainer, "look", note_look)
     house.control.loop.round()
     assert happened == ["claims", *["look"] * len(NAMES)]
 
@@ -214,9 +222,14 @@ def test_each_look_is_a_sign_of_life_of_the_loop_and_one_that_hangs_makes_it_sil
         return looked
 
     see = loop._outages.seen
+
+    def seen(name: TableName) -> None:
+        see(name)
+        is_seen.set()
+
     monkeypatch.setattr(liveness, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
     monkeypatch.setattr(house.control.maintainer, "look", look_together)
-    monkeypatch.setattr(loop._outages, "seen", lambda name: (see(name), is_seen.set()))
+    monkeypatch.setattr(loop._outages, "seen", seen)
     turning.start()
     assert is_seen.wait(TIMEOUT_S), "the other one, while this one hangs"
     now_s[0] += 1_000

@@ -199,7 +199,7 @@ class Loop:
     def turn(self) -> None:
         """As :meth:`round`, but for what the server carries out itself."""
         of_one = (self._expire_leases, self._discover, self._pruner.prune, *self._more_steps)
-        steps: tuple[Callable[[], None], ...] = (
+        steps: tuple[Callable[[], object], ...] = (
             self._registry.book,  # reads what was kept once, and not in each of several looks at the same time
             self._work_inbox,
             self._look_at_once,
@@ -231,7 +231,7 @@ class Loop:
     def _removal_steps(self) -> Iterable[Callable[[], None]]:
         return self._removals.steps(self._answering, self._wake.set)
 
-    def _take(self, steps: Iterable[Callable[[], None]]) -> None:
+    def _take(self, steps: Iterable[Callable[[], object]]) -> None:
         for step in steps:
             with self._going_on(step.__name__.strip("_")):
                 step()

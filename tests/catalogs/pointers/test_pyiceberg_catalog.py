@@ -27,7 +27,7 @@ from pyiceberg.manifest import (
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
-from icewright.catalogs.metadata.manifests import Manifest
+from icewright.catalogs.metadata.manifests import Manifest, read_manifest_list
 from icewright.catalogs.metadata.translated_errors import reading
 from icewright.catalogs.pointers import catalog as catalog_module
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
@@ -221,11 +221,11 @@ def test_a_manifest_list_is_read_once_for_its_table_and_snapshot(entry: CatalogE
 
 def lists_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The snapshots whose manifest lists are read from now on."""
-    read, read_list = list[int](), catalog_module.read_manifest_list
+    read = list[int]()
 
     def note(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
         read.append(snapshot.snapshot_id)
-        return read_list(io, snapshot)
+        return read_manifest_list(io, snapshot)
 
     monkeypatch.setattr(catalog_module, "read_manifest_list", note)
     return read
