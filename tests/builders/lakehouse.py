@@ -99,6 +99,7 @@ class Lakehouse:
         has_files: bool = False,
         groups: Sequence[ResourceGroup] = (),
         has_policies: bool = True,
+        parallel_looks: int = 1,
     ) -> None:
         """``has_files``: all files of the catalog ``lake`` are objects on a storage with a quarantine.
 
@@ -138,7 +139,7 @@ class Lakehouse:
         deletions, sightings = MemoryDeletionStore(self.store_clock), SqlSightings(store, self.store_clock)
         self.removals = RemovalPorts(deletions, sightings, open_disk_spool, files)
         self._files = 0
-        self.part = ALL_TABLES
+        self.part, self.parallel_looks = ALL_TABLES, parallel_looks
         self.elsewhere: Sequence[Missing] = ()
         """Catalogs that other servers alone have."""
         self.control = self.restart()
@@ -166,6 +167,7 @@ class Lakehouse:
             rollbacks=self.rollbacks,
             seconds=self.seconds,
             part=self.part,
+            parallel_looks=self.parallel_looks,
             elsewhere=lambda: self.elsewhere,
         )
         return self.control

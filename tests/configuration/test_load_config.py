@@ -216,6 +216,7 @@ def test_a_server_of_this_machine_needs_nothing_of_that(tmp_path: Path, host: st
         (EXPOSED + 'trusted_proxies = ["proxy.example"]', "server.trusted_proxies", "addresses and networks"),
         ('[server]\nstore_url = "mysql://u:hunter2@h/d"', "'mysql://u:***@h/d' is not allowed", "postgresql://"),
         ("[server]\nprocesses = 0", "server.processes: '0' is not allowed", "1 to 64"),
+        ("[server]\nparallel_looks = 9", "server.parallel_looks: '9' is not allowed", "1 to 8"),
         ('[server]\nstore_url = "postgresql://u:hunter2@h/d"', "a password does not belong here", "store_password"),
         ('[server]\nstore_url = "postgresql://h/d?password=hunter2"', "a password does not belong", "store_password"),
         ('[server]\nstore_password = "hunter2"', "the password itself does not belong here", "env:NAME"),

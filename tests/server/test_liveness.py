@@ -63,6 +63,22 @@ def test_signs_of_others_are_none_of_its_own(clock: ManualClock, pulse: Liveness
     assert is_silent(pulse)
 
 
+def test_signs_of_who_works_for_it_are_its_own_as_long_as_that_lasts(clock: ManualClock, pulse: Liveness) -> None:
+    def work() -> None:
+        with pulse.working_for("removals"):
+            pulse.beat()
+        clock.advance(SILENT_MS_MAX + 1)
+        pulse.beat()
+
+    clock.advance(SILENT_MS_MAX)
+    heard_at = clock.now()
+    helper = threading.Thread(target=work)
+    helper.start()
+    helper.join()
+    (one,) = pulse.doing
+    assert (one.heard_at, one.is_silent) == (heard_at, True)
+
+
 class Answers:
     """A catalog's files and objects, which take long to answer."""
 

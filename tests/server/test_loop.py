@@ -32,11 +32,12 @@ from tests.narrowing import not_none
 
 OTHER = TableName("lake", ("db",), "other")
 FAR = TableName("far", ("db",), "events")
+PARALLEL_LOOKS = 4
 
 
 @pytest.fixture
 def house() -> Lakehouse:
-    return Lakehouse(others=["far"])
+    return Lakehouse(others=["far"], parallel_looks=PARALLEL_LOOKS)
 
 
 def state_of(house: Lakehouse) -> Any:
@@ -215,7 +216,7 @@ def test_a_table_whose_storage_is_away_stops_no_other_table_of_its_catalog(
 def test_storage_that_is_away_for_several_tables_is_that_of_the_catalog(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [TableName("lake", ("db",), f"t{number}") for number in range(2 * STORAGE_AWAY_MAX)]
+    names = [TableName("lake", ("db",), f"t{number}") for number in range(2 * STORAGE_AWAY_MAX + PARALLEL_LOOKS)]
     for name in names:
         house.ready_table(name)
     house.control.loop.round()
@@ -229,7 +230,9 @@ def test_storage_that_is_away_for_several_tables_is_that_of_the_catalog(
     for name in names:
         house.notify(house.append(1, name=name), name)
     house.control.loop.round()
-    assert len(asked) == STORAGE_AWAY_MAX
+    assert (
+        STORAGE_AWAY_MAX <= len(asked) < STORAGE_AWAY_MAX + PARALLEL_LOOKS
+    )  # others had begun as the last of them failed
     assert house.control.loop.paused_until("lake") is not None
 
 

@@ -52,6 +52,7 @@ OWN: Final[Mapping[str, frozenset[str]]] = {
             "peer_url",
             "connections_max",
             "processes",
+            "parallel_looks",
         )
     ),
     "cluster": frozenset(("zookeeper_ca", "zookeeper_certificate", "zookeeper_key")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from icewright.config.setting import Kind, Setting
+from icewright.config.setting import Kind, Setting, integer
 from icewright.model.work.optimizers import TuneMode
 
 MEMORY_TEXT = re.compile(r"[1-9][0-9]*[kmgt]\Z")
@@ -14,10 +14,6 @@ SPAN_MS_MIN = 1_000
 QUIET_CYCLES_MAX = 500
 """So many attempts of a group are looked at."""
 _SIZE = "a number and k, m, g or t, such as 4g"
-
-
-def _is_span(value: int) -> bool:
-    return value >= SPAN_MS_MIN
 
 
 def _is_size(value: str) -> bool:
@@ -38,31 +34,25 @@ AUTOTUNE = (
         allowed=", ".join(TuneMode),
         accepts=lambda value: value in tuple(TuneMode),
     ),
-    Setting(
+    integer(
         "wait_ms",
-        Kind.INTEGER,
         "How long tasks wait, while all optimizers of their queue are busy, before another one is started, in "
         "milliseconds.",
         default=120_000,
-        allowed=f"{SPAN_MS_MIN} or more",
-        accepts=_is_span,
+        least=SPAN_MS_MIN,
     ),
-    Setting(
+    integer(
         "idle_ms",
-        Kind.INTEGER,
         "How long an optimizer is idle before it is ended, in milliseconds; twice as long for each one that ended "
         "within a day, 64 times at most.",
         default=900_000,
-        allowed=f"{SPAN_MS_MIN} or more",
-        accepts=_is_span,
+        least=SPAN_MS_MIN,
     ),
-    Setting(
+    integer(
         "cool_down_ms",
-        Kind.INTEGER,
         "How long after a decision the next one of the same queue may follow, in milliseconds.",
         default=600_000,
-        allowed=f"{SPAN_MS_MIN} or more",
-        accepts=_is_span,
+        least=SPAN_MS_MIN,
     ),
     Setting(
         "large_memory",
@@ -91,20 +81,17 @@ AUTOTUNE = (
         allowed=f"{BY_STEPS}, {AT_ONCE}",
         accepts=lambda value: value in (BY_STEPS, AT_ONCE),
     ),
-    Setting(
+    integer(
         "oom_cycles",
-        Kind.INTEGER,
         "After how many attempts in a row that ran out of memory, of a queue or of one table, memory grows.",
         default=3,
-        allowed="1 or more",
-        accepts=lambda value: value >= 1,
+        least=1,
     ),
-    Setting(
+    integer(
         "quiet_cycles",
-        Kind.INTEGER,
         "After how many attempts in a row that had enough memory it shrinks.",
         default=50,
-        allowed=f"1 to {QUIET_CYCLES_MAX}",
-        accepts=lambda value: 1 <= value <= QUIET_CYCLES_MAX,
+        least=1,
+        most=QUIET_CYCLES_MAX,
     ),
 )

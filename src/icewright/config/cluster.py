@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from icewright.config.model import ClusterConfig
-from icewright.config.setting import Kind, Setting
+from icewright.config.setting import Kind, Setting, integer
 from icewright.core.errors import InvalidConfiguration
 from icewright.core.servers import (
     CLUSTER_DEAD_MS,
@@ -39,22 +39,19 @@ def _is_root(value: str) -> bool:
 
 
 CLUSTER = (
-    Setting(
+    integer(
         "heartbeat_ms",
-        Kind.INTEGER,
         "Of several servers: how often each says that it looks at its tables, in milliseconds.",
         default=CLUSTER_HEARTBEAT_MS,
-        allowed=f"{CLUSTER_HEARTBEAT_MS_MIN} or more",
-        accepts=lambda value: value >= CLUSTER_HEARTBEAT_MS_MIN,
+        least=CLUSTER_HEARTBEAT_MS_MIN,
     ),
-    Setting(
+    integer(
         "dead_ms",
-        Kind.INTEGER,
         "Of several servers: how long one may be silent before the others look at its tables, in milliseconds. One "
         "whose connection to the store has ended is dead after some seconds.",
         default=CLUSTER_DEAD_MS,
+        least=2 * CLUSTER_HEARTBEAT_MS_MIN,
         allowed=f"twice heartbeat_ms or more, and {2 * CLUSTER_HEARTBEAT_MS_MIN} or more",
-        accepts=lambda value: value >= 2 * CLUSTER_HEARTBEAT_MS_MIN,
     ),
     Setting(
         "balance",
@@ -89,14 +86,13 @@ CLUSTER = (
         allowed="an absolute path of letters, digits, dots, hyphens and underscores, not below /zookeeper",
         accepts=_is_root,
     ),
-    Setting(
+    integer(
         "zookeeper_session_ms",
-        Kind.INTEGER,
         "How long a server may be silent before it is gone for ZooKeeper, in milliseconds, as far as ZooKeeper allows "
         "it: by default 2 to 20 times its tickTime.",
         default=ZOOKEEPER_SESSION_MS,
-        allowed=f"{_SESSION_MS_MIN} to {_SESSION_MS_MAX}",
-        accepts=lambda value: _SESSION_MS_MIN <= value <= _SESSION_MS_MAX,
+        least=_SESSION_MS_MIN,
+        most=_SESSION_MS_MAX,
     ),
     Setting(
         "zookeeper_user",

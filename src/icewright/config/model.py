@@ -13,6 +13,7 @@ from icewright.core.servers import (
     CLUSTER_DEAD_MS,
     CLUSTER_HEARTBEAT_MS,
     LEADER_LEASE_MS,
+    PARALLEL_LOOKS,
     STORE,
     TABLES,
     ZOOKEEPER_ROOT,
@@ -57,6 +58,7 @@ class ServerConfig:
     leader_lease_ms: int = LEADER_LEASE_MS
     connections_max: int = 1_000
     processes: int = 1
+    parallel_looks: int = PARALLEL_LOOKS
     approvals: str = "two-persons"
     keep_tasks_days: int = RETENTION.tasks_ms // DAY_MS
     keep_task_logs_days: int = RETENTION.task_logs_ms // DAY_MS

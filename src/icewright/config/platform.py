@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from icewright.config.setting import Kind, Setting
+from icewright.config.setting import Kind, Setting, integer
 from icewright.model.work.optimizers import TuneMode
 
 NONE, WEBHOOK, COMMAND, KUBERNETES = "none", "webhook", "command", "kubernetes"
@@ -16,14 +16,6 @@ SPAN_MS_MIN: Final = 1_000
 SERVERS_MAX: Final = 128
 """So many buckets there are."""
 PERCENT_MAX: Final = 100
-
-
-def _is_span(value: int) -> bool:
-    return value >= SPAN_MS_MIN
-
-
-def _is_number(value: int) -> bool:
-    return 1 <= value <= SERVERS_MAX
 
 
 PLATFORM = (
@@ -44,63 +36,42 @@ PLATFORM = (
         allowed=", ".join(TuneMode),
         accepts=lambda value: value in tuple(TuneMode),
     ),
-    Setting(
-        "servers_min",
-        Kind.INTEGER,
-        "The fewest servers of the store.",
-        default=1,
-        allowed=f"1 to {SERVERS_MAX}",
-        accepts=_is_number,
-    ),
-    Setting(
+    integer("servers_min", "The fewest servers of the store.", default=1, least=1, most=SERVERS_MAX),
+    integer(
         "servers_max",
-        Kind.INTEGER,
         "The most servers of the store.",
         default=4,
+        least=1,
+        most=SERVERS_MAX,
         allowed=f"servers_min to {SERVERS_MAX}",
-        accepts=_is_number,
     ),
-    Setting(
+    integer(
         "cpu_percent",
-        Kind.INTEGER,
         "A server that needs more than this of the CPU that it can use, a core at most, is busy.",
         default=80,
-        allowed=f"1 to {PERCENT_MAX}",
-        accepts=lambda value: 1 <= value <= PERCENT_MAX,
+        least=1,
+        most=PERCENT_MAX,
     ),
-    Setting(
-        "tables_max",
-        Kind.INTEGER,
-        "A server that looks at more tables is full.",
-        default=10_000,
-        allowed="1 or more",
-        accepts=lambda value: value >= 1,
-    ),
-    Setting(
+    integer("tables_max", "A server that looks at more tables is full.", default=10_000, least=1),
+    integer(
         "busy_ms",
-        Kind.INTEGER,
         "How long a server is busy or full before another one is asked for, in milliseconds.",
         default=300_000,
-        allowed=f"{SPAN_MS_MIN} or more",
-        accepts=_is_span,
+        least=SPAN_MS_MIN,
     ),
-    Setting(
+    integer(
         "idle_ms",
-        Kind.INTEGER,
         "How long one server less would have done before one is given back, in milliseconds; twice as long for each "
         "that was given back within a day, 64 times at most.",
         default=3_600_000,
-        allowed=f"{SPAN_MS_MIN} or more",
-        accepts=_is_span,
+        least=SPAN_MS_MIN,
     ),
-    Setting(
+    integer(
         "cool_down_ms",
-        Kind.INTEGER,
         "How long after a decision about servers the next one may follow, in milliseconds; twice as long for each "
         "that had no effect within a day.",
         default=900_000,
-        allowed=f"{SPAN_MS_MIN} or more",
-        accepts=_is_span,
+        least=SPAN_MS_MIN,
     ),
     Setting("url", Kind.TEXT, "Of a webhook: where it is sent, as https://..., env:NAME or file:/path."),
     Setting(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.config.setting import Kind, Setting
+from icewright.config.setting import Kind, Setting, integer
 from icewright.model.queries.queries import LiteralPolicy
 
 SPOOL_BYTES_MIN = 1 << 20
@@ -50,13 +50,11 @@ QUERIES = (
         'icewright-queries) and properties of librdkafka for security, such as "properties.sasl.password"; secrets as '
         "env:NAME or file:/path.",
     ),
-    Setting(
+    integer(
         "spool_bytes",
-        Kind.INTEGER,
         "How much the spool may hold of queries that are not yet counted, in bytes; what is beyond is refused until "
         "there is room.",
         default=1 << 30,
-        allowed=f"{SPOOL_BYTES_MIN} or more",
-        accepts=lambda value: value >= SPOOL_BYTES_MIN,
+        least=SPOOL_BYTES_MIN,
     ),
 )

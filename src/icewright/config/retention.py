@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.config.setting import Kind, Setting
+from icewright.config.setting import Kind, Setting, integer
 from icewright.model.work.retention import (
     DAY_MS,
     HISTORY_HOLD_DAYS,
@@ -24,24 +24,18 @@ from icewright.model.work.retention import RETENTION as KEPT
 
 def _days(kind: RowKind, about: str, least: int = 1) -> Setting:
     """A setting in days, at least so many."""
-    return Setting(
-        SETTING_OF[kind],
-        Kind.INTEGER,
-        about,
-        default=(KEPT.kept_ms(kind) or 0) // DAY_MS,
-        allowed=f"{least} to {KEEP_DAYS_MAX}",
-        accepts=lambda value: least <= value <= KEEP_DAYS_MAX,
+    return integer(
+        SETTING_OF[kind], about, default=(KEPT.kept_ms(kind) or 0) // DAY_MS, least=least, most=KEEP_DAYS_MAX
     )
 
 
-HOLD = Setting(
+HOLD = integer(
     "hold_days",
-    Kind.INTEGER,
     "How much longer than server.keep_tasks_days tasks are kept that are not in that table yet, in days; then they are "
     "deleted anyway.",
     default=HISTORY_HOLD_DAYS,
-    allowed=f"1 to {KEEP_DAYS_MAX}",
-    accepts=lambda value: 1 <= value <= KEEP_DAYS_MAX,
+    least=1,
+    most=KEEP_DAYS_MAX,
 )
 
 HISTORY = (
@@ -74,13 +68,12 @@ RETENTION = (
         RowKind.DEAD_LETTERS,
         "How long messages are kept that were given up, in days: until then they can be sent again.",
     ),
-    Setting(
+    integer(
         SETTING_OF[RowKind.PLANS],
-        Kind.INTEGER,
         "How many plans of a table are kept, in addition to those in use.",
         default=KEPT.plans,
-        allowed=f"{KEEP_PLANS_MIN} to {KEEP_PLANS_MAX}",
-        accepts=lambda value: KEEP_PLANS_MIN <= value <= KEEP_PLANS_MAX,
+        least=KEEP_PLANS_MIN,
+        most=KEEP_PLANS_MAX,
     ),
     _days(
         RowKind.FINDINGS,

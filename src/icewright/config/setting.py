@@ -29,3 +29,12 @@ class Setting:
     required: bool = False
     allowed: str = ""
     accepts: Callable[[Any], bool] = lambda _value: True
+
+
+def integer(
+    key: str, about: str, *, default: int, least: int, most: int | None = None, allowed: str | None = None
+) -> Setting:
+    """An integer from ``least`` to ``most``; ``allowed`` where there is more to say of what it accepts."""
+    accepts = (lambda value: value >= least) if most is None else (lambda value: least <= value <= most)
+    said = f"{least} or more" if most is None else f"{least} to {most}"
+    return Setting(key, Kind.INTEGER, about, default=default, allowed=allowed or said, accepts=accepts)

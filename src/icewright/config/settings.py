@@ -16,9 +16,9 @@ from icewright.config.oidc import OIDC
 from icewright.config.platform import PLATFORM
 from icewright.config.queries import QUERIES
 from icewright.config.retention import HISTORY, RETENTION
-from icewright.config.setting import Kind, Setting
+from icewright.config.setting import Kind, Setting, integer
 from icewright.core.server_urls import is_public_url
-from icewright.core.servers import LEADER_LEASE_MS, LEADER_LEASE_MS_MIN
+from icewright.core.servers import LEADER_LEASE_MS, LEADER_LEASE_MS_MIN, PARALLEL_LOOKS
 from icewright.model.iceberg.catalog_entries import CatalogKind
 from icewright.model.policy.policy import Mode
 from icewright.model.policy.resource_groups import Queue
@@ -30,6 +30,7 @@ _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _HOST_HEADER = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?\Z", re.IGNORECASE)
 _PEER_URL = re.compile(rf"https?://{_HOST_HEADER.pattern}", re.IGNORECASE)
 _PORT_MAX, CONNECTIONS_MAX_MIN, HIVE_INTERVAL_MS_MIN, PROCESSES_MAX = 65_535, 16, 100, 64
+PARALLEL_LOOKS_MAX = 8
 TWO_PERSONS, ONE_PERSON = "two-persons", "one-person"
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
@@ -55,10 +56,6 @@ def _are_proxies(networks: list[str]) -> bool:
         return False
 
 
-def _positive(value: int) -> bool:
-    return value > 0
-
-
 SERVER = (
     Setting(
         "host",
@@ -69,13 +66,8 @@ SERVER = (
         allowed="127.0.0.1, ::1, localhost, an address of this machine, or 0.0.0.0 or :: for all of them",
         accepts=_is_host,
     ),
-    Setting(
-        "port",
-        Kind.INTEGER,
-        "Port to listen on.",
-        default=7077,
-        allowed=f"0 (any free port) to {_PORT_MAX}",
-        accepts=lambda value: 0 <= value <= _PORT_MAX,
+    integer(
+        "port", "Port to listen on.", default=7077, least=0, most=_PORT_MAX, allowed=f"0 (any free port) to {_PORT_MAX}"
     ),
     Setting(
         "public_url",
@@ -117,46 +109,46 @@ SERVER = (
     ),
     Setting("store_password", Kind.TEXT, "Where that database's password is: env:NAME or file:/path."),
     *RETENTION,
-    Setting(
+    integer(
         "lease_ms",
-        Kind.INTEGER,
         "How long an optimizer may stay silent before its task is taken from it, in milliseconds.",
         default=30_000,
-        allowed=f"{LEASE_MS_MIN} or more",
-        accepts=lambda value: value >= LEASE_MS_MIN,
+        least=LEASE_MS_MIN,
     ),
-    Setting(
+    integer(
         "connections_max",
-        Kind.INTEGER,
         "How many connections the server has at once. One address has half of them at most.",
         default=1_000,
-        allowed=f"{CONNECTIONS_MAX_MIN} or more",
-        accepts=lambda value: value >= CONNECTIONS_MAX_MIN,
+        least=CONNECTIONS_MAX_MIN,
     ),
-    Setting(
+    integer(
         "processes",
-        Kind.INTEGER,
         "How many processes look at tables. Each uses one core; more than 1 need a store on PostgreSQL.",
         default=1,
-        allowed=f"1 to {PROCESSES_MAX}",
-        accepts=lambda value: 1 <= value <= PROCESSES_MAX,
+        least=1,
+        most=PROCESSES_MAX,
     ),
-    Setting(
+    integer(
+        "parallel_looks",
+        "How many tables each process looks at at once. More of them help where the store, catalogs or storages are "
+        "slow to answer; each takes a connection of the store.",
+        default=PARALLEL_LOOKS,
+        least=1,
+        most=PARALLEL_LOOKS_MAX,
+    ),
+    integer(
         "leader_lease_ms",
-        Kind.INTEGER,
         "Of several servers: how long the leader leads without a renewal, in milliseconds. Half of it is the limit of "
         "each statement that writes to the store, and of a transaction that waits for its server.",
         default=LEADER_LEASE_MS,
-        allowed=f"{LEADER_LEASE_MS_MIN} or more",
-        accepts=lambda value: value >= LEADER_LEASE_MS_MIN,
+        least=LEADER_LEASE_MS_MIN,
     ),
-    Setting(
+    integer(
         "metrics_tables",
-        Kind.INTEGER,
         "For how many tables the metrics have series of their own: those whose tasks have waited longest.",
         default=20,
-        allowed=f"0 to {METRICS_TABLES_MAX}",
-        accepts=lambda value: 0 <= value <= METRICS_TABLES_MAX,
+        least=0,
+        most=METRICS_TABLES_MAX,
     ),
     Setting(
         "token",
@@ -192,14 +184,7 @@ OPTIMIZER = (
         allowed=", ".join(LauncherKind),
         accepts=lambda value: value in tuple(LauncherKind),
     ),
-    Setting(
-        "applications",
-        Kind.INTEGER,
-        "How many applications are submitted at the same time, at most.",
-        default=2,
-        allowed="1 or more",
-        accepts=_positive,
-    ),
+    integer("applications", "How many applications are submitted at the same time, at most.", default=2, least=1),
     Setting(
         "master", Kind.TEXT, "Spark master: local[N], spark://host:port, yarn or k8s://https://...", default="local[*]"
     ),
@@ -227,29 +212,15 @@ OPTIMIZER = (
         allowed="a number and k, m, g or t, such as 2g",
         accepts=lambda value: _MEMORY.match(value) is not None,
     ),
-    Setting(
-        "slots",
-        Kind.INTEGER,
-        "Tasks, or batches of small tasks, carried out at the same time.",
-        default=2,
-        allowed="1 or more",
-        accepts=_positive,
+    integer("slots", "Tasks, or batches of small tasks, carried out at the same time.", default=2, least=1),
+    integer(
+        "batch_tasks", "How many small tasks may share a Spark job; 1 gives each a job of its own.", default=32, least=1
     ),
-    Setting(
-        "batch_tasks",
-        Kind.INTEGER,
-        "How many small tasks may share a Spark job; 1 gives each a job of its own.",
-        default=32,
-        allowed="1 or more",
-        accepts=_positive,
-    ),
-    Setting(
+    integer(
         "batch_bytes",
-        Kind.INTEGER,
         "How many bytes the tasks that share a Spark job may read together.",
         default=256 * 1024**2,
-        allowed="1 or more",
-        accepts=_positive,
+        least=1,
     ),
     Setting(
         "archive",
@@ -279,21 +250,14 @@ OPTIMIZER = (
     Setting(
         "jars", Kind.TEXTS, "Local jar files instead of packages, for machines without a package registry.", default=()
     ),
-    Setting(
-        "poll_interval_ms",
-        Kind.INTEGER,
-        "How often an optimizer without work asks for some, in milliseconds.",
-        default=500,
-        allowed="1 or more",
-        accepts=_positive,
+    integer(
+        "poll_interval_ms", "How often an optimizer without work asks for some, in milliseconds.", default=500, least=1
     ),
-    Setting(
+    integer(
         "executors_wait_ms",
-        Kind.INTEGER,
         "How long work may wait for executors of a cluster, in milliseconds: then it fails with `no-executors`.",
         default=EXECUTORS_WAIT_MS,
-        allowed="1 or more",
-        accepts=_positive,
+        least=1,
     ),
     Setting("spark_conf", Kind.MAPPING, "More Spark configuration, of the keys that are allowed."),
     Setting(
@@ -302,21 +266,12 @@ OPTIMIZER = (
         "Additional keys that spark_conf may have. They allow running any program; in the file only.",
         default=(),
     ),
-    Setting(
-        "recycle_after_tasks",
-        Kind.INTEGER,
-        "Start a fresh Spark session after so many tasks.",
-        default=1_000,
-        allowed="1 or more",
-        accepts=_positive,
-    ),
-    Setting(
+    integer("recycle_after_tasks", "Start a fresh Spark session after so many tasks.", default=1_000, least=1),
+    integer(
         "recycle_memory_bytes",
-        Kind.INTEGER,
         "Start a fresh Spark session when the process tree has grown beyond this.",
         default=4 * 1024**3,
-        allowed="1 or more",
-        accepts=_positive,
+        least=1,
     ),
     Setting(
         "server_url",
@@ -342,13 +297,11 @@ EVENTS = (
         "Catalogs on Hive Metastores whose notification logs are read.",
         default=(),
     ),
-    Setting(
+    integer(
         "hive_interval_ms",
-        Kind.INTEGER,
         "How long a notification log in which nothing is new is left alone, in milliseconds.",
         default=2_000,
-        allowed="100 or more",
-        accepts=lambda value: value >= HIVE_INTERVAL_MS_MIN,
+        least=HIVE_INTERVAL_MS_MIN,
     ),
     Setting(
         "kafka",

@@ -28,7 +28,6 @@ from icewright.events.settings import events_config
 from icewright.identity.people_settings import oidc_config
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.work.optimizers import LauncherKind, TuneMode
-from icewright.model.work.retention import SETTING_OF
 from icewright.notifications.receivers import flatten_receivers, notifications_config, receivers
 from icewright.queries.settings import queries_config
 from icewright.work.groups.settings import groups_config
@@ -144,27 +143,8 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
     values.require_reference(given, ("server", "store_password"), found["store_password"], "password")
     values.require_reference(given, ("server", "token"), found["token"], "token")
     certificate, key = (_file(found[name], environ, base) for name in ("tls_certificate", "tls_key"))
-    server = ServerConfig(
-        found["host"],
-        found["port"],
-        state_dir,
-        store_url,
-        found["store_password"],
-        found["lease_ms"],
-        found["metrics_tables"],
-        found["token"],
-        found["allowed_hosts"],
-        found["public_url"],
-        certificate,
-        key,
-        found["trusted_proxies"],
-        found["peer_url"],
-        found["leader_lease_ms"],
-        found["connections_max"],
-        found["processes"],
-        found["approvals"],
-        **{key: found[key] for key in SETTING_OF.values()},
-    )
+    own = {"state_dir": state_dir, "store_url": store_url, "tls_certificate": certificate, "tls_key": key}
+    server = ServerConfig(**{**found, **own})
     check_listening(server, next((item.origin for name, item in given.items() if name[0] == "server"), DEFAULT_ORIGIN))
     return server
 

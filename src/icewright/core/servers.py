@@ -17,6 +17,9 @@ SILENT_MS: Final = 4 * BEAT_MS
 LEADER_LEASE_MS: Final = 20_000
 """How long the leader leads without a renewal, unless the configuration says otherwise."""
 LEADER_LEASE_MS_MIN: Final = 4_000
+PARALLEL_LOOKS: Final = 4
+"""Tables that a process looks at at once, by default: four fifths of a first look are waiting where the store is 5 ms
+away (``docs/decisions``, 0084)."""
 RENEWALS_A_LEASE: Final = 4
 LEASES_WITHOUT_PROGRESS: Final = 6
 """A loop that makes no progress for so many leases hangs, and its server gives the lead away: at 20 s after two

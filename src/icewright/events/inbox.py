@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from icewright.core.fault_points import Fault, fault
@@ -41,12 +42,14 @@ class InboxWorker:
         look: Callable[[TableName, bool], Seen],
         away: Callable[[], Collection[str]],
         working: Callable[[TableName], AbstractContextManager[bool]],
+        each: Callable[[Iterable[TableName], Callable[[TableName], object]], None],
     ) -> None:
         """``look`` looks at a table, and is told whether the name alone may be what fails. ``away`` are left alone.
 
-        ``working`` surrounds all that is done for a table; it gives whether that may be.
+        ``working`` surrounds all that is done for a table; it gives whether that may be. ``each``
+        does something for each of many tables, for several at the same time.
         """
-        self._inbox, self._look, self._away, self._working = inbox, look, away, working
+        self._inbox, self._look, self._away, self._working, self._each = inbox, look, away, working, each
         self._failed: set[TableName] = set()
         """Tables at which a look came to nothing in this round: the next one tries again."""
 
@@ -61,9 +64,10 @@ class InboxWorker:
         away = self._away()
         known = self._inbox.reported_tables(most, known=True, without=away, share=share)
         others = self._inbox.reported_tables(UNKNOWN_MAX, known=False, without=away, share=share)
-        strange = frozenset(others)
-        for name in for_a_while((*known, *others)):
-            self._answer(name, doubtful=name in strange)
+        in_time = for_a_while((*known, *others))
+        self._each(islice(in_time, len(known)), self._answer)
+        for name in in_time:  # one after the other: behind one that fails alone, the others of its catalog wait
+            self._answer(name, doubtful=True)
         return len(known) >= most or len(others) >= UNKNOWN_MAX
 
     def try_again(self, share: TableShare | None = None) -> None:
@@ -72,7 +76,7 @@ class InboxWorker:
             if name not in self._failed:
                 self._answer(name, doubtful=True)
 
-    def _answer(self, name: TableName, *, doubtful: bool) -> None:
+    def _answer(self, name: TableName, *, doubtful: bool = False) -> None:
         with self._working(name) as may:
             if may:
                 self.answer(name, doubtful=doubtful)

@@ -7,7 +7,8 @@ not known, is therefore asked for behind others, and where those were answered i
 
 from __future__ import annotations
 
-from collections import defaultdict
+import threading
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from typing import Final
 
@@ -25,14 +26,16 @@ _SUSPECTS_MAX: Final = 10_000
 
 
 class Outages:
-    """What is known of catalogs that did not answer, by the memory of this process."""
+    """What is known of catalogs that did not answer, by the memory of this process. Safe for several threads."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self._clock, self._lock = clock, threading.Lock()
         # By the wall clock, which may be set back: what was noted later than now was noted before that.
         self._paused_at: dict[str, Instant] = {}
         self._storage_away_for: defaultdict[str, set[TableName]] = defaultdict(set)
         """By catalog, the tables whose storage did not answer, since that of another one last did."""
+        self._storage_answered: Counter[str] = Counter()
+        """By catalog, how many looks its storage answered."""
         self._answered: set[str] = set()
         """Catalogs that answered something since they were last left alone."""
         self._suspects: set[TableName] = set()
@@ -56,18 +59,26 @@ class Outages:
 
     def pause(self, catalog: str) -> None:
         """Leave a catalog alone from now on."""
-        self._paused_at[catalog] = self._clock.now()
-        self._answered.discard(catalog)
+        with self._lock:
+            self._paused_at[catalog] = self._clock.now()
+            self._answered.discard(catalog)
 
     def answered(self, catalog: str) -> None:
         """A catalog answered."""
-        self._answered.add(catalog)
+        with self._lock:
+            self._answered.add(catalog)
 
     def seen(self, name: TableName) -> None:
         """A table was read: its catalog answers, and so does its storage."""
-        self._answered.add(name.catalog)
-        self._suspects.discard(name)
-        self._storage_away_for.pop(name.catalog, None)
+        with self._lock:
+            self._answered.add(name.catalog)
+            self._suspects.discard(name)
+            self._storage_away_for.pop(name.catalog, None)
+            self._storage_answered[name.catalog] += 1
+
+    def storage_answered(self, catalog: str) -> int:
+        """How many looks the storage of a catalog has answered so far."""
+        return self._storage_answered[catalog]
 
     def answers(self, catalog: str) -> bool:
         """Whether it answered something since it was last left alone."""
@@ -80,21 +91,29 @@ class Outages:
 
     def fails_alone(self, name: TableName, *, doubtful: bool) -> bool:
         """The catalog did not answer for a table: whether that is the table's own trouble, since it answers others."""
-        is_doubtful = doubtful or name in self._suspects
-        if len(self._suspects) >= _SUSPECTS_MAX:
-            self._suspects.clear()
-        self._suspects.add(name)
-        alone = is_doubtful and name.catalog in self._answered
-        if alone:
-            self._doubted.add(name.catalog)
-        return alone
+        with self._lock:
+            is_doubtful = doubtful or name in self._suspects
+            if len(self._suspects) >= _SUSPECTS_MAX:
+                self._suspects.clear()
+            self._suspects.add(name)
+            alone = is_doubtful and name.catalog in self._answered
+            if alone:
+                self._doubted.add(name.catalog)
+            return alone
 
-    def storage_fails(self, name: TableName) -> bool:
-        """The storage did not answer for a table: whether that is so of several in a row, and hence of all."""
-        self._answered.add(name.catalog)
-        waiting = self._storage_away_for[name.catalog]
-        waiting.add(name)
-        if len(waiting) < STORAGE_AWAY_MAX:
-            return False
-        waiting.clear()
-        return True
+    def storage_fails(self, name: TableName, answered: int) -> bool:
+        """The storage did not answer for a table: whether that is so of several in a row, and hence of all.
+
+        ``answered`` is what :meth:`storage_answered` was as the look began. Where another look at the same time was
+        answered since, it is not: the slowest looks end last, whatever was seen between them.
+        """
+        with self._lock:
+            self._answered.add(name.catalog)
+            if self._storage_answered[name.catalog] != answered:
+                return False
+            waiting = self._storage_away_for[name.catalog]
+            waiting.add(name)
+            if len(waiting) < STORAGE_AWAY_MAX:
+                return False
+            waiting.clear()
+            return True

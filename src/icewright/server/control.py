@@ -163,6 +163,7 @@ def build_control_plane(
     recommendations: SqlRecommendations | None = None,
     properties: Mapping[str, TableProperties] = MappingProxyType({}),
     part: Part = ALL_TABLES,
+    parallel_looks: int = 1,
     decisions: SqlDecisions | None = None,
     elsewhere: Callable[[], Sequence[Missing]] = tuple,
 ) -> ControlPlane:
@@ -180,8 +181,8 @@ def build_control_plane(
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     ``queries`` is the query log of this process, if it keeps one, and ``recommendations`` where those made from it are
     kept; accepting one changes ``properties`` of tables, by the names of their catalogs. ``part`` is what of all tables
-    the loop works on, ``decisions`` are those of autotuning, and ``elsewhere`` asks for catalogs that other servers
-    have, and this one does not.
+    the loop works on, ``parallel_looks`` of them at once, ``decisions`` are those of autotuning, and ``elsewhere`` asks
+    for catalogs that other servers have, and this one does not.
     """
     queries, keeping = queries or QueryLog(catalogs, tables, clock), keeping or Keeping()
     limits, pulse = limits or DispatchLimits(), Liveness(clock)
@@ -304,6 +305,7 @@ def build_control_plane(
             *(() if keeping.audit is None else (keeping.audit.link,)),
         ),
         part=part,
+        parallel_looks=parallel_looks,
     )
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
     return ControlPlane(

@@ -199,6 +199,7 @@ class Opened:
             event_prefixes={**_without_prefix(self.entries), **config.events.prefixes},
             wake=wake,
             part=part,
+            parallel_looks=config.server.parallel_looks,
             queries=build_query_log(
                 config, self.catalogs.keys(), tables, SystemClock(), self.spool, SqlQuerySums(engine)
             ),

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -51,7 +52,7 @@ class Doing:
 
 
 class Liveness:
-    """The last signs of life. A thread gives them for itself; all others that call are not heard."""
+    """The last signs of life. A thread gives them for itself or for the one it works for; no other one is heard."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -66,6 +67,16 @@ class Liveness:
         self._names[threading.get_ident()] = name
         self._heard_at[name], self._heard_s[name] = now, time.monotonic()
         self._doing[name] = Doing(name, step, now, now)
+
+    @contextmanager
+    def working_for(self, name: str) -> Iterator[None]:
+        """Within the block, signs of life of the calling thread are those of the one that is called so."""
+        own = threading.get_ident()
+        self._names[own] = name
+        try:
+            yield
+        finally:
+            del self._names[own]
 
     def beat(self) -> None:
         """The calling thread is alive."""

@@ -40,6 +40,7 @@ from icewright.model.iceberg.tables import Snapshot
 from icewright.model.plans.plans import Reason
 from icewright.model.work.tasks import Task
 from icewright.observation.outages import CATALOG_PAUSE_MS, STORAGE_PAUSE_MS, Outages
+from icewright.observation.parallel_looks import ParallelLooks
 from icewright.observation.sweep import INTERVAL_MIN_MS
 from icewright.ownership.registry import Registry
 from icewright.ports.store import AT_ONCE, TableStore, TaskStore
@@ -88,8 +89,12 @@ class Loop:
         pruner: Pruner,
         more_steps: Sequence[Callable[[], None]] = (),
         part: Part = ALL_TABLES,
+        parallel_looks: int = 1,
     ) -> None:
-        """``more_steps`` are taken at the end of each round that leads; ``part`` is what it looks at."""
+        """``more_steps`` are taken at the end of each round that leads; ``part`` is what it looks at.
+
+        It looks at ``parallel_looks`` tables at once.
+        """
         self._part, self._more_steps, self._failed_steps = part, tuple(more_steps), FailedSteps()
         self._pruner, self._tidings = pruner, tidings
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
@@ -98,11 +103,13 @@ class Loop:
         self._wake, self._stop = threading.Event(), threading.Event()
         self._discovery = Discovery(tables, clock, part, len(catalogs))
         self._outages = Outages(clock)
+        self._looks = ParallelLooks(parallel_looks, lambda: pulse.working_for(LOOP))
         self._inbox = InboxWorker(
             tables,
             lambda name, doubtful: self._look(name, doubtful=doubtful),
             lambda: self._outages.away(catalogs),
             part.working,
+            self._looks.each,
         )
         self._checks = TaskChecks(
             tasks,
@@ -192,7 +199,8 @@ class Loop:
     def turn(self) -> None:
         """As :meth:`round`, but for what the server carries out itself."""
         of_one = (self._expire_leases, self._discover, self._pruner.prune, *self._more_steps)
-        steps: tuple[Callable[[], None], ...] = (
+        steps: tuple[Callable[[], object], ...] = (
+            self._registry.book,  # reads what was kept once, and not in each of several looks at the same time
             self._work_inbox,
             self._look_at_once,
             self._expire_leases,
@@ -223,7 +231,7 @@ class Loop:
     def _removal_steps(self) -> Iterable[Callable[[], None]]:
         return self._removals.steps(self._answering, self._wake.set)
 
-    def _take(self, steps: Iterable[Callable[[], None]]) -> None:
+    def _take(self, steps: Iterable[Callable[[], object]]) -> None:
         for step in steps:
             with self._going_on(step.__name__.strip("_")):
                 step()
@@ -240,20 +248,23 @@ class Loop:
             self._registry.keep()
 
     def _look_at_once(self) -> None:
-        for one in self._tables.due(AT_ONCE, BATCH_MAX, self._part.tables):
-            if not self._is_paused(one.name.catalog):
-                with self._part.working(one.name) as is_ours:
-                    if is_ours:
-                        self._look(one.name)
+        due = self._tables.due(AT_ONCE, BATCH_MAX, self._part.tables)
+        names = (one.name for one in due if not self._is_paused(one.name.catalog))
+        self._looks.each(names, self._if_ours(self._look))
 
     def _sweep(self) -> None:
         due = self._tables.due(self._clock.now(), BATCH_MAX, self._part.tables)
         with self._going_on("pass_over"), self._part.as_server():  # revisions say that a table is as it was
             due = self._maintainer.pass_over(due, self._answering())
-        for one in self._for_a_while(due):
-            with self._part.working(one.name) as is_ours:
+        self._looks.each((one.name for one in self._for_a_while(due)), self._if_ours(self._look_when_due))
+
+    def _if_ours(self, look: Callable[[TableName], object]) -> Callable[[TableName], None]:
+        def look_if_ours(name: TableName) -> None:
+            with self._part.working(name) as is_ours:
                 if is_ours:
-                    self._look_when_due(one.name)
+                    look(name)
+
+        return look_if_ours
 
     def _look_when_due(self, name: TableName) -> None:
         if name.catalog not in self._catalogs:
@@ -289,12 +300,17 @@ class Loop:
             self.unreadable.pop(name, None)  # it is gone, or another server has read it
 
     def _look_at_found(self, catalog: str) -> None:
+        self._looks.each(self._found(catalog), self._if_ours(self._look_at_unknown))
+
+    def _found(self, catalog: str) -> Iterator[TableName]:
         for _ in self._for_a_while(range(BATCH_MAX)):
             if self._is_paused(catalog) or (name := self._discovery.next(catalog)) is None:
                 return  # what is left is found again
-            with self._part.working(name) as is_ours:
-                if is_ours and self._tables.record_by_name(name) is None:
-                    self._inbox.answer(name)  # events that their owner cannot answer would fill the share
+            yield name
+
+    def _look_at_unknown(self, name: TableName) -> None:
+        if self._tables.record_by_name(name) is None:
+            self._inbox.answer(name)  # events that their owner cannot answer would fill the share
 
     def _for_a_while(self, due: Iterable[_Due]) -> Iterator[_Due]:
         """One at least; what is left when the time is over is due in the next round, which follows at once."""
@@ -325,7 +341,7 @@ class Loop:
             return Seen(None)
         self._pulse.beat()
         snapshots: Sequence[Snapshot] | None = ()
-        answers = self._outages.answers(name.catalog)
+        answers, answered = self._outages.answers(name.catalog), self._outages.storage_answered(name.catalog)
         try:
             looked = self._maintainer.look(name, plan_anew=plan_anew)
         except NotFound as error:
@@ -334,7 +350,7 @@ class Loop:
             self._outages.answered(name.catalog)
         except (Unavailable, OutcomeUnknown) as error:
             trouble = _reason(error)
-            if not self._not_seen(name, error, doubtful=doubtful):
+            if not self._not_seen(name, error, answered, doubtful=doubtful):
                 return Seen(None, trouble, counts=answers)
         except Conflict as error:
             trouble, snapshots = _reason(error), None
@@ -355,7 +371,7 @@ class Loop:
             return Seen(looked.snapshots)
         return Seen(snapshots, trouble)
 
-    def _not_seen(self, name: TableName, error: Unavailable | OutcomeUnknown, *, doubtful: bool) -> bool:
+    def _not_seen(self, name: TableName, error: Unavailable | OutcomeUnknown, answered: int, *, doubtful: bool) -> bool:
         """Leave the table alone for a while, or its whole catalog; whether the look is over all the same."""
         if isinstance(error, StoreUnavailable | OutcomeUnknown):
             raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
@@ -365,7 +381,7 @@ class Loop:
             return True
         if isinstance(error, StorageUnavailable):
             self._put_aside(name, error)
-            if self._outages.storage_fails(name):
+            if self._outages.storage_fails(name, answered):
                 self._pause(name.catalog, error)
             return True
         if self._outages.fails_alone(name, doubtful=doubtful):

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     DataFile,
     DataFileContent,
@@ -26,7 +27,9 @@ from pyiceberg.manifest import (
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
+from icewright.catalogs.metadata.manifests import Manifest, read_manifest_list
 from icewright.catalogs.metadata.translated_errors import reading
+from icewright.catalogs.pointers import catalog as catalog_module
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.catalogs.storage.local import real_folder
 from icewright.core.errors import IcewrightError, StorageUnavailable, Unavailable, Unreadable, Unsupported
@@ -214,6 +217,44 @@ def test_a_manifest_list_is_read_once_for_its_table_and_snapshot(entry: CatalogE
     for table_asked, snapshot_asked in ((other, snapshot), (metadata, replace(snapshot, snapshot_id=1))):
         with pytest.raises(Unreadable):
             catalog.manifests(table_asked, snapshot_asked)
+
+
+def lists_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The snapshots whose manifest lists are read from now on."""
+    read = list[int]()
+
+    def note(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
+        read.append(snapshot.snapshot_id)
+        return read_manifest_list(io, snapshot)
+
+    monkeypatch.setattr(catalog_module, "read_manifest_list", note)
+    return read
+
+
+def test_several_looks_that_ask_in_turns_for_their_lists_read_each_once(
+    entry: CatalogEntry, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(8):
+        sqlite.append(table, [number])
+    catalog, metadata, _ = loaded(entry)
+    read = lists_read(monkeypatch)
+    for snapshot in 2 * metadata.snapshots:
+        catalog.manifests(metadata, snapshot)
+    assert read == [snapshot.snapshot_id for snapshot in metadata.snapshots]
+
+
+def test_lists_are_kept_as_far_as_their_manifests_are_not_too_many(
+    entry: CatalogEntry, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        sqlite.append(table, [number])
+    catalog, metadata, _ = loaded(entry)
+    one, two, three, four = metadata.snapshots  # of so many manifests each
+    monkeypatch.setattr(catalog_module, "_MANIFESTS_KEPT", 4)
+    read = lists_read(monkeypatch)
+    for snapshot in (one, two, one, two, four, four, three, one, three):
+        catalog.manifests(metadata, snapshot)
+    assert read == [each.snapshot_id for each in (one, two, four, three, one)]
 
 
 def test_any_damage_ends_in_an_error_of_ours_or_in_none(entry: CatalogEntry, table: Table) -> None:

@@ -41,9 +41,12 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import Snapshot, SortField, TableMetadata
 
 FILES_LOOKED_AT = 5
-_LISTS_KEPT = 4
+_LISTS_KEPT = 100
+"""Several looks at the same time ask each for those of some snapshots, again and again."""
 _LIST_LENGTH_MAX = 10_000
 """Longer lists are not kept: some 500 bytes of memory per manifest."""
+_MANIFESTS_KEPT = 4 * _LIST_LENGTH_MAX
+"""Of all lists that are kept."""
 _NANOS_PER_MS = 1_000_000
 _PLAIN = Aliases()
 
@@ -206,13 +209,14 @@ class PyIcebergCatalog:
         key = (table.table_id, snapshot.snapshot_id, snapshot.manifest_list)
         with self._lock:
             kept = self._lists.get(key)
-        if kept is not None:
-            return kept
+            if kept is not None:
+                self._lists.move_to_end(key)
+                return kept
         manifests = read_manifest_list(self._io(table.metadata_location), snapshot)
         if len(manifests) <= _LIST_LENGTH_MAX:
             with self._lock:
                 self._lists[key] = manifests
-                while len(self._lists) > _LISTS_KEPT:
+                while len(self._lists) > _LISTS_KEPT or sum(map(len, self._lists.values())) > _MANIFESTS_KEPT:
                     self._lists.popitem(last=False)
         return manifests
 
