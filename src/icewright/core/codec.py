@@ -18,6 +18,7 @@ from typing import Annotated, Any, NewType, TypeVar, Union, cast, get_args, get_
 from icewright.core.errors import InvalidMessage
 
 T = TypeVar("T")
+_PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,20 +54,8 @@ def loads(cls: type[T], text: str | bytes) -> T:
 
 def to_json(value: Any) -> Any:
     """``value`` as what ``json.dumps`` takes."""
-    if isinstance(value, Enum):
-        return value.value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        data = {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        kind = _kind_of(type(value))
-        return data if kind is None else {"kind": kind, **data}
-    if isinstance(value, Mapping):
-        if all(isinstance(key, str) for key in value):
-            return {_plain(key): to_json(item) for key, item in value.items()}
-        return [[to_json(key), to_json(item)] for key, item in value.items()]
-    if isinstance(value, (tuple, list, frozenset)):
-        items = [to_json(item) for item in value]
-        return sorted(items) if isinstance(value, frozenset) else items
-    return value
+    cls: Any = type(value)
+    return value if cls in _PLAIN_TYPES else _writer(cls)(value)
 
 
 def from_json(cls: type[T], data: Any) -> T:
@@ -80,8 +69,41 @@ def _kind_of(cls: Any) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _plain(key: Any) -> Any:
-    return key.value if isinstance(key, Enum) else key
+Writer = Callable[[Any], Any]
+
+
+@cache
+def _writer(cls: Any) -> Writer:
+    """What turns the values of a class into JSON. Made once: asking what a class is takes longer than writing it."""
+    if issubclass(cls, Enum):
+        return lambda value: value.value
+    if dataclasses.is_dataclass(cls):
+        return _dataclass_writer(cls)
+    if issubclass(cls, Mapping):
+        return _write_mapping
+    if issubclass(cls, frozenset):
+        return lambda value: sorted([to_json(item) for item in value])
+    if issubclass(cls, (tuple, list)):
+        return lambda value: [to_json(item) for item in value]
+    return lambda value: value
+
+
+def _dataclass_writer(cls: Any) -> Writer:
+    names, kind = tuple(field.name for field in dataclasses.fields(cls)), _kind_of(cls)
+
+    def write(value: Any) -> Any:
+        data = {} if kind is None else {"kind": kind}
+        for name in names:
+            data[name] = to_json(getattr(value, name))
+        return data
+
+    return write
+
+
+def _write_mapping(value: Mapping[Any, Any]) -> Any:
+    if all(isinstance(key, str) for key in value):
+        return {key.value if isinstance(key, Enum) else key: to_json(item) for key, item in value.items()}
+    return [[to_json(key), to_json(item)] for key, item in value.items()]
 
 
 Reader = Callable[[Any, str], Any]

@@ -162,7 +162,7 @@ class Registry:
         """A table as it is by this metadata, with what is known of its snapshots. Under the lock."""
         made = followed(claim(metadata, self._rules.aliases_of(metadata.name.catalog), known.places), self._rules.real)
         now, name = self._clock.now(), made.name
-        is_read = {key_of(snapshot) for snapshot in metadata.snapshots} <= unpacked_keys(known.snapshots)
+        is_read = unpacked_keys(known.snapshots).issuperset(map(key_of, metadata.snapshots))
         is_complete = is_read and not metadata.statistics_problem
         at = metadata.metadata_location
         seen = replace(known, claim=made, metadata_location=at, seen_at=now, is_complete=is_complete, gone_at=None)

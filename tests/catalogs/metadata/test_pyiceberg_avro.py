@@ -151,6 +151,34 @@ def read(path: Path, bytes_max: int = 1 << 20) -> int:
     return sum(1 for _ in AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS, bytes_max).records())
 
 
+def header_bytes(content: bytes) -> int:
+    """How long the header of a file is, without its sync marker."""
+    return content.index(content[-16:])
+
+
+def test_what_a_file_says_of_itself_may_come_in_blocks_with_their_sizes(tmp_path: Path) -> None:
+    path = avro_list(tmp_path, codec="deflate")
+    content = path.read_bytes()
+    decoder = CheckedDecoder(content[4 : header_bytes(content)])
+    entries = []
+    for _ in range(decoder.read_int()):
+        parts = [decoder.read_bytes(), decoder.read_bytes()]
+        entries.append(b"".join(encoded(len(part)) + part for part in parts))
+    assert len(entries) > 2
+    blocks = b"".join(encoded(-1) + encoded(len(entry)) + entry for entry in entries)
+    path.write_bytes(content[:4] + blocks + encoded(0) + content[header_bytes(content) :])
+    assert read(path) == 1
+
+
+def test_a_file_that_ends_within_its_header_is_noticed(tmp_path: Path) -> None:
+    path = avro_list(tmp_path)
+    content = path.read_bytes()
+    for end in range(header_bytes(content) + 16):
+        path.write_bytes(content[:end])
+        with pytest.raises(EOFError):
+            read(path)
+
+
 def test_a_block_ends_with_the_files_sync_marker(tmp_path: Path) -> None:
     path = avro_list(tmp_path)
     assert read(path) == 1

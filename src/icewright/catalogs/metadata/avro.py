@@ -8,15 +8,22 @@ schema resolution and its readers of values are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from pyiceberg.avro.decoder import BinaryDecoder
-from pyiceberg.avro.file import META_SCHEMA, SYNC_SIZE, AvroFileHeader
-from pyiceberg.avro.reader import BinaryReader, IntegerReader, MapReader, OptionReader, Reader, StructReader
-from pyiceberg.avro.resolver import ReadSchemaResolver, SchemaPartnerAccessor, construct_reader
+from pyiceberg.avro.reader import (
+    BinaryReader,
+    IntegerReader,
+    ListReader,
+    MapReader,
+    OptionReader,
+    Reader,
+    StructReader,
+)
+from pyiceberg.avro.resolver import ReadSchemaResolver, SchemaPartnerAccessor
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema, visit_with_partner
 from pyiceberg.types import IcebergType
@@ -26,8 +33,8 @@ from icewright.catalogs.metadata.avro_decoder import CheckedDecoder
 from icewright.catalogs.metadata.bounded_reader import read_whole, unpack_block
 
 _MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
 _READERS_KEPT = 64
-_HEADERS = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,21 +57,19 @@ class AvroRecords:
         self._path, self._bytes_max = path, bytes_max
         self.size_bytes = len(content)
         self._decoder = CheckedDecoder(content)
-        self._header: AvroFileHeader = _HEADERS.read(self._decoder)
-        if self._header.magic != _MAGIC:
-            raise ValueError("not an Avro file")
-        self.schema, self._reader = _projection(self._header.meta["avro.schema"], wanted)
+        self._meta, self._sync = _header(self._decoder)
+        self.schema, self._reader = _projection(self._meta["avro.schema"], wanted)
 
     def records(self) -> Iterator[list[Any]]:
         """All records, fields by position as ``wanted`` has them; to be iterated once."""
-        codec = self._header.meta.get("avro.codec", "null")
+        codec = self._meta.get("avro.codec", "null")
         left_bytes = self._bytes_max
         while self._decoder.tell() < self.size_bytes:
             count = self._decoder.read_int()
             if count < 0:
                 raise ValueError(f"a block of {count} records")
             block = self._decoder.read_bytes()
-            if self._decoder.read(SYNC_SIZE) != self._header.sync:
+            if self._decoder.read(_SYNC_BYTES) != self._sync:
                 raise ValueError(f"no sync marker before byte {self._decoder.tell()}")
             content = unpack_block(codec, block, self._path, left_bytes)
             left_bytes -= len(content)
@@ -73,6 +78,21 @@ class AvroRecords:
                 yield self._reader.read(decoder)
             if decoder.read_rest():
                 raise ValueError(f"more than {count} records in a block")
+
+
+def _header(decoder: CheckedDecoder) -> tuple[Mapping[str, str], bytes]:
+    """What a file says of itself, and its sync marker (Avro specification, "Object Container Files")."""
+    if decoder.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError("not an Avro file")
+    meta: dict[str, str] = {}
+    while (count := decoder.read_int()) != 0:
+        if count < 0:
+            count = -count
+            decoder.skip_int()  # the block's bytes
+        for _ in range(count):
+            key = decoder.read_utf8()
+            meta[key] = decoder.read_utf8()
+    return meta, decoder.read(_SYNC_BYTES)
 
 
 @lru_cache(maxsize=_READERS_KEPT)
@@ -87,9 +107,11 @@ def _quick(reader: Reader) -> Reader:
     """The same reader, but structs come as lists, and maps from column to number or bytes are passed over at once."""
     match reader:
         case StructReader():
-            return _ListReader(tuple((position, _quick(field)) for position, field in reader.field_readers))
+            return _StructReader(tuple((position, _quick(field)) for position, field in reader.field_readers))
         case OptionReader():
             return OptionReader(_quick(reader.option))
+        case ListReader():
+            return ListReader(_quick(reader.element))
         case MapReader() if isinstance(reader.key, IntegerReader) and isinstance(
             reader.value, IntegerReader | BinaryReader
         ):
@@ -98,7 +120,7 @@ def _quick(reader: Reader) -> Reader:
             return reader
 
 
-class _ListReader(Reader):
+class _StructReader(Reader):
     """Reads a struct as the list of its wanted fields: PyIceberg's takes two calls more for each of them."""
 
     def __init__(self, fields: tuple[tuple[int | None, Reader], ...]) -> None:

@@ -55,25 +55,37 @@ class CheckedDecoder(BinaryDecoder):
     def read_int(self) -> int:
         """A zigzag-coded integer of variable length."""
         data, position = self._data, self._position
-        number = shift = 0
         try:
-            while True:
-                byte = data[position]
-                position += 1
-                number |= (byte & 0x7F) << shift
-                if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
-                    break
-                shift += 7
+            byte = data[position]
+            number, shift = byte & 0x7F, 7
+            while byte & 0x80:  # the bit that says that more follows; most have one byte
                 if shift >= _VARINT_BITS:
                     raise ValueError(f"an integer of more than {_VARINT_BITS} bits at byte {self._position}")
+                position += 1
+                byte = data[position]
+                number |= (byte & 0x7F) << shift
+                shift += 7
         except IndexError as error:
             raise EOFError(f"an integer without end at byte {self._position}") from error
-        self._position = position
+        self._position = position + 1
         return (number >> 1) ^ -(number & 1)
+
+    def read_bytes(self) -> bytes:
+        """Bytes behind their length."""
+        length = self.read_int()
+        return self.read(length) if length > 0 else b""
+
+    def read_utf8(self) -> str:
+        """A text behind its length in bytes."""
+        return self.read_bytes().decode()
+
+    def skip_bytes(self) -> None:
+        """Pass over bytes behind their length."""
+        self.skip(self.read_int())
 
     def skip_int(self) -> None:
         """Pass over an integer."""
-        self.skip_ints(1)
+        self.read_int()
 
     def skip_ints(self, count: int) -> None:
         """Pass over integers."""

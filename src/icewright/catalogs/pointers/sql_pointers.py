@@ -14,7 +14,7 @@ from urllib.parse import quote
 import structlog
 from pyiceberg.catalog.sql import ICEBERG_TABLE_TYPE, IcebergTables
 from pyiceberg.io import FileIO
-from sqlalchemy import ColumnElement, Engine, NullPool, create_engine, event, inspect, or_, select, update
+from sqlalchemy import ColumnElement, Engine, NullPool, bindparam, create_engine, event, inspect, or_, select, update
 
 from icewright.catalogs.metadata.translated_errors import asking
 from icewright.catalogs.pointers.pointers import CatalogFiles, Pointed, read_metadata
@@ -31,6 +31,21 @@ _BESIDE: Final = ":"
 """Between the name of a catalog and that of another one in its database."""
 _CONNECTIONS: Final = 2
 _CONNECTION_S_MAX: Final = 600
+_WITHOUT_VIEWS: Final[Mapping[bool, Sequence[ColumnElement[bool]]]] = {
+    True: (or_(IcebergTables.iceberg_type == ICEBERG_TABLE_TYPE, IcebergTables.iceberg_type.is_(None)),),
+    False: (),
+}
+"""The condition that a row is a table, by whether the catalog has the column for views."""
+_LOCATION: Final = {
+    tells_views: select(IcebergTables.metadata_location).where(
+        *conditions,
+        IcebergTables.catalog_name == bindparam("of_catalog"),
+        IcebergTables.table_namespace == bindparam("of_namespace"),
+        IcebergTables.table_name == bindparam("of_table"),
+    )
+    for tells_views, conditions in _WITHOUT_VIEWS.items()
+}
+"""The pointer of a table, by the same. Made once: to put it together takes longer than to execute it."""
 
 
 class SqlPointers:
@@ -95,13 +110,12 @@ class SqlPointers:
         if name.catalog != self._name and not name.catalog.startswith(f"{self._name}{_BESIDE}"):
             raise NotFound(f"no table {name} in catalog {self._name}")
         with asking(self._name), self._engine.connect() as connection:
-            query = select(IcebergTables.metadata_location).where(
-                *self._without_views(),
-                IcebergTables.catalog_name == name.catalog.removeprefix(f"{self._name}{_BESIDE}"),
-                IcebergTables.table_namespace == ".".join(name.namespace),
-                IcebergTables.table_name == name.name,
-            )
-            location = connection.execute(query).scalar_one_or_none()
+            key = {
+                "of_catalog": name.catalog.removeprefix(f"{self._name}{_BESIDE}"),
+                "of_namespace": ".".join(name.namespace),
+                "of_table": name.name,
+            }
+            location = connection.execute(_LOCATION[self._tells_views()], key).scalar_one_or_none()
         if location is None:
             raise NotFound(f"no table {name} in catalog {self._name}")
         return location
@@ -110,17 +124,15 @@ class SqlPointers:
         """Tables of this catalog alone."""
         return [*self._without_views(), IcebergTables.catalog_name == self._name]
 
-    def _without_views(self) -> list[ColumnElement[bool]]:
+    def _without_views(self) -> Sequence[ColumnElement[bool]]:
         """Tables, without the views that other writers keep beside them since schema V1."""
-        conditions: list[ColumnElement[bool]] = []
+        return _WITHOUT_VIEWS[self._tells_views()]
+
+    def _tells_views(self) -> bool:
         if not self._has_views:
             columns = {column["name"] for column in inspect(self._engine).get_columns(IcebergTables.__tablename__)}
             self._has_views = "iceberg_type" in columns
-        if self._has_views:
-            conditions.append(
-                or_(IcebergTables.iceberg_type == ICEBERG_TABLE_TYPE, IcebergTables.iceberg_type.is_(None))
-            )
-        return conditions
+        return self._has_views
 
 
 def _is_beside(entry: CatalogEntry, other: CatalogEntry) -> bool:

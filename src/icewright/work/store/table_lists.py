@@ -83,6 +83,9 @@ _LIST: Final = (
     .where(_LISTED.catalog == bindparam("of_catalog"), _LISTED.table_uuid == bindparam("of_uuid"))
     .values(changed=case((_IS_SAME, _LISTED.changed), else_=UNNUMBERED))
 )
+_PUT_SERIES: Final = update(table_series).where(
+    table_series.c.catalog == bindparam("of_catalog"), table_series.c.table_uuid == bindparam("of_uuid")
+)
 
 
 def list_table(connection: Connection, record: TableRecord) -> None:
@@ -105,8 +108,8 @@ def list_table(connection: Connection, record: TableRecord) -> None:
 def put_series(connection: Connection, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
     """Replace the series of a table, as part of a transaction that has the table alone."""
     packed = pack(tuple(points))
-    changed = update(table_series).where(*is_table(table_series, table_id)).values(points=packed)
-    if connection.execute(changed).rowcount == 0:
+    key = {"of_catalog": table_id.catalog, "of_uuid": table_id.uuid}
+    if connection.execute(_PUT_SERIES, {**key, "points": packed}).rowcount == 0:
         connection.execute(insert(table_series), {**id_columns(table_id), "points": packed})
 
 

@@ -78,18 +78,19 @@ from icewright.work.store.table_lists import SqlTableLists, list_table, put_seri
 from icewright.work.store.waiting_plans import SqlWaitingPlans
 
 # Made once: to put such a statement together takes longer than to execute it.
-_READ: Final = update(tables).where(
-    tables.c.catalog == bindparam("of_catalog"),
-    tables.c.table_uuid == bindparam("of_table_uuid"),
-    tables.c.revision == bindparam("of_revision"),
-)
+_IS_IT: Final = and_(tables.c.catalog == bindparam("of_catalog"), tables.c.table_uuid == bindparam("of_table_uuid"))
+_HAS_NAME: Final = and_(tables.c.name_digest == bindparam("of_digest"), tables.c.dropped_at.is_(None))
+_READ: Final = update(tables).where(_IS_IT, tables.c.revision == bindparam("of_revision"))
 _AS_READ: Final = (_READ, _READ.where(bindparam("of_policies", type_=BigInteger) == PRESENT_POLICIES))
 """The record that was read is replaced; the second one asks for the policies as well."""
-_AS_BEFORE: Final = tuple(
-    one.where(tables.c.name_digest == bindparam("of_digest"), tables.c.dropped_at.is_(None)) for one in _AS_READ
-)
+_AS_BEFORE: Final = tuple(one.where(_HAS_NAME) for one in _AS_READ)
 """The same of a table that had this name already."""
 _ID: Final = (tables.c.catalog, tables.c.table_uuid)
+_NAMESAKES: Final = select(*_ID).where(or_(_HAS_NAME, _IS_IT)).order_by(*_ID).with_for_update()
+"""A table and those of its name, in the order of their ids, as whoever changes several locks them."""
+_CHANGED: Final = update(tables).values(revision=tables.c.revision + 1)
+_DROP_NAMESAKES: Final = _CHANGED.where(_HAS_NAME, ~_IS_IT)
+_GIVE_PLAN: Final = _CHANGED.where(_IS_IT)
 FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
 
@@ -333,10 +334,13 @@ def _of_record(record: TableRecord) -> tuple[Lock, Lock]:
     return lock(LockKind.NAME, digest(record.name)), table_lock(record.table_id)
 
 
+def _key(table_id: TableId) -> dict[str, Any]:
+    return {f"of_{name}": value for name, value in id_columns(table_id).items()}
+
+
 def _read_as(record: TableRecord, policies: int | None) -> dict[str, Any]:
-    key = {f"of_{name}": value for name, value in id_columns(record.table_id).items()}
     of_policies = {} if policies is None else {"of_policies": policies}
-    return {**key, "of_revision": record.revision, **of_policies}
+    return {**_key(record.table_id), "of_revision": record.revision, **of_policies}
 
 
 def _save_record(connection: Connection, record: TableRecord, policies: int | None = None) -> None:
@@ -348,15 +352,11 @@ def _save_record(connection: Connection, record: TableRecord, policies: int | No
             list_table(connection, record)
             return
     if record.dropped_at is None:
-        has_name = and_(tables.c.name_digest == digest(record.name), tables.c.dropped_at.is_(None))
-        is_it = and_(*is_table(tables, record.table_id))
-        # Both rows in the order of their ids, as whoever changes several locks them.
-        found = select(*_ID).where(or_(has_name, is_it)).order_by(*_ID).with_for_update()
-        stored = {TableId(*one) for one in connection.execute(found)}
+        named = {**_key(record.table_id), "of_digest": row["name_digest"]}
+        stored = {TableId(*one) for one in connection.execute(_NAMESAKES, named)}
         is_stored = record.table_id in stored
         if stored - {record.table_id}:
-            dropped = {"dropped_at": record.observed_at, "revision": tables.c.revision + 1}
-            connection.execute(update(tables).where(has_name, ~is_it).values(dropped))
+            connection.execute(_DROP_NAMESAKES, {**named, "dropped_at": record.observed_at})
             unlist_namesakes(connection, record)
     else:
         asked = select(tables.c.revision).where(*is_table(tables, record.table_id))
@@ -406,8 +406,7 @@ def _replace_each(
 
 def _mark_present(connection: Connection, plan: Plan, *, is_present: bool) -> None:
     if is_present:
-        changed = {"plan_id": plan.plan_id, "revision": tables.c.revision + 1}
-        connection.execute(update(tables).where(*is_table(tables, plan.table_id)).values(changed))
+        connection.execute(_GIVE_PLAN, {**_key(plan.table_id), "plan_id": plan.plan_id})
 
 
 def _plan(connection: Connection, plan_id: str) -> Plan | None:
