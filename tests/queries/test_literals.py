@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from icewright.core import codec
@@ -203,6 +203,8 @@ def test_no_string_of_trinos_plans_is_in_a_record(in_constraint: str, in_predica
 
 @settings(max_examples=50, deadline=None)
 @given(st.text(alphabet="ab'\"-/* \n", max_size=30), st.sampled_from([*SqlDialect]))
+@example('b""', SqlDialect.DORIS)
+@example("""'a'"b\"""", SqlDialect.DORIS)
 def test_a_text_of_any_kind_is_readable_behind_the_policy_or_gone(text: str, dialect: SqlDialect) -> None:
     sql = kept(f"select {text}", HASH, dialect).sql
     assume(sql)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,8 @@ VALUES_MAX: Final = 50
 _HASHED_KINDS: Final = {LiteralKind.STRING, LiteralKind.HASHED}
 _OF_SPARK: Final = {QuerySource.SPARK, QuerySource.SQL}
 """Sources whose texts are in the dialect of Spark."""
+_GLUED: Final = re.compile(r"[\w']\Z")
+"""The end of a word that a quote behind it would be taken into."""
 _TYPES_BEFORE_DATES: Final = {"DATE": date, "TIMESTAMP": timestamp}
 
 
@@ -83,7 +86,9 @@ class LiteralRules:
                 said = said if self._is_date(before, token.text) else self._string(token.text)
             elif token.token_type in NUMBERS and self.policy is LiteralPolicy.DROP:
                 said = "?"
-            pieces.append(f" {said}" if token.start > end and pieces else said)
+            # What only touched is kept apart: b"x" is two words of Doris, and b'hash-1' is a wrong number.
+            is_apart = token.start > end or (said.startswith("'") and pieces and _GLUED.search(pieces[-1]) is not None)
+            pieces.append(f" {said}" if is_apart and pieces else said)
             length += len(pieces[-1])
             end, before = token.end + 1, said.upper()
             if length > SQL_LENGTH_MAX:
