@@ -122,6 +122,15 @@ def test_first_looks_are_made_at_the_same_time(monkeypatch: pytest.MonkeyPatch) 
     assert looked == Counter(NAMES)
 
 
+def test_first_looks_that_events_ask_for_are_made_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the leader asks other servers for theirs."""
+    house = lakehouse()
+    reported(house)
+    looked = meeting(house, monkeypatch)
+    house.control.loop._work_inbox()
+    assert looked == Counter(NAMES)
+
+
 def test_a_store_that_is_away_ends_the_step_and_nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     house = lakehouse()
     house.rounds(2)

@@ -66,8 +66,7 @@ class InboxWorker:
         others = self._inbox.reported_tables(UNKNOWN_MAX, known=False, without=away, share=share)
         in_time = for_a_while((*known, *others))
         self._each(islice(in_time, len(known)), self._answer)
-        for name in in_time:  # one after the other: behind one that fails alone, the others of its catalog wait
-            self._answer(name, doubtful=True)
+        self._each(in_time, self._answer_doubtful)
         return len(known) >= most or len(others) >= UNKNOWN_MAX
 
     def try_again(self, share: TableShare | None = None) -> None:
@@ -75,6 +74,9 @@ class InboxWorker:
         for name in self._inbox.reported_tables(UNKNOWN_MAX, tried=True, without=self._away(), share=share):
             if name not in self._failed:
                 self._answer(name, doubtful=True)
+
+    def _answer_doubtful(self, name: TableName) -> None:
+        self._answer(name, doubtful=True)
 
     def _answer(self, name: TableName, *, doubtful: bool = False) -> None:
         with self._working(name) as may:
