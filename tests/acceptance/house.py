@@ -19,6 +19,7 @@ from icewright.model.iceberg.tables import TASK_ID_KEY, Json
 from icewright_spark.iceberg.java_api import SparkTable, iterate
 from icewright_spark.session.session import java_gateway
 from tests.e2e.processes import Processes, free_port, wait_for
+from tests.servers.java import jars_for_spark
 
 WAIT_S = 600.0
 ENDED = frozenset({"succeeded", "failed", "cancelled", "superseded"})
@@ -38,6 +39,7 @@ class House(Processes):
         if self.store_url:
             lines += [_toml("store_url", self.store_url), self._secret("store_password", self.store_password)]
         lines += ["[optimizer]", _toml("master", "local[2]"), "poll_interval_ms = 200"]
+        lines += [f"jars = {json.dumps(jars_for_spark())}"]
         for entry in (self.entry, *self.others):
             lines += ["[[catalogs]]", _toml("name", entry.name), _toml("type", entry.kind.value)]
             lines += [self._secret("uri", entry.uri), _toml("mode", "auto")]

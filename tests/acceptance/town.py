@@ -38,6 +38,7 @@ from icewright.model.iceberg.tables import TASK_ID_KEY
 from tests.e2e.processes import Processes, free_port
 from tests.lakes.sqlite import SCHEMA, rows, writer
 from tests.servers.balancer import Balancer
+from tests.servers.java import jars_for_spark
 from tests.servers.postgres import PASSWORD, MortalPostgres
 from tests.servers.processes import HOST
 from tests.servers.zookeeper import ZooKeeperServer
@@ -228,6 +229,7 @@ def _optimizer(folder: Path, balancer: int) -> list[str]:
         f'server_url = "http://{HOST}:{balancer}"',
         'server_token = "env:TOWN_TOKEN"',
         "poll_interval_ms = 200",
+        f"jars = {json.dumps(jars_for_spark())}",
     ]
 
 

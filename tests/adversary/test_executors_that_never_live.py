@@ -32,6 +32,7 @@ def lake_on(folder: Path, cluster: SparkCluster, conf: dict[str, str]) -> Iterat
     conf = {"spark.driver.host": "127.0.0.1", "spark.starvation.timeout": STARVES_AFTER, **conf}
     environ = {
         "ICEWRIGHT_OPTIMIZER__MASTER": cluster.master,
+        "ICEWRIGHT_OPTIMIZER__JARS": "[]",
         "ICEWRIGHT_OPTIMIZER__LAUNCHER": "spark-submit",
         "ICEWRIGHT_OPTIMIZER__APPLICATIONS": "1",
         "ICEWRIGHT_OPTIMIZER__MEMORY": "512m",

@@ -22,6 +22,7 @@ from icewright.api_client.client import Client
 from icewright.core.errors import IcewrightError
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.tables import Json
+from tests.servers.java import jars_for_spark
 from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS
 
 _CONFIGURATION = """\
@@ -33,6 +34,7 @@ lease_ms = 4000
 [optimizer]
 master = "local[2]"
 poll_interval_ms = 200
+jars = {jars}
 
 [[catalogs]]
 name = "{name}"
@@ -58,6 +60,7 @@ class Processes:
         text = _CONFIGURATION.format(
             state=self.folder / "state",
             port=free_port(),
+            jars=json.dumps(jars_for_spark()),
             name=self.entry.name,
             uri=self.entry.uri,
             warehouse=self.entry.warehouse,

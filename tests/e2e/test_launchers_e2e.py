@@ -1,4 +1,7 @@
-"""Both launchers on a real Spark cluster: tables become better, every byte is read, and nothing is left running."""
+"""Both launchers on a real Spark cluster: tables become better, every byte is read, and nothing is left running.
+
+Spark resolves its packages itself here, as it does by default; in most other tests it is given their jars.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +59,7 @@ def lake(tmp_path: Path, cluster: SparkCluster) -> Iterator[Processes]:
         "ICEWRIGHT_SERVER__LEASE_MS": "30000",
         "ICEWRIGHT_OPTIMIZER__MASTER": cluster.master,
         "ICEWRIGHT_OPTIMIZER__MEMORY": "1g",
+        "ICEWRIGHT_OPTIMIZER__JARS": "[]",
     }
     found = Processes(tmp_path, make_lake(tmp_path), environ=environ)
     text = found.configuration.read_text()
@@ -183,6 +187,7 @@ if LONG:
             environ = {
                 "HADOOP_CONF_DIR": str(cluster.conf_dir),
                 "ICEWRIGHT_OPTIMIZER__MASTER": "yarn",
+                "ICEWRIGHT_OPTIMIZER__JARS": "[]",
                 "ICEWRIGHT_OPTIMIZER__DEPLOY_MODE": "cluster",
                 "ICEWRIGHT_OPTIMIZER__MEMORY": "1g",
                 "ICEWRIGHT_OPTIMIZER__ARCHIVE": str(archive),

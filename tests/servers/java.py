@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,7 +43,8 @@ _CLASSPATHS = Path.home() / ".ivy2" / "icewright-tests"
 _FETCHED = Path.home() / ".ivy2.5.2" / "jars"
 """Where Spark puts what Ivy fetches for it."""
 PACKAGES = (ICEBERG_RUNTIME, SQLITE_PACKAGE, POSTGRESQL_PACKAGE, AWS_PACKAGE)
-CLASS_PATH = os.pathsep.join(str(_FETCHED / "{}_{}-{}.jar".format(*package.split(":"))) for package in PACKAGES)
+_JARS = tuple(str(_FETCHED / "{}_{}-{}.jar".format(*package.split(":"))) for package in PACKAGES)
+CLASS_PATH = os.pathsep.join(_JARS)
 """What Spark finds by ``SPARK_DIST_CLASSPATH``: Java archives no class of packages that Spark adds as it starts."""
 _WARM_UP = """
 import sys
@@ -104,6 +106,18 @@ def fetch_for_spark(packages: Iterable[str], folder: Path) -> None:
         nothing.write_text("")
         _fetch([str(_SPARK_SUBMIT), "--master", "local[1]", "--packages", names, str(nothing)], names)
         done.touch()
+
+
+@cache
+def jars_for_spark() -> tuple[str, ...]:
+    """Jars for a Spark that asks Ivy for none: the smallest, since ``SPARK_DIST_CLASSPATH`` has all of ``PACKAGES``.
+
+    Spark copies what it is given. Ivy's way is that of tests/e2e/test_demo_e2e.py, and of all that run on a cluster,
+    whose executors have no such class path.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        fetch_for_spark(PACKAGES, Path(folder))
+    return (_JARS[PACKAGES.index(POSTGRESQL_PACKAGE)],)
 
 
 def spark_options() -> str:

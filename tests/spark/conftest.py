@@ -16,7 +16,7 @@ from icewright.model.work.optimizers import OptimizerSettings
 from icewright_spark.session.session import java_gateway
 from tests.builders.deletions import Died
 from tests.lakes.sqlite import make_lake
-from tests.servers.java import PACKAGES
+from tests.servers.java import jars_for_spark
 
 
 def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> OptimizerSettings:
@@ -30,8 +30,8 @@ def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> Optimiz
         batch_bytes=1 << 20,
         master="local[2]",
         driver_memory="2g",
-        packages=PACKAGES,
-        jars=(),
+        packages=(),
+        jars=jars_for_spark(),
         spark_conf={"spark.sql.shuffle.partitions": "2"},
         catalogs=catalogs,
         poll_interval_ms=100,

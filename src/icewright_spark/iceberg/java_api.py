@@ -1,8 +1,8 @@
 """Iceberg's Java API as the jobs use it, through py4j.
 
-Three habits of py4j shape this module: small longs arrive in the JVM as Integer, resolving a package path costs a
-millisecond, and the end of a Java iterator is an exception of ten. So files travel as JSON through Iceberg's own
-``ScanTaskParser`` (one call per file), and nothing here iterates a Java collection with ``for``.
+Two habits of py4j shape this module: small longs arrive in the JVM as Integer, and the end of a Java iterator is an
+exception of ten milliseconds. So files travel as JSON through Iceberg's own ``ScanTaskParser`` (one call per file), and
+nothing here iterates a Java collection with ``for``.
 """
 
 from __future__ import annotations

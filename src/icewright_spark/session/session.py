@@ -7,8 +7,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
+from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -77,7 +79,29 @@ def iceberg_version(spark: SparkSession) -> str:
 
 def java_gateway(spark: SparkSession) -> Any:
     """The classes of the JVM."""
-    return spark._jvm  # noqa: SLF001 - the documented way to Iceberg's Java API from PySpark
+    return _packages(spark._jvm)  # noqa: SLF001 - the documented way to Iceberg's Java API from PySpark
+
+
+class JavaPackages:
+    """A package of Java, or all of them, that asks the JVM for each member once.
+
+    py4j asks at every mention, and for the name of a package Java looks through all of its jars: ``org``,
+    ``org.apache`` and ``org.apache.iceberg`` are no classes.
+    """
+
+    def __init__(self, package: Any) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._package, name)
+        known = JavaPackages(found) if isinstance(found, JavaPackage) else found
+        setattr(self, name, known)
+        return known
+
+
+@lru_cache(maxsize=1)
+def _packages(jvm: Any) -> JavaPackages:
+    return JavaPackages(jvm)
 
 
 def java_array(spark: SparkSession, java_type: Any, length: int) -> Any:
